@@ -24,6 +24,11 @@ def main() -> int:
         "--clonesets", action="store_true", help="create the CloneSet CRD (OpenKruise) and simulate CloneSets"
     )
     parser.add_argument(
+        "--one-user",
+        action="store_true",
+        help="all controllers are system:kube-controller-manager, as without --use-service-account-credentials",
+    )
+    parser.add_argument(
         "--admission-control-config-file",
         type=Path,
         help="as for kube-apiserver: the file with the client certificates for webhooks",
@@ -40,7 +45,7 @@ async def _serve(options: argparse.Namespace) -> None:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    settings = SimulationSettings(nodes=options.nodes, define_clone_sets=options.clonesets)
+    settings = SimulationSettings(nodes=options.nodes, define_clone_sets=options.clonesets, one_user=options.one_user)
     with tempfile.TemporaryDirectory(prefix="kube-sandbox-") as directory:
         opened = open_backend(
             options.kubeconfig,

@@ -61,7 +61,8 @@ async def open_backend(
     elif assets:
         if not (Path(assets) / "kube-apiserver").exists():
             raise SettingError(f"{ASSETS} is {assets}, but this folder has no kube-apiserver; correct or unset it")
-        async with ControlPlane(Path(assets), directory, admission_config=admission_config) as plane:
+        plane = ControlPlane(Path(assets), directory, admission_config=admission_config, one_user=settings.one_user)
+        async with plane:
             with_controllers = not plane.has_controller_manager
             async with simulated(plane.kubeconfig, settings.only_nodes() if not with_controllers else settings):
                 yield Backend(plane.kubeconfig, f"kube-apiserver of {assets}")

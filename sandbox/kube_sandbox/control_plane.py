@@ -37,12 +37,17 @@ class ControlPlane:
     """`async with ControlPlane(assets, directory) as plane`: ready inside the block, stopped after it.
 
     `assets` is the folder with the binaries. `directory` gets the files; it is created if it is missing, readable by
-    this user only. `admission_config` is the file for kube-apiserver's `--admission-control-config-file`. Raises
-    ControlPlaneError, which names the log of the program."""
+    this user only. `admission_config` is the file for kube-apiserver's `--admission-control-config-file`. With
+    `one_user`, kube-controller-manager runs without `--use-service-account-credentials`: all controllers are
+    `system:kube-controller-manager`, with the rights of an administrator. Raises ControlPlaneError, which names the log
+    of the program."""
 
-    def __init__(self, assets: Path, directory: Path, *, admission_config: Path | None = None) -> None:
+    def __init__(
+        self, assets: Path, directory: Path, *, admission_config: Path | None = None, one_user: bool = False
+    ) -> None:
         self._assets = assets
         self._admission_config = admission_config
+        self._one_user = one_user
         self._directory = directory
         self._running = contextlib.AsyncExitStack()
         self.kubeconfig = directory / "admin.kubeconfig"
@@ -75,7 +80,8 @@ class ControlPlane:
         context = files.client_context()
         await self._ready(api, f"{files.url}/readyz", context)
         if self.has_controller_manager:
-            manager = await self._run(_CONTROLLERS, *_controller_flags(files, self._directory, controllers))
+            flags = _controller_flags(files, self._directory, controllers, one_user=self._one_user)
+            manager = await self._run(_CONTROLLERS, *flags)
             # The controllers create this account in each namespace: when it exists, they run.
             account = f"{files.url}/api/v1/namespaces/default/serviceaccounts/default"
             await self._ready(manager, account, context)
@@ -150,8 +156,8 @@ def _api_flags(files: ControlPlaneFiles, etcd_url: str, port: int) -> list[str]:
     ]
 
 
-def _controller_flags(files: ControlPlaneFiles, directory: Path, port: int) -> list[str]:
-    kubeconfig = files.kubeconfig(_CONTROLLERS, f"system:{_CONTROLLERS}")
+def _controller_flags(files: ControlPlaneFiles, directory: Path, port: int, *, one_user: bool) -> list[str]:
+    kubeconfig = files.kubeconfig(_CONTROLLERS, f"system:{_CONTROLLERS}", ["system:masters"] if one_user else ())
     return [
         f"--kubeconfig={kubeconfig}",
         f"--authentication-kubeconfig={kubeconfig}",
@@ -160,7 +166,7 @@ def _controller_flags(files: ControlPlaneFiles, directory: Path, port: int) -> l
         f"--secure-port={port}",
         f"--cert-dir={directory / 'controller-certificates'}",
         "--leader-elect=false",
-        "--use-service-account-credentials=true",
+        f"--use-service-account-credentials={'false' if one_user else 'true'}",
         f"--service-account-private-key-file={files.service_account_key}",
         f"--root-ca-file={files.ca}",
         f"--cluster-signing-cert-file={files.ca}",

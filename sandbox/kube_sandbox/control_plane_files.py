@@ -48,9 +48,9 @@ class ControlPlaneFiles:
         self._admin = self._pair("admin", "kubernetes-admin", groups=["system:masters"])
         self._kubeconfig("admin", self._admin)
 
-    def kubeconfig(self, name: str, user: str) -> Path:
+    def kubeconfig(self, name: str, user: str, groups: Sequence[str] = ()) -> Path:
         """Write a kubeconfig with a client certificate for `user`; returns its path."""
-        return self._kubeconfig(name, self._pair(name, user))
+        return self._kubeconfig(name, self._pair(name, user, groups=groups))
 
     def client_context(self) -> ssl.SSLContext:
         """A TLS context with the client certificate of the administrator."""

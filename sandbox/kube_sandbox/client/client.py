@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+import contextvars
 import enum
 import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import aiohttp
 import msgspec
@@ -16,6 +17,7 @@ import yaml
 from kubernetes_asyncio.client import Configuration
 from kubernetes_asyncio.config import load_kube_config
 from kubernetes_asyncio.config.config_exception import ConfigException
+from multidict import CIMultiDict
 
 from kube_sandbox.client.errors import UnreachableError, from_status
 from kube_sandbox.client.resources import Resource
@@ -59,6 +61,17 @@ class WatchEvent(msgspec.Struct):
 
     type: str
     object: msgspec.Raw
+
+
+class Impersonated(NamedTuple):
+    """A user as whom the user of the kubeconfig writes. Without `groups`, the API server adds the usual ones."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+
+
+IMPERSONATED: contextvars.ContextVar[Impersonated | None] = contextvars.ContextVar("impersonated", default=None)
+"""The user of the writes of this task; None is the user of the kubeconfig. Reads are always those of the latter."""
 
 
 class Client:
@@ -229,9 +242,15 @@ class Client:
         limits: aiohttp.ClientTimeout,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         token = await self.configuration.get_api_key_with_prefix("BearerToken")
-        sent = {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "kube-sandbox", **headers}
+        sent: CIMultiDict[str] = CIMultiDict(
+            {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "kube-sandbox", **headers}
+        )
         if token:
             sent["Authorization"] = token
+        if method != "GET" and (user := IMPERSONATED.get()) is not None:
+            sent["Impersonate-User"] = user.name
+            for group in user.groups:
+                sent.add("Impersonate-Group", group)
         try:
             async with self._session.request(
                 method,

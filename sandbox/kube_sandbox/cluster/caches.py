@@ -11,6 +11,7 @@ from kube_sandbox.client import resources
 from kube_sandbox.client.client import Client
 from kube_sandbox.client.informer import Informer
 from kube_sandbox.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, STATEFUL_SETS
+from kube_sandbox.cluster.disruptions.kinds import Budget
 from kube_sandbox.cluster.jobs.kinds import Job
 from kube_sandbox.cluster.kinds import Bare, Deployment, Node, Object, Pod, ReplicaSet
 from kube_sandbox.cluster.ownership import OWNER, index_key
@@ -33,6 +34,7 @@ class Caches:
         self.jobs = Informer(client, resources.JOBS, Job)
         self.revisions = Informer(client, CONTROLLER_REVISIONS, ControllerRevision)
         self.pods = Informer(client, resources.PODS, Pod)
+        self.budgets = Informer(client, resources.DISRUPTION_BUDGETS, Budget)
         self.nodes = Informer(client, resources.NODES, Node)
         self.namespaces = Informer(client, resources.NAMESPACES, Bare)
         self.service_accounts = Informer(client, resources.SERVICE_ACCOUNTS, Bare)
@@ -45,6 +47,7 @@ class Caches:
             self.jobs,
             self.revisions,
             self.pods,
+            self.budgets,
             self.nodes,
             self.namespaces,
             self.service_accounts,
@@ -55,6 +58,7 @@ class Caches:
         self.pods.add_index(OWNER, index_key)
         self.pods.add_index(NODE, lambda pod: [pod.spec.node_name] if pod.spec.node_name else [])
         self.pods.add_index(NAMESPACE, lambda pod: [pod.metadata.namespace])
+        self.budgets.add_index(NAMESPACE, lambda budget: [budget.metadata.namespace])
 
     async def wait_synced(self) -> None:
         for informer in self.informers:

@@ -139,6 +139,12 @@ class ContainerPort(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
 
 class Resources(msgspec.Struct, frozen=True, omit_defaults=True):
     requests: dict[str, str | int | float] = {}
+    limits: dict[str, str | int | float] = {}
+
+
+class ResizePolicy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    resource_name: str
+    restart_policy: str = "NotRequired"
 
 
 class Container(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -148,6 +154,7 @@ class Container(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
     termination_message_policy: str = "File"
     readiness_probe: Probe | None = None
     resources: Resources = Resources()
+    resize_policy: tuple[ResizePolicy, ...] = ()
     ports: tuple[ContainerPort, ...] = ()
 
 

@@ -8,6 +8,7 @@ ALL_CONTROLLERS = frozenset(
         "clonesets",
         "daemonsets",
         "deployments",
+        "disruptions",
         "endpointslices",
         "garbage",
         "jobs",
@@ -29,6 +30,10 @@ class SimulationSettings:
     controllers: frozenset[str] = ALL_CONTROLLERS
     """A subset of `ALL_CONTROLLERS`; empty if a real kube-controller-manager runs. Nodes, scheduler and kubelets are
     always simulated."""
+
+    one_user: bool = False
+    """Whether all controllers of kube-controller-manager are one user, as without its flag
+    `--use-service-account-credentials`. Else each has a ServiceAccount of its own, as with kubeadm."""
 
     define_clone_sets: bool = False
     """Create the CloneSet CRD at the start. CloneSets are then simulated even if real controllers run."""
@@ -60,6 +65,8 @@ class SimulationSettings:
     Without a probe, a running container is ready."""
     termination: float = 0.02
     """From the deletion of a pod to its removal; at most its grace period."""
+    resize: float = 0.02
+    """From the start of a resize of a running pod to its end."""
     crash: float = 0.0
     """From start to exit of images with `crash` in their name. At 0, their status is never Running."""
     crash_back_off: float = 0.5

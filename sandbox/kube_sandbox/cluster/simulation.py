@@ -2,22 +2,24 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Protocol
 
-from kube_sandbox.client.client import Client
+from kube_sandbox.client.client import Client, Impersonated
 from kube_sandbox.client.events import EventRecorder
+from kube_sandbox.cluster import users
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.clone_sets import crd
 from kube_sandbox.cluster.clone_sets.controller import CloneSets
 from kube_sandbox.cluster.daemon_sets.controller import DaemonSets
 from kube_sandbox.cluster.deployments.controller import Deployments
+from kube_sandbox.cluster.disruptions.controller import Disruptions, StaleConditions
 from kube_sandbox.cluster.endpoint_slices import EndpointSlices
 from kube_sandbox.cluster.garbage.collector import GarbageCollector
 from kube_sandbox.cluster.jobs.controller import Jobs
 from kube_sandbox.cluster.kubelet.kubelets import Kubelets
-from kube_sandbox.cluster.namespaces import Namespaces
+from kube_sandbox.cluster.namespaces.controller import Namespaces
 from kube_sandbox.cluster.nodes.lifecycle import NodeLifecycle
 from kube_sandbox.cluster.nodes.registration import Nodes
 from kube_sandbox.cluster.replica_sets.controller import ReplicaSets
@@ -37,45 +39,64 @@ async def run(client: Client, settings: SimulationSettings) -> None:
     restart, the simulation continues from there."""
     if settings.define_clone_sets:
         await crd.create(client)
+    await users.allow(client, settings)
     caches = Caches(client)
-    recorders: list[EventRecorder] = []
+    tasks: list[tuple[_Part, Impersonated | None]] = []
 
     def recorder(component: str) -> EventRecorder:
+        """A recorder whose Events are written by the user of the part that is made with it."""
         recorders.append(EventRecorder(client, component))
         return recorders[-1]
 
-    parts: list[_Part] = [
-        Nodes(caches, settings),
-        Scheduler(caches, settings, recorder(scheduler.NAME)),
-        Kubelets(caches, settings, recorder("kubelet")),
-    ]
-    if "nodelifecycle" in settings.controllers:
-        parts.append(NodeLifecycle(caches, settings, recorder("node-controller")))
-    if "deployments" in settings.controllers:
-        parts.append(Deployments(caches, recorder("deployment-controller")))
-    if "replicasets" in settings.controllers:
-        parts.append(ReplicaSets(caches, recorder("replicaset-controller")))
-    if "statefulsets" in settings.controllers:
-        parts.append(StatefulSets(caches, recorder("statefulset-controller")))
-    if "daemonsets" in settings.controllers:
-        parts.append(DaemonSets(caches, recorder("daemonset-controller")))
-    if "clonesets" in settings.controllers:
-        parts.append(CloneSets(caches, recorder("cloneset-controller")))
-    if "jobs" in settings.controllers:
-        parts.append(Jobs(caches, settings, recorder("job-controller")))
-    if "namespaces" in settings.controllers:
-        parts.append(Namespaces(caches))
-    if "serviceaccounts" in settings.controllers:
-        parts.append(ServiceAccounts(caches))
-    if "endpointslices" in settings.controllers:
-        parts.append(EndpointSlices(caches))
-    if "garbage" in settings.controllers:
-        parts.append(GarbageCollector(caches))
+    recorders: list[EventRecorder] = []
+
+    def add(user: Impersonated | None, *parts: _Part) -> None:
+        """Run the parts and their recorders as `user`; None is the administrator."""
+        tasks.extend((part, user) for part in (*parts, *recorders))
+        recorders.clear()
+
+    add(None, Nodes(caches, settings))
+    add(users.SCHEDULER, Scheduler(caches, settings, recorder(scheduler.NAME)))
+    add(None, Kubelets(caches, settings, recorder("kubelet")))
+    for name in sorted(settings.controllers):
+        add(users.controller(users.CONTROLLERS[name], settings), *_controller(name, caches, settings, recorder))
     async with asyncio.TaskGroup() as group:
         group.create_task(caches.run())
         await caches.wait_synced()
-        for part in [*parts, *recorders]:
-            group.create_task(part.run())
+        for part, user in tasks:
+            group.create_task(part.run(), context=users.context(user))
+
+
+def _controller(
+    name: str, caches: Caches, settings: SimulationSettings, recorder: Callable[[str], EventRecorder]
+) -> list[_Part]:
+    """The parts of the controller with this name in `ALL_CONTROLLERS`."""
+    match name:
+        case "nodelifecycle":
+            return [NodeLifecycle(caches, settings, recorder("node-controller"))]
+        case "deployments":
+            return [Deployments(caches, recorder("deployment-controller"))]
+        case "replicasets":
+            return [ReplicaSets(caches, recorder("replicaset-controller"))]
+        case "statefulsets":
+            return [StatefulSets(caches, recorder("statefulset-controller"))]
+        case "daemonsets":
+            return [DaemonSets(caches, recorder("daemonset-controller"))]
+        case "clonesets":
+            return [CloneSets(caches, recorder("cloneset-controller"))]
+        case "jobs":
+            return [Jobs(caches, settings, recorder("job-controller"))]
+        case "disruptions":
+            return [Disruptions(caches, recorder("controllermanager")), StaleConditions(caches)]
+        case "namespaces":
+            return [Namespaces(caches)]
+        case "serviceaccounts":
+            return [ServiceAccounts(caches)]
+        case "endpointslices":
+            return [EndpointSlices(caches)]
+        case "garbage":
+            return [GarbageCollector(caches)]
+    raise ValueError(f"there is no simulated controller {name}")
 
 
 @contextlib.asynccontextmanager

@@ -1,4 +1,5 @@
-"""RBAC: decides with the stored roles and bindings whether a user may make a request.
+"""RBAC: decides with the stored roles and bindings whether a user may make a request. Kubelets also have the rights of
+`node_rules`.
 
 Rules, order and texts follow kube-apiserver's `plugin/pkg/auth/authorizer/rbac` and `pkg/registry/rbac/validation`.
 """
@@ -9,6 +10,7 @@ from typing import Any
 
 from kube_sandbox.apiserver import errors
 from kube_sandbox.apiserver.attributes import Attributes, Object, Reader, User
+from kube_sandbox.apiserver.auth import node_rules
 from kube_sandbox.apiserver.auth.authentication import MASTERS
 from kube_sandbox.apiserver.gotext import aggregated, quoted
 
@@ -39,6 +41,8 @@ class Authorizer:
 
     def decide(self, attributes: Attributes) -> Decision:
         if MASTERS in attributes.user.groups:
+            return Decision(True, "")
+        if node_rules.is_node(attributes.user) and any(allows(rule, attributes) for rule in node_rules.RULES):
             return Decision(True, "")
         problems = []
         for source, rule in self._granted(attributes.user, attributes.namespace_or_self):

@@ -1,8 +1,8 @@
 """The ClusterRoles and ClusterRoleBindings of a new cluster.
 
-They are the roles for users in kube-apiserver's `plugin/pkg/auth/authorizer/rbac/bootstrappolicy`. The roles of
-controllers are omitted, because the simulated controllers act as administrators. The rules of admin, edit and view
-result from role aggregation.
+They are the roles for users in kube-apiserver's `plugin/pkg/auth/authorizer/rbac/bootstrappolicy`, and that of the
+scheduler. The roles of controllers are omitted: the simulation gives its controllers the rights of administrators. The
+rules of admin, edit and view result from role aggregation.
 """
 
 from kube_sandbox.apiserver.attributes import Object
@@ -100,6 +100,15 @@ _ROLES: dict[str, list[_Text]] = {
     "system:discovery": [
         ("get", "", "/api /api/* /apis /apis/* /healthz /livez /openapi /openapi/* /readyz /version /version/")
     ],
+    "system:kube-scheduler": [
+        (_READ, "core", "nodes persistentvolumeclaims persistentvolumes pods replicationcontrollers services"),
+        ("create", "core", "bindings pods/binding"),
+        ("delete", "core", "pods"),
+        ("patch update", "core", "pods/status"),
+        ("create patch update", "core events.k8s.io", "events"),
+        (_READ, "apps", "replicasets statefulsets"),
+        (_READ, "policy", "poddisruptionbudgets"),
+    ],
     "system:monitoring": [
         (
             "get",
@@ -130,7 +139,8 @@ def objects() -> list[Object]:
     for name, labels in _AGGREGATING.items():
         selector = {"matchLabels": {f"{GROUP}/aggregate-to-{name}": "true"}}
         roles.append({**_role(name, [], labels), "aggregationRule": {"clusterRoleSelectors": [selector]}})
-    return roles + [_binding(name, groups) for name, groups in _BINDINGS.items()]
+    bindings = [_binding(name, *(("Group", group) for group in groups)) for name, groups in _BINDINGS.items()]
+    return [*roles, *bindings, _binding("system:kube-scheduler", ("User", "system:kube-scheduler"))]
 
 
 def _labels(role: str) -> dict[str, str]:
@@ -149,11 +159,12 @@ def _role(name: str, rules: list[Rule], labels: dict[str, str]) -> Object:
     return {**_header("ClusterRole", name, labels), "rules": rules}
 
 
-def _binding(name: str, groups: list[str]) -> Object:
+def _binding(name: str, *subjects: tuple[str, str]) -> Object:
+    """A binding of the role of this name. Subjects are kinds and names."""
     return {
         **_header("ClusterRoleBinding", name, {}),
         "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": name},
-        "subjects": [{"apiGroup": GROUP, "kind": "Group", "name": group} for group in groups],
+        "subjects": [{"apiGroup": GROUP, "kind": kind, "name": subject} for kind, subject in subjects],
     }
 
 

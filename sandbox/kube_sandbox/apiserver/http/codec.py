@@ -49,10 +49,15 @@ def report(resource: ResourceType, problems: list[str], validation: str, warning
         warnings += problems
 
 
-def decode_subresource(kind: tuple[str, str, str], body: bytes, content_type: str) -> Object:
-    """The body of a subresource that has its own type, such as Scale or TokenRequest."""
+def decode_subresource(
+    kind: tuple[str, str, str], body: bytes, content_type: str, *, also: tuple[str, ...] = ()
+) -> Object:
+    """The body of a subresource that has its own type, such as Scale or TokenRequest. `also` are older versions of the
+    type with the same fields; the result is in the version of `kind`."""
     group, version, name = kind
     obj = requests.decode(body, content_type, name)
+    if any(obj.get("apiVersion") == f"{group}/{one}" for one in also):
+        obj["apiVersion"] = f"{group}/{version}"
     _check_built_in(obj, group, version, name)
     return fields.check(obj, api_version=f"{group}/{version}" if group else version, kind=name)[0]
 

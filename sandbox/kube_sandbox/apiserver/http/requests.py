@@ -154,11 +154,12 @@ def delete_options(body: bytes, content_type: str, query: Mapping[str, Any], dry
     options = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"} | {
         key: value for key, value in options.items() if key not in ("kind", "apiVersion") and value is not None
     }
-    _check_delete_options(options)
+    check_delete_options(options)
     return options
 
 
-def _check_delete_options(options: Object) -> None:
+def check_delete_options(options: Object) -> None:
+    """Raise StatusError 400 for options of a wrong type and 422 for invalid ones."""
     types = {
         "gracePeriodSeconds": int,
         "propagationPolicy": str,

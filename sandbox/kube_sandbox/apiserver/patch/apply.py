@@ -11,7 +11,7 @@ The rules are those of apimachinery's pkg/util/managedfields and of structured-m
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 from kube_sandbox.apiserver.attributes import Object, copied
@@ -130,8 +130,12 @@ def track_update(
 
 def _empty(api_version: str, kind: str, crd_schema: Object | None) -> Object:
     """The object to compare a new object with: for a built-in kind Go's zero value, which contains some structs."""
-    bare = {"apiVersion": api_version, "kind": kind}
-    return bare if crd_schema is not None else fields.decode(bare, api_version=api_version, kind=kind)[0]
+    return {"apiVersion": api_version, "kind": kind} if crd_schema is not None else copied(_zero(api_version, kind))
+
+
+@cache
+def _zero(api_version: str, kind: str) -> Object:
+    return fields.decode({}, api_version=api_version, kind=kind)[0]
 
 
 def _decode_or_empty(entries: Any) -> Managed:

@@ -9,9 +9,10 @@ import base64
 import binascii
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 from kube_sandbox import quantities
 from kube_sandbox.apiserver.attributes import Object
@@ -54,7 +55,7 @@ def decode(obj: Object, *, api_version: str, kind: str, unstructured: bool = Fal
     if model is None:
         raise LookupError(f"{kind} of {api_version} is not a built-in kind")
     decoder = _Decoder(unstructured=unstructured)
-    decoded = decoder.struct(model, {**obj, "apiVersion": api_version, "kind": kind}, "", "")
+    decoded = decoder.struct(model, {**obj, "apiVersion": api_version, "kind": kind}, None)
     return decoded, decoder.unknown
 
 
@@ -127,78 +128,137 @@ def _walk(value: Any, path: str) -> list[tuple[str, Any]]:
     return [(path, value), *below]
 
 
+class _Place(NamedTuple):
+    """The place of a value in the decoded object. Its paths are needed only for messages."""
+
+    parent: "_Place | None"
+    name: str
+    """`.spec` for a field or a key of a map, `[0]` for an item of a list."""
+    is_field: bool
+
+    def path(self) -> str:
+        """The path as in messages about unknown fields: `spec.containers[0].x`."""
+        return "".join(place.name for place in self._places()).removeprefix(".")
+
+    def go_path(self) -> str:
+        """The path as in Go's type errors, without indices and keys: `.spec.containers.x`."""
+        return "".join(place.name for place in self._places() if place.is_field)
+
+    def _places(self) -> list["_Place"]:
+        places = [self]
+        while (parent := places[-1].parent) is not None:
+            places.append(parent)
+        return places[::-1]
+
+
+class _Decoded(NamedTuple):
+    """How a field of a struct is decoded."""
+
+    type: types.Type
+    always: bool
+    """Whether the field is encoded when it is absent."""
+    null: bool
+    """Whether absence is encoded as null."""
+    encoded: bool
+    """Whether a present field is encoded when it is empty, in spite of `omitempty`."""
+
+
+@cache
+def _fields(model: str) -> Mapping[str, _Decoded]:
+    return {
+        name: _Decoded(
+            field.type,
+            field.always,
+            null=field.always and field.pointer,
+            encoded=field.always
+            or field.pointer
+            or field.type.kind in ("struct", "int-or-string", "any", "time", "micro-time")
+            # An empty managedFields resets the field ownership. All other empty lists have no meaning.
+            or name == "managedFields",
+        )
+        for name, field in types.fields(model).items()
+    }
+
+
+@cache
+def _always(model: str) -> Mapping[str, _Decoded]:
+    """The fields of a model that are encoded when they are absent."""
+    return {name: field for name, field in _fields(model).items() if field.always}
+
+
 class _Decoder:
-    """Decodes one object. `path` is the path of a field as in messages about unknown fields (`spec.containers[0].x`),
-    `go_path` as in Go's type errors (`Container.spec.containers.x`: the struct, then the names without indices)."""
+    """Decodes one object."""
 
     def __init__(self, *, unstructured: bool) -> None:
         self.unknown: list[str] = []
         self._unstructured = unstructured
 
-    def struct(self, model: str, value: Any, path: str, go_path: str) -> Object:
-        known = types.fields(model)
-        if value is None:
-            value = {}
-        for name in value:
-            if name not in known and len(self.unknown) < _MAX_UNKNOWN:
-                self.unknown.append(f'unknown field "{_join(path, name)}"')
+    def struct(self, model: str, value: Object, place: _Place | None) -> Object:
+        known = _fields(model)
+        if not known.keys() >= value.keys():
+            unknown = [_Place(place, f".{name}", True).path() for name in value if name not in known]
+            self.unknown += [f'unknown field "{path}"' for path in unknown[: _MAX_UNKNOWN - len(self.unknown)]]
         result: Object = {}
-        present = {name: known[name] for name in value if name in known}
-        absent = {name: field for name, field in known.items() if field.always and name not in value}
-        for name, field in {**present, **absent}.items():
-            where = f"{types.go_name(model)}{go_path}.{name}"
-            present_value = value.get(name) is not None
-            if not present_value and field.pointer and field.always:
-                result[name] = None
-            else:
-                decoded = self.value(field.type, value.get(name), _join(path, name), where)
-                # An empty managedFields resets the field ownership. All other empty lists have no meaning.
-                if self._is_encoded(field, decoded, present=present_value) or (
-                    name == "managedFields" and present_value
-                ):
-                    result[name] = decoded
+        for name, member in value.items():
+            if (field := known.get(name)) is None:
+                continue
+            if member is None:
+                if field.always:
+                    result[name] = _zero(field)
+                continue
+            decoded = self.value(field.type, member, _Place(place, f".{name}", True), model)
+            if decoded or field.encoded:
+                result[name] = decoded
+        for name, field in _always(model).items():
+            if name not in value:
+                result[name] = _zero(field)
         return result
 
-    @staticmethod
-    def _is_encoded(field: types.Field, decoded: Any, *, present: bool) -> bool:
-        """Whether Go encodes a field, or omits it because of `omitempty`."""
-        if field.always:
-            return True
-        if not present:
-            return False
-        if field.pointer or field.type.kind in ("struct", "int-or-string", "any", "time", "micro-time"):
-            return True
-        return decoded not in ("", 0, False, {}, [])
-
-    def value(self, type_: types.Type, value: Any, path: str, where: str) -> Any:
-        if type_.kind == "any":
+    def value(self, type_: types.Type, value: Any, place: _Place, model: str) -> Any:
+        """A value in a field of a struct with this model."""
+        kind = type_.kind
+        if kind == "any" or (kind == "string" and value.__class__ is str):
             return value
-        if type_.kind == "struct":
-            if value is not None and not isinstance(value, dict):
-                raise self._mismatch(value, where, type_)
-            return self.struct(type_.model, value, path, "." + where.partition(".")[2])
+        if kind == "struct":
+            if isinstance(value, dict):
+                return self.struct(type_.model, value, place)
+            if value is None:
+                return self.struct(type_.model, {}, place)
+            raise self._mismatch(value, place, model, type_)
         if value is None:
-            return _ZERO.get(type_.kind)
-        if type_.kind == "list" and type_.items is not None:
+            return _ZERO.get(kind)
+        if kind == "list" and (items := type_.items) is not None:
             if not isinstance(value, list):
-                raise self._mismatch(value, where, type_)
-            return [self.value(type_.items, item, f"{path}[{i}]", where) for i, item in enumerate(value)]
-        if type_.kind == "map" and type_.items is not None:
+                raise self._mismatch(value, place, model, type_)
+            return [self.value(items, item, _Place(place, f"[{i}]", False), model) for i, item in enumerate(value)]
+        if kind == "map" and (items := type_.items) is not None:
             if not isinstance(value, dict):
-                raise self._mismatch(value, where, type_)
-            return {name: self.value(type_.items, item, _join(path, name), where) for name, item in value.items()}
+                raise self._mismatch(value, place, model, type_)
+            return {
+                name: self.value(items, item, _Place(place, f".{name}", False), model) for name, item in value.items()
+            }
         try:
             return _scalar(type_, value)
         except TypeError:
-            raise self._mismatch(value, where, type_) from None
+            raise self._mismatch(value, place, model, type_) from None
 
-    def _mismatch(self, value: Any, where: str, type_: types.Type) -> ValueError:
+    def _mismatch(self, value: Any, place: _Place, model: str, type_: types.Type) -> ValueError:
         if self._unstructured:
             return ValueError(_unconvertible(value, type_))
         name = JSON_NAMES[type(value)]
         if name == "number" and type_.kind in ("int32", "int64", "int-or-string"):
             name = f"number {json.dumps(value)}"
+        where = f"{types.go_name(model)}{place.go_path()}"
         return ValueError(f"json: cannot unmarshal {name} into Go struct field {where} of type {type_.go_name}")
+
+
+def _zero(field: _Decoded) -> Any:
+    """The value of an absent field that is always encoded."""
+    if field.null:
+        return None
+    if field.type.kind == "struct":
+        return {name: _zero(below) for name, below in _always(field.type.model).items()}
+    return _ZERO.get(field.type.kind)
 
 
 def _unconvertible(value: Any, type_: types.Type) -> str:

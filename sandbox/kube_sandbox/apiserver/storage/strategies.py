@@ -7,6 +7,7 @@ import uuid
 
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.storage import registry
+from kube_sandbox.apiserver.storage.pods import qos_class, revert_all_but_resources
 from kube_sandbox.apiserver.storage.registry import ResourceType
 from kube_sandbox.times import now
 
@@ -104,6 +105,8 @@ def prepare_update(resource: ResourceType, obj: Object, old: Object, subresource
     _restore(metadata, before, "generation")
     if subresource == "status":
         _restore_all_but_status(resource, obj, old)
+    elif subresource == "resize":
+        revert_all_but_resources(obj, old)
     elif resource.has_status:
         _restore(obj, old, "status")
     if resource.storage == registry.NAMESPACES and subresource != "finalize":
@@ -185,20 +188,6 @@ def _increments_generation(resource: ResourceType, obj: Object, old: Object) -> 
     if resource.plural == "deployments" and resource.group == "apps":
         return (obj["metadata"].get("annotations") or {}) != (old["metadata"].get("annotations") or {})
     return False
-
-
-def qos_class(pod: Object) -> str:
-    """BestEffort without requests and limits, Guaranteed when all requests equal the limits, else Burstable."""
-    some, all_equal = False, True
-    for container in [*(pod["spec"].get("initContainers") or ()), *(pod["spec"].get("containers") or ())]:
-        resources = container.get("resources") or {}
-        requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-        for name in ("cpu", "memory"):
-            some = some or name in requests or name in limits
-            all_equal = all_equal and name in limits and requests.get(name, limits[name]) == limits[name]
-    if not some:
-        return "BestEffort"
-    return "Guaranteed" if all_equal else "Burstable"
 
 
 def _set_job_selector(job: Object) -> None:

@@ -14,6 +14,8 @@ from kube_sandbox.apiserver.validation.probe import hooks_and_probes
 _PROTOCOLS = ("SCTP", "TCP", "UDP")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _RESTARTS = ("Always", "Never", "OnFailure")
+_RESIZABLE = ("cpu", "memory")
+_RESIZE_POLICIES = ("NotRequired", "RestartContainer")
 _SECCOMP = ("Localhost", "RuntimeDefault", "Unconfined")
 _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _RESOURCES = ("cpu", "memory", "ephemeral-storage")
@@ -220,3 +222,19 @@ def _internal_context(context: Object) -> dict[str, Any]:
 def _identity(number: int | None, path: str) -> Causes:
     if number is not None and not 0 <= number <= 2**31 - 1:
         yield causes.invalid(path, number, "must be between 0 and 2147483647, inclusive")
+
+
+def resize_policy(container: Object, path: str, restart_policy: str) -> Causes:
+    """Validate the resizePolicy of a container. `restart_policy` is that of the pod."""
+    seen = set()
+    for index, policy in enumerate(container.get("resizePolicy") or ()):
+        resource, restart = policy["resourceName"], policy["restartPolicy"]
+        if resource in seen:
+            yield causes.duplicate(f"{path}[{index}]", resource)
+        seen.add(resource)
+        if resource not in _RESIZABLE:
+            yield causes.unsupported(path, resource, _RESIZABLE) if resource else causes.required(path, "")
+        if restart not in _RESIZE_POLICIES:
+            yield causes.unsupported(path, restart, _RESIZE_POLICIES) if restart else causes.required(path, "")
+        if restart_policy == "Never" and restart != "NotRequired":
+            yield causes.invalid(path, restart, "must be 'NotRequired' when pod `restartPolicy` is 'Never'")

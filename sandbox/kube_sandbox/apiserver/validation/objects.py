@@ -19,6 +19,7 @@ from kube_sandbox.apiserver.validation.meta import NameRule, changed_metadata, n
 from kube_sandbox.apiserver.validation.pod import pod
 from kube_sandbox.apiserver.validation.policy import autoscaler, disruption_budget
 from kube_sandbox.apiserver.validation.rbac import role, role_binding
+from kube_sandbox.apiserver.validation.resize import pod_resize
 from kube_sandbox.apiserver.validation.volume import claim
 from kube_sandbox.apiserver.validation.webhook import webhook_configuration
 from kube_sandbox.apiserver.validation.workload import (
@@ -79,12 +80,14 @@ _RULES: dict[str, Rule] = {
 }
 
 
-def validate(obj: Object, old: Object | None) -> list[Cause]:
+def validate(obj: Object, old: Object | None, subresource: str = "") -> list[Cause]:
     """The causes that make a built-in object invalid, in the order of the real server. `old` is the object that it
     replaces, None for a create."""
     kind = obj["kind"]
-    rule = _RULES.get(kind, _no_rule)
-    specific = list(rule(obj, old))
+    if old is not None and subresource == "resize":
+        specific = list(pod_resize(obj, old))
+    else:
+        specific = list(_RULES.get(kind, _no_rule)(obj, old))
     metadata = list(_metadata(obj, old))
     if old is not None:
         # In the real server, first the registry and then the validation of the type check metadata.

@@ -9,7 +9,7 @@ from typing import Any
 from kube_sandbox.apiserver.attributes import Object, copied
 from kube_sandbox.apiserver.validation import causes, texts
 from kube_sandbox.apiserver.validation.causes import Causes
-from kube_sandbox.apiserver.validation.container import containers, init_containers, security
+from kube_sandbox.apiserver.validation.container import containers, init_containers, resize_policy, security
 from kube_sandbox.apiserver.validation.meta import annotations, label_key, label_selector, labels
 from kube_sandbox.apiserver.validation.volume import valid_volumes
 
@@ -61,6 +61,9 @@ def pod_spec(spec: Object, path: str) -> Causes:
     names = {container["name"] for container in found}
     initial = spec.get("initContainers") or ()
     yield from init_containers(initial, names, volumes, grace, f"{path}.initContainers")
+    for field, listed in (("containers", found), ("initContainers", initial)):
+        for index, container in enumerate(listed):
+            yield from resize_policy(container, f"{path}.{field}[{index}].resizePolicy", spec["restartPolicy"])
     yield from _host_network(spec, path)
     if spec["restartPolicy"] not in _RESTARTS:
         yield causes.unsupported(f"{path}.restartPolicy", spec["restartPolicy"], _RESTARTS)

@@ -3,6 +3,7 @@
 The rules are those of `k8s.io/apiserver`, `pkg/registry/generic/registry/store.go` and `pkg/registry/rest/delete.go`.
 """
 
+import enum
 import time
 from typing import Any
 
@@ -18,13 +19,15 @@ from kube_sandbox.apiserver.storage.selection import Selection
 from kube_sandbox.apiserver.storage.store import Item, Key, conflict, details, not_found, sorted_by_key
 from kube_sandbox.times import now, rfc3339, unix
 
+_PODS = ("", "pods")
 _DEFAULT_GRACE = 30
 
 
 async def delete(api: Api, call: Call) -> tuple[Item | Object, int]:
     """DELETE of one object. Returns the object or a Status, and the HTTP status code."""
     options = requests.delete_options(await call.body(), call.content_type, call.query, call.dry_run)
-    item, deleted = await _delete_one(api, call, (call.attributes.namespace, call.attributes.name), options)
+    key = (call.attributes.namespace, call.attributes.name)
+    item, deleted = await _delete_one(api, call, key, options, options)
     code = 202 if not deleted and options.get("orphanDependents") is False else 200
     resource = call.resource
     if registry.RETURNS_DELETED in resource.flags or not deleted:
@@ -35,7 +38,8 @@ async def delete(api: Api, call: Call) -> tuple[Item | Object, int]:
 async def delete_collection(api: Api, call: Call, selection: Selection) -> list[Item]:
     """DELETE of a collection. Returns the selected objects as they were before the deletion.
 
-    The AdmissionReview of each object has an empty name, like on the real server, because the URL has no name.
+    The AdmissionReview of each object has an empty name, like on the real server, because the URL has no name. The
+    first refusal ends the deletion; the objects before it are deleted.
     """
     options = requests.delete_options(await call.body(), call.content_type, call.query, call.dry_run)
     chosen = sorted_by_key(
@@ -43,43 +47,103 @@ async def delete_collection(api: Api, call: Call, selection: Selection) -> list[
     )
     for item in chosen:
         try:
-            await _delete_one(api, call, item.key, dict(options))
+            await _delete_one(api, call, item.key, dict(options), options)
         except StatusError as error:
             if error.code != 404:
                 raise
     return chosen
 
 
-async def _delete_one(api: Api, call: Call, key: Key, options: Object) -> tuple[Item, bool]:
-    """Admit and delete one object. Returns the object and whether the store no longer contains it."""
+async def _delete_one(api: Api, call: Call, key: Key, options: Object, shown: Object) -> tuple[Item, bool]:
+    """Admit and delete one object. Returns the object and whether the store no longer contains it.
+
+    `shown` are the options in the AdmissionReviews. A deletion in two writes is reviewed before each of them: the
+    second review shows an object with a deletion timestamp. A deletion that changes nothing, because the object is
+    already being deleted, is not reviewed.
+    """
+    resource = call.resource
+    current = _current(api, resource, key)
+    check_preconditions(resource, current, options)
+    if _is_pending(resource, current.object, options):
+        return current, False
+    _complete_options(resource, current.object, options)
+    current = await _admit(api, call, key, options, shown)
+    item, state = _begin(api, resource, current, options)
+    if state is _State.WAITS:
+        return item, False
+    if state is _State.MARKED and not options.get("dryRun"):
+        if "resourceVersion" in (preconditions := options.get("preconditions") or {}):
+            version = item.object["metadata"]["resourceVersion"]
+            options = {**options, "preconditions": {**preconditions, "resourceVersion": version}}
+        try:
+            item = await _admit(api, call, key, options, shown)
+        except StatusError as error:
+            if error.code != 404:
+                raise
+            return item, True  # another request was faster
+    return _finish(api, resource, item, options), True
+
+
+async def _admit(api: Api, call: Call, key: Key, options: Object, shown: Object) -> Item:
+    """Call the admission plugins and webhooks. Returns the object that they reviewed. If the object changes meanwhile,
+    they are called again, with the changed object."""
     attributes, resource = call.attributes, call.resource
     while True:
-        current = api.store.item(resource.storage, *key)
-        if current is None:
-            raise not_found((resource.group, resource.plural), key[1])
-        _check_preconditions(resource, current, options)
-        attributes.operation, attributes.options = "DELETE", options
+        current = _current(api, resource, key)
+        check_preconditions(resource, current, options)
+        attributes.operation, attributes.options = "DELETE", shown
         attributes.dry_run = bool(options.get("dryRun"))
         attributes.obj, attributes.old = None, current.copy()
         built_in.admit(attributes, api.store)
         await api.webhooks.mutate(attributes)
         await api.webhooks.validate(attributes)
-        if api.store.item(resource.storage, *current.key) is current:
-            return remove(api, resource, current, options)
+        if api.store.item(resource.storage, *key) is current:
+            return current
+
+
+def _current(api: Api, resource: ResourceType, key: Key) -> Item:
+    current = api.store.item(resource.storage, *key)
+    if current is None:
+        raise not_found((resource.group, resource.plural), key[1])
+    return current
 
 
 def remove(api: Api, resource: ResourceType, current: Item, options: Object) -> tuple[Item, bool]:
     """Delete an object without admission. Returns the object and whether the store no longer contains it."""
-    obj = current.copy()
+    item, state = _begin(api, resource, current, options)
+    if state is _State.WAITS:
+        return item, False
+    return _finish(api, resource, item, options), True
+
+
+class _State(enum.Enum):
+    """What follows the first step of a deletion."""
+
+    WAITS = enum.auto()
+    """Nothing: the grace period, a finalizer or a controller completes the deletion."""
+    MARKED = enum.auto()
+    """The deletion, which is a second write: the first one had to change the object."""
+    FREE = enum.auto()
+    """The deletion, which is the only write."""
+
+
+def _begin(api: Api, resource: ResourceType, current: Item, options: Object) -> tuple[Item, _State]:
+    """Write what an object has during its deletion: the deletion timestamp, the grace period and the finalizers."""
+    obj, dry_run = current.copy(), bool(options.get("dryRun"))
     metadata = obj["metadata"]
-    if resource.storage == registry.NAMESPACES:
-        return _terminate_namespace(api, resource, current, obj, options)
-    if resource.storage == registry.CRDS and not metadata.get("deletionTimestamp"):
-        crds.begin_deletion(obj)
-        dry_run = bool(options.get("dryRun"))
-        return (Item(obj, current.revision) if dry_run else api.store.update(resource.storage, current, obj)), False
-    if _already_pending(metadata, options):
-        return current, False
+
+    def stored() -> Item:
+        return Item(obj, current.revision) if dry_run else api.store.update(resource.storage, current, obj)
+
+    if _is_pending(resource, obj, options):
+        return current, _State.WAITS
+    if resource.storage in (registry.NAMESPACES, registry.CRDS) and not metadata.get("deletionTimestamp"):
+        if resource.storage == registry.CRDS:
+            crds.begin_deletion(obj)
+        else:
+            _terminate_namespace(resource, obj, options)
+        return stored(), _State.WAITS
+    had_finalizers = bool(metadata.get("finalizers"))
     graceful = _begin_grace(resource, obj, options)
     finalizers = _finalizers_for_deletion(resource, metadata, options)
     if finalizers:
@@ -88,31 +152,56 @@ def remove(api: Api, resource: ResourceType, current: Item, options: Object) -> 
         metadata.pop("finalizers", None)
     if finalizers and not graceful:
         _mark_deleting(metadata)
-    waits = bool(finalizers) or metadata.get("deletionGracePeriodSeconds", 0) > 0
-    dry_run = bool(options.get("dryRun"))
-    if not waits:
-        if graceful:  # watches report the start of the deletion, even with a grace period of 0 seconds
-            current = Item(obj, current.revision) if dry_run else api.store.update(resource.storage, current, obj)
-        return (current if dry_run else api.store.delete(resource.storage, current)), True
-    if obj == current.object:
-        return current, False
-    return (Item(obj, current.revision) if dry_run else api.store.update(resource.storage, current, obj)), False
+    if finalizers or metadata.get("deletionGracePeriodSeconds", 0) > 0:
+        return current if obj == current.object else stored(), _State.WAITS
+    if graceful:  # watches report the start of the deletion, even with a grace period of 0 seconds
+        return stored(), _State.MARKED
+    return current, _State.MARKED if had_finalizers else _State.FREE
 
 
-def _already_pending(metadata: Object, options: Object) -> bool:
-    """Whether the object has a running grace period that this request does not shorten."""
+def _finish(api: Api, resource: ResourceType, current: Item, options: Object) -> Item:
+    return current if options.get("dryRun") else api.store.delete(resource.storage, current)
+
+
+def _is_pending(resource: ResourceType, obj: Object, options: Object) -> bool:
+    """Whether the object is already being deleted in a way that this request does not change: its grace period runs
+    and the request does not shorten it, or the namespace controller deletes its content."""
+    metadata = obj["metadata"]
+    if not metadata.get("deletionTimestamp"):
+        return False
+    if resource.storage == registry.NAMESPACES:
+        return bool((obj.get("spec") or {}).get("finalizers"))
     pending = metadata.get("deletionGracePeriodSeconds")
-    if not metadata.get("deletionTimestamp") or not pending:
+    if not pending:
         return False
     requested = options.get("gracePeriodSeconds")
     return requested is None or requested >= pending
+
+
+def _complete_options(resource: ResourceType, obj: Object, options: Object) -> None:
+    """Set the options that the server derives from the object, in place: the grace period of a pod, and the uid of a
+    namespace or CRD. The AdmissionReviews of a DELETE of one object contain them."""
+    if resource.storage in (registry.NAMESPACES, registry.CRDS):
+        options["preconditions"] = {"uid": obj["metadata"]["uid"]} | (options.get("preconditions") or {})
+    elif resource.storage == _PODS and not obj["metadata"].get("deletionTimestamp"):
+        options["gracePeriodSeconds"] = _grace(obj, options)
+
+
+def _grace(pod: Object, options: Object) -> int:
+    """The grace period of a pod: that of the request, else the pod's own. It is 0 for a pod that does not run."""
+    requested = options.get("gracePeriodSeconds")
+    grace: int = pod["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE) if requested is None else requested
+    phase = (pod.get("status") or {}).get("phase")
+    if not pod["spec"].get("nodeName") or phase in ("Failed", "Succeeded"):
+        return 0
+    return 1 if grace < 0 else grace
 
 
 def _begin_grace(resource: ResourceType, obj: Object, options: Object) -> bool:
     """Set the grace period and the deletion timestamp of a pod, in place. Returns False when this request sets none:
     for all other types, and for a pod that is already being deleted when the request contains no grace period or the
     pod's is 0."""
-    if resource.storage != ("", "pods"):
+    if resource.storage != _PODS:
         return False
     metadata = obj["metadata"]
     requested = options.get("gracePeriodSeconds")
@@ -130,10 +219,7 @@ def _begin_grace(resource: ResourceType, obj: Object, options: Object) -> bool:
         metadata["deletionTimestamp"] = rfc3339(until)
         metadata["deletionGracePeriodSeconds"] = requested
         return True
-    grace = obj["spec"].get("terminationGracePeriodSeconds", _DEFAULT_GRACE) if requested is None else requested
-    phase = (obj.get("status") or {}).get("phase")
-    if not obj["spec"].get("nodeName") or phase in ("Failed", "Succeeded"):
-        grace = 0
+    grace = _grace(obj, options)
     metadata["deletionTimestamp"] = rfc3339(time.time() + grace)
     metadata["deletionGracePeriodSeconds"] = grace
     if metadata.get("generation"):
@@ -167,25 +253,18 @@ def _finalizers_for_deletion(resource: ResourceType, metadata: Object, options: 
     return others
 
 
-def _terminate_namespace(
-    api: Api, resource: ResourceType, current: Item, obj: Object, options: Object
-) -> tuple[Item, bool]:
-    """Start the deletion of a namespace, or complete it. It completes after the namespace controller has deleted the
-    content and removed the finalizers."""
-    metadata, dry_run = obj["metadata"], bool(options.get("dryRun"))
-    if not metadata.get("deletionTimestamp"):
-        metadata["deletionTimestamp"] = now()
-        obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
-        if finalizers := _finalizers_for_deletion(resource, metadata, options):
-            metadata["finalizers"] = finalizers
-        item = Item(obj, current.revision) if dry_run else api.store.update(resource.storage, current, obj)
-        return item, False
-    if (obj.get("spec") or {}).get("finalizers") or metadata.get("finalizers"):
-        return current, False
-    return (current if dry_run else api.store.delete(resource.storage, current)), True
+def _terminate_namespace(resource: ResourceType, namespace: Object, options: Object) -> None:
+    """Start the deletion of a namespace, in place. It ends when the namespace controller has deleted the content and
+    removed its finalizer."""
+    metadata = namespace["metadata"]
+    metadata["deletionTimestamp"] = now()
+    namespace["status"] = {**(namespace.get("status") or {}), "phase": "Terminating"}
+    if finalizers := _finalizers_for_deletion(resource, metadata, options):
+        metadata["finalizers"] = finalizers
 
 
-def _check_preconditions(resource: ResourceType, current: Item, options: Object) -> None:
+def check_preconditions(resource: ResourceType, current: Item, options: Object) -> None:
+    """Raise StatusError 409 unless the object has the uid and the resourceVersion that the options require."""
     preconditions: dict[str, Any] = options.get("preconditions") or {}
     metadata = current.object["metadata"]
     storage = (resource.group, resource.kind)

@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 
+from kube_sandbox.apiserver.admission import built_in
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.auth import token_requests
 from kube_sandbox.apiserver.context import Api, Call, Result
@@ -11,9 +12,8 @@ from kube_sandbox.apiserver.errors import StatusError, not_allowed
 from kube_sandbox.apiserver.http import codec, requests
 from kube_sandbox.apiserver.patch import apply, patches
 from kube_sandbox.apiserver.printers.columns import selector_text
-from kube_sandbox.apiserver.storage import selectors
 from kube_sandbox.apiserver.storage.store import Item, conflict, not_found
-from kube_sandbox.apiserver.verbs import deletes, write_checks, writes
+from kube_sandbox.apiserver.verbs import evictions, write_checks, writes
 from kube_sandbox.times import now
 
 _TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
@@ -42,7 +42,7 @@ async def serve(api: Api, call: Call) -> Result:
         case "binding", "create":
             return await _bind(api, call)
         case "eviction", "create":
-            return await _evict(api, call)
+            return await evictions.evict(api, call)
         case "token", "create":
             return await _request_token(api, call)
     call.current(api)
@@ -160,10 +160,12 @@ async def _set_scale(api: Api, call: Call) -> Result:
 
 
 async def _admit(api: Api, call: Call, obj: Object, old: Object | None, operation: str, options: Object) -> Object:
-    """Call the webhooks for the body of a request. Returns the object as the webhooks changed it."""
+    """Call the admission plugins and the webhooks for the body of a request. Returns the object as the webhooks changed
+    it."""
     attributes = call.attributes
     attributes.operation, attributes.options, attributes.dry_run = operation, options, bool(call.dry_run)
     attributes.obj, attributes.old = obj, old
+    built_in.admit(attributes, api.store)
     await api.webhooks.mutate(attributes)
     await api.webhooks.validate(attributes)
     return attributes.obj
@@ -229,42 +231,6 @@ async def _bind(api: Api, call: Call) -> Result:
     if not options.get("dryRun"):
         api.store.update(("", "pods"), item, pod)
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
-
-
-async def _evict(api: Api, call: Call) -> Result:
-    """Create an Eviction: delete a pod, unless a PodDisruptionBudget forbids it."""
-    attributes = call.attributes
-    created = requests.write_options("CreateOptions", call.query, call.dry_run)
-    eviction = codec.decode_subresource(("policy", "v1", "Eviction"), await call.body(), call.content_type)
-    write_checks.check_namespace(call, eviction)
-    await _admit(api, call, eviction, None, "CREATE", created)
-    pod = call.current(api)
-    labels = pod.object["metadata"].get("labels") or {}
-    for budget in api.store.list("policy", "poddisruptionbudgets", attributes.namespace):
-        if not _budget_selects(budget, labels):
-            continue
-        if (budget.get("status") or {}).get("disruptionsAllowed", 0) <= 0:
-            name = budget["metadata"]["name"]
-            status = budget.get("status") or {}
-            message = (
-                f"The disruption budget {name} needs {status.get('desiredHealthy', 0)} healthy pods and has"
-                f" {status.get('currentHealthy', 0)} currently"
-            )
-            raise StatusError(
-                429,
-                "Cannot evict pod as it would violate the pod's disruption budget.",
-                details={"causes": [{"reason": "DisruptionBudget", "message": message}]},
-            )
-    options = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1", **(eviction.get("deleteOptions") or {})}
-    if call.dry_run:
-        options["dryRun"] = call.dry_run
-    deletes.remove(api, call.resource, pod, options)
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
-
-
-def _budget_selects(budget: Object, labels: dict[str, str]) -> bool:
-    selector = budget["spec"].get("selector")
-    return selector is not None and selectors.matches(selector, labels)
 
 
 async def _request_token(api: Api, call: Call) -> Result:

@@ -91,7 +91,7 @@ def uid_conflict(resource: ResourceType, current: Item, wanted: str) -> StatusEr
 
 def validate(resource: ResourceType, obj: Object, old: Object | None, subresource: str = "") -> None:
     if resource.custom is None:
-        causes = objects.validate(obj, old)
+        causes = objects.validate(obj, old, subresource)
     else:
         causes = objects.validate_metadata(obj, old)
         causes += custom.validate(obj, old, resource.custom, subresource, causes)

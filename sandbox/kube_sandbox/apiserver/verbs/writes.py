@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import orjson
 
-from kube_sandbox.apiserver.admission import built_in, quotas
+from kube_sandbox.apiserver.admission import built_in, quotas, resizes
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.auth import authorization, escalation
 from kube_sandbox.apiserver.context import Api, Call
@@ -259,6 +259,7 @@ async def _modify_once(
     write_checks.validate(resource, obj, old, attributes.subresource)
     metadata["resourceVersion"] = str(current.revision)
     attributes.obj = obj
+    resizes.check(attributes, api.store)
     if not admitted:
         await api.webhooks.validate(attributes)
     stored = codec.to_storage(resource, obj)

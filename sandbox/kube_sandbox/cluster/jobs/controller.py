@@ -5,6 +5,7 @@ import contextlib
 from kube_sandbox.client.errors import ConflictError, NotFoundError
 from kube_sandbox.client.events import EventRecorder
 from kube_sandbox.client.resources import JOBS
+from kube_sandbox.cluster import users
 from kube_sandbox.cluster.caches import Caches, status_patch
 from kube_sandbox.cluster.controller import WorkloadController, failure_of
 from kube_sandbox.cluster.jobs import progress
@@ -61,7 +62,8 @@ class Jobs(WorkloadController[Job]):
 
     async def _delete(self, job: Job) -> None:
         metadata = job.metadata
-        with contextlib.suppress(NotFoundError, ConflictError):
+        user = users.controller(users.TTL_AFTER_FINISHED, self._settings)
+        with users.acting_as(user), contextlib.suppress(NotFoundError, ConflictError):
             await self._client.delete(
                 JOBS, metadata.name, metadata.namespace, uid=metadata.uid, propagation="Foreground"
             )

@@ -5,14 +5,14 @@
       '-> CreateContainerConfigError                           images with an unusable configuration
       '-> running -> Error -> CrashLoopBackOff -> running ...  images that crash, exit or run out of memory
 
-When the image of a container changes, the container is stopped and started with the new image. Reasons and messages
-are those of the kubelet (pkg/kubelet: images, kuberuntime).
+When the image of a container changes, the container is stopped and started with the new image; so it is when a resize
+needs a restart (`resizing`). Reasons and messages are those of the kubelet (pkg/kubelet: images, kuberuntime).
 """
 
 from typing import NamedTuple
 
 from kube_sandbox.cluster.kinds import Container, Object, Pod
-from kube_sandbox.cluster.kubelet import images, pod_states
+from kube_sandbox.cluster.kubelet import images, pod_states, resizing
 from kube_sandbox.cluster.kubelet.images import End, Image
 from kube_sandbox.cluster.kubelet.pod_states import Node
 from kube_sandbox.cluster.settings import SimulationSettings
@@ -61,7 +61,11 @@ class Life(NamedTuple):
 
     @property
     def is_outdated(self) -> bool:
-        """Whether the last run used another image than the spec has now."""
+        """Whether the last run used another image than the spec has now, or other resources that need a restart."""
+        return self.has_other_image or resizing.needs_restart(self.pod, self.container, self.status)
+
+    @property
+    def has_other_image(self) -> bool:
         full = images.full_reference(self.container.image)
         return bool(self.status.get("imageID")) and self.status["image"] not in (self.container.image, full)
 
@@ -74,7 +78,8 @@ def next_move(life: Life) -> Move | None:
     match pod_states.state_of(life.status):
         case "Running" if life.is_outdated:
             end = End(0, 0, "Completed")
-            text = f"Container {life.container.name} definition changed, will be restarted"
+            why = "definition changed, will be restarted" if life.has_other_image else "resize requires restart"
+            text = f"Container {life.container.name} {why}"
             events = [Occurrence(life.container.name, False, "Killing", text)]
             return Move(life.settings.termination, _ended(life, life.status, end), events)
         case "Running":
@@ -130,6 +135,7 @@ def _started(life: Life, after: float, events: list[Occurrence]) -> Move:
         "image": images.full_reference(container.image),
         "imageID": images.image_id(container.image),
         "containerID": pod_states.container_id(life.pod, container, restarts),
+        **resizing.reported(container),
     }
     events = [
         *events,

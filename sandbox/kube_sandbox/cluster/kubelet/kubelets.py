@@ -11,9 +11,10 @@ from kube_sandbox.client.errors import ConflictError, NotFoundError
 from kube_sandbox.client.events import EventRecorder, ObjectRef
 from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import PODS
+from kube_sandbox.cluster import users
 from kube_sandbox.cluster.caches import NODE, Caches
 from kube_sandbox.cluster.kinds import Node, Pod
-from kube_sandbox.cluster.kubelet import images, lifecycle, pod_states
+from kube_sandbox.cluster.kubelet import images, lifecycle, pod_states, pressure, resizing
 from kube_sandbox.cluster.nodes import health
 from kube_sandbox.cluster.nodes import registration as nodes
 from kube_sandbox.cluster.settings import SimulationSettings
@@ -72,15 +73,19 @@ class Kubelets:
         pod = self._pods.get(*key)
         if pod is None or not self._is_ours(pod) or not health.works(self._nodes.get("", pod.spec.node_name)):
             return
+        users.become(users.kubelet(pod.spec.node_name))
         if pod.metadata.deletion_timestamp is not None:
             await self._terminate(key, pod)
+        elif resource := pressure.lacking(pod):
+            await self._evict(key, pod, resource)
         elif not pod.ended:
             await self._advance(key, pod)
 
     async def _advance(self, key: Key, pod: Pod) -> None:
         uid, name = pod.metadata.uid, pod.spec.node_name
         ages = {container: self._age(uid, container, state) for container, state in lifecycle.states(pod).items()}
-        node = pod_states.Node(nodes.internal_ip(name), self._pod_ip(pod), self._images[name])
+        lacking = self._lacking(pod) if resizing.pending(pod) else ""
+        node = pod_states.Node(nodes.internal_ip(name), self._pod_ip(pod), self._images[name], lacking)
         step = lifecycle.advance(pod, ages, node, self._settings, self._clock())
         if step.status is not None:
             patch = {"metadata": {"uid": uid}, "status": step.status}
@@ -98,6 +103,21 @@ class Kubelets:
             self._recorder.event(about, type_, event.reason, event.message)
         if step.wait is not None:
             self._queue.add_after(key, step.wait)
+
+    async def _evict(self, key: Key, pod: Pod, resource: str) -> None:
+        about = ObjectRef.of(PODS, pod.metadata)
+        self._recorder.event(about, "Warning", pressure.REASON, pressure.message(resource))
+        patch = {"metadata": {"uid": pod.metadata.uid}, "status": pressure.status(pod, resource, self._clock())}
+        with contextlib.suppress(NotFoundError, ConflictError):
+            type_ = PatchType.STRATEGIC
+            await self._pods.patch(patch, key.name, key.namespace, subresource="status", type_=type_)
+
+    def _lacking(self, pod: Pod) -> str:
+        """Why the node has no room for a resize of the pod; empty if it has."""
+        name = pod.spec.node_name
+        node = self._nodes.get("", name)
+        others = (one for one in self._pods.by_index(NODE, name) if one.metadata.uid != pod.metadata.uid)
+        return resizing.shortage(pod, others, node.status.allocatable if node else {})
 
     async def _terminate(self, key: Key, pod: Pod) -> None:
         """Wait for `SimulationSettings.termination` or the grace period, whichever is shorter, then remove the pod."""

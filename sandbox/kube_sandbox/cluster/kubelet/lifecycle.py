@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kube_sandbox.cluster.kinds import Container, Object, Pod
-from kube_sandbox.cluster.kubelet import containers, images, pod_states
+from kube_sandbox.cluster.kubelet import containers, images, pod_states, resizing
 from kube_sandbox.cluster.kubelet.containers import Life, Occurrence
 from kube_sandbox.cluster.kubelet.pod_states import Node
 from kube_sandbox.cluster.settings import SimulationSettings
@@ -40,8 +40,9 @@ class _Step(NamedTuple):
 def states(pod: Pod) -> dict[str, str]:
     """By container: a text that changes whenever the state of the container changes. Ages are measured by it. A change
     of readiness counts for containers that flap: a kubelet that is late skips no change."""
+    resize = resizing.state(pod)
     flapping = {container.name for container in pod.spec.containers if images.behaviour(container.image).flaps}
-    return {
+    return ({} if resize is None else {resizing.KEY: resize}) | {
         str(status["name"]): f"{pod_states.state_of(status)} {status.get('restartCount', 0)}"
         + (" ready" if status["name"] in flapping and status.get("ready") else "")
         for status in (*pod.status.init_container_statuses, *pod_states.container_statuses(pod))
@@ -59,12 +60,25 @@ def advance(pod: Pod, ages: Mapping[str, float], node: Node, settings: Simulatio
     if failing is not None:
         return _initialize(pod, failing, ages, node, settings, now)
     step = _moved(pod, pod.spec.containers, pod_states.container_statuses(pod), ages, node, settings, now)
+    resize = resizing.step(pod, step.statuses, ages.get(resizing.KEY, 0.0), node.lacking, settings)
+    if resize is not None:
+        return _resized(pod, step, resize, node, now)
     wait = min(step.waits, default=None)
     if not step.moved and not pod.status.container_statuses and wait is not None and wait > _BRIEF:
         return Advance(pod_states.pod_status(pod, step.statuses, node, now, accepted=False), [], wait)
     if not step.moved and not pod_states.readiness_changed(pod, step.statuses):
         return Advance(None, [], wait)
     return Advance(pod_states.pod_status(pod, step.statuses, node, now), step.events, wait)
+
+
+def _resized(pod: Pod, step: _Step, resize: resizing.Step, node: Node, now: float) -> Advance:
+    """The next step of a pod that is being resized."""
+    waits = step.waits if resize.wait is None else [*step.waits, resize.wait]
+    wait = min(waits, default=None)
+    if not step.moved and not resize.changed:
+        return Advance(None, [], wait)
+    events = [*step.events, *([Occurrence("", *resize.event)] if resize.event else [])]
+    return Advance(pod_states.pod_status(pod, resize.statuses, node, now, resize=resize.conditions), events, wait)
 
 
 def _initialize(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from kube_sandbox.cluster.kinds import Condition, Container, Object, Pod, find
-from kube_sandbox.cluster.kubelet import images
+from kube_sandbox.cluster.kubelet import images, resizing
 from kube_sandbox.times import rfc3339
 
 
@@ -19,6 +19,8 @@ class Node(NamedTuple):
     pod_ip: str
     images: frozenset[str] | set[str]
     """The images that the node has pulled."""
+    lacking: str = ""
+    """Why the node has no room for the resize of the pod; empty if it has."""
 
 
 def container_statuses(pod: Pod) -> Sequence[Object]:
@@ -74,9 +76,11 @@ def pod_status(
     *,
     accepted: bool = True,
     init: Sequence[Object] | None = None,
+    resize: Sequence[Condition] | None = None,
 ) -> Object:
     """A patch of the pod's status. Without `accepted`, the kubelet has seen the pod but not started it. `init` has the
-    statuses of the init containers; by default all have succeeded."""
+    statuses of the init containers; by default all have succeeded. `resize` has the conditions of a resize; by default
+    they stay."""
     since = pod.status.start_time or rfc3339(now)
     if init is None:
         init = [
@@ -97,6 +101,11 @@ def pod_status(
         status["initContainerStatuses"] = list(init)
     if accepted:
         status |= {"podIP": node.pod_ip, "podIPs": [{"ip": node.pod_ip}]}
+    if resize is not None:
+        kept = {condition.type for condition in resize}
+        gone = {one.type for one in pod.status.conditions} & {resizing.PENDING, resizing.IN_PROGRESS} - kept
+        status["conditions"] += [_written(pod, condition, now) for condition in resize]
+        status["conditions"] += [{"type": type_, "$patch": "delete"} for type_ in sorted(gone)]
     return status
 
 

@@ -87,6 +87,30 @@ def unready_patch(pod: Pod, now: float) -> Object:
     return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
 
 
+def evicted_patch(pod: Pod, now: float) -> Object:
+    """A status patch that marks a pod which a taint evicts."""
+    text = "Taint manager: deleting due to NoExecute taint"
+    condition = _target("DeletionByTaintManager", text, now)
+    return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
+
+
+def collected_patch(pod: Pod, now: float) -> Object:
+    """A status patch that marks a pod whose node does not exist, and ends it."""
+    status: Object = {"conditions": [_target("DeletionByPodGC", "PodGC: node no longer exists", now)]}
+    if not pod.ended:
+        status["phase"] = "Failed"
+    return {"metadata": {"uid": pod.metadata.uid}, "status": status}
+
+
+def eviction_cause(node: Node, pod: Pod) -> Object:
+    """What must change before the eviction of a pod is tried again: the taints and the tolerations."""
+    return {"taints": [taint for taint in node.spec.taints if taint.effect == "NoExecute"], "by": pod.spec.tolerations}
+
+
+def _target(reason: str, message: str, now: float) -> Object:
+    return _condition("DisruptionTarget", "True", reason, message, now)
+
+
 def repels(node: Node) -> bool:
     """Whether a taint of the node evicts pods that do not tolerate it."""
     return any(taint.effect == "NoExecute" for taint in node.spec.taints)

@@ -7,18 +7,18 @@ import contextlib
 import msgspec
 
 from kube_sandbox.client.client import PatchType
-from kube_sandbox.client.errors import ConflictError, NotFoundError
+from kube_sandbox.client.errors import ApiError, ConflictError, NotFoundError
 from kube_sandbox.client.events import EventRecorder, ObjectRef
 from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import NODES, PODS
+from kube_sandbox.cluster import users
 from kube_sandbox.cluster.caches import NODE, Caches
 from kube_sandbox.cluster.kinds import Node, Object, Pod
 from kube_sandbox.cluster.nodes import health
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.work import work
-from kube_sandbox.times import rfc3339
 
-_EVICTED = "Taint manager: deleting due to NoExecute taint"
+_TRIES, _PAUSE = 5, 0.01  # attempts to delete an evicted pod, and the seconds between them
 
 
 class NodeLifecycle:
@@ -32,6 +32,8 @@ class NodeLifecycle:
         self._queue: WorkQueue[str] = WorkQueue()
         self._since: dict[str, float] = {}
         """By node: the time of the event loop since which the kubelet does not respond or the node does not exist."""
+        self._refused: dict[str, Object] = {}
+        """By uid: pods whose deletion was refused, with the cause of their eviction."""
         caches.nodes.add_handler(self._node_changed)
         caches.pods.add_handler(self._pod_changed)
 
@@ -45,6 +47,8 @@ class NodeLifecycle:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Queue the node of a pod, unless the node is healthy."""
+        if new is None and old is not None:
+            self._refused.pop(old.metadata.uid, None)
         if new is None or not new.spec.node_name:
             return
         node = self._nodes.get("", new.spec.node_name)
@@ -103,30 +107,40 @@ class NodeLifecycle:
     async def _evict(self, node: Node, pods: list[Pod]) -> None:
         now = self._clock()
         for pod, at in health.evictions(node, pods, self._settings.eviction):
+            if self._refused.get(pod.metadata.uid) == health.eviction_cause(node, pod):
+                continue
             if at > now:
                 self._queue.add_after(node.metadata.name, at - now)
                 continue
             text = f"Marking for deletion Pod {pod.metadata.namespace}/{pod.metadata.name}"
             self._recorder.event(ObjectRef.of(PODS, pod.metadata), "Normal", "TaintManagerEviction", text)
-            condition = {
-                "type": "DisruptionTarget",
-                "status": "True",
-                "reason": "DeletionByTaintManager",
-                "message": _EVICTED,
-                "lastTransitionTime": rfc3339(now),
-            }
-            await self._patch_status(
-                pod, {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
-            )
-            with contextlib.suppress(NotFoundError, ConflictError):
-                await self._client.delete(PODS, pod.metadata.name, pod.metadata.namespace, uid=pod.metadata.uid)
+            await self._delete(node, pod)
+
+    async def _delete(self, node: Node, pod: Pod) -> None:
+        """Delete an evicted pod. As in Kubernetes, a refused deletion is repeated at once and then never again, until
+        the taints of the node or the tolerations of the pod change."""
+        metadata, patch = pod.metadata, health.evicted_patch(pod, self._clock())
+        for _ in range(_TRIES):
+            try:
+                await self._patch_status(pod, patch)
+                await self._client.delete(PODS, metadata.name, metadata.namespace, uid=metadata.uid)
+            except (NotFoundError, ConflictError):
+                return
+            except ApiError:
+                await asyncio.sleep(_PAUSE)
+            else:
+                return
+        self._refused[pod.metadata.uid] = health.eviction_cause(node, pod)
 
     async def _collect(self, name: str) -> None:
         """Remove the pods of a deleted node: no kubelet does it."""
-        for pod in self._pods.by_index(NODE, name):
-            with contextlib.suppress(NotFoundError, ConflictError):
-                metadata = pod.metadata
-                await self._client.delete(PODS, metadata.name, metadata.namespace, uid=metadata.uid, grace=0)
+        user = users.controller(users.POD_GARBAGE_COLLECTOR, self._settings)
+        with users.acting_as(user):
+            for pod in self._pods.by_index(NODE, name):
+                await self._patch_status(pod, health.collected_patch(pod, self._clock()))
+                with contextlib.suppress(NotFoundError, ConflictError):
+                    metadata = pod.metadata
+                    await self._client.delete(PODS, metadata.name, metadata.namespace, uid=metadata.uid, grace=0)
 
     async def _patch_status(self, pod: Pod, patch: Object) -> None:
         with contextlib.suppress(NotFoundError, ConflictError):

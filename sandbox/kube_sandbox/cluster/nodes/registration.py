@@ -6,6 +6,7 @@ from kube_sandbox.client import resources
 from kube_sandbox.client.client import PatchType
 from kube_sandbox.client.errors import AlreadyExistsError, NotFoundError
 from kube_sandbox.client.queue import WorkQueue
+from kube_sandbox.cluster import users
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.kinds import Node, Object
 from kube_sandbox.cluster.nodes import health
@@ -55,6 +56,7 @@ class Nodes:
             self._queue.add(new.metadata.name)
 
     async def _report(self, name: str) -> None:
+        users.become(users.kubelet(name))
         node = self._nodes.get("", name)
         if node is None:
             if name not in self._own:

@@ -10,13 +10,13 @@ import contextlib
 import functools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cel
 from cel.stdlib import add_stdlib_to_context
 
-from kube_sandbox.apiserver.admission.webhooks.review import Invocation, request
+from kube_sandbox.apiserver.admission.webhooks.review import Invocation, request, versioned
 from kube_sandbox.apiserver.attributes import Attributes, Object, User
 from kube_sandbox.apiserver.auth.authorization import Authorizer
 from kube_sandbox.apiserver.auth.tokens import service_account_groups
@@ -87,12 +87,34 @@ class Evaluation:
             raise EvaluationError(_text(error, expression, self._values)) from error
 
 
-def evaluate(
-    conditions: Sequence[Object], attributes: Attributes, invocation: Invocation, authorizer: Authorizer | None
-) -> Outcome:
-    """Evaluate the conditions until one is false. `attributes` contains the objects in the version that the webhook
-    receives."""
-    evaluation = Evaluation(attributes, invocation, authorizer)
+class Evaluations:
+    """The evaluations of the match conditions for one request. All webhooks and policies that receive the same version
+    of the objects share one, because the conversion of a value takes a hundred times as long as most conditions."""
+
+    def __init__(self, attributes: Attributes, authorizer: Authorizer | None) -> None:
+        self.authorizer = authorizer
+        self._attributes = attributes
+        self._obj = attributes.obj
+        self._found: dict[Invocation, Evaluation] = {}
+
+    def of(self, invocation: Invocation) -> Evaluation:
+        """The evaluation for the version of the invocation."""
+        if self._attributes.obj is not self._obj:  # a webhook has changed the object
+            self._found.clear()
+            self._obj = self._attributes.obj
+        found = self._found.get(invocation)
+        if found is None:
+            received = replace(
+                self._attributes,
+                obj=versioned(self._attributes.obj, self._attributes, invocation),
+                old=versioned(self._attributes.old, self._attributes, invocation),
+            )
+            found = self._found[invocation] = Evaluation(received, invocation, self.authorizer)
+        return found
+
+
+def evaluate(conditions: Sequence[Object], evaluation: Evaluation) -> Outcome:
+    """Evaluate the conditions until one is false."""
     outcome = Outcome()
     for condition in conditions:
         expression = condition["expression"]

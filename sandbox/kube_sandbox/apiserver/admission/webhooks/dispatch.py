@@ -15,6 +15,7 @@ from kube_sandbox.apiserver.admission import policies
 from kube_sandbox.apiserver.admission.webhooks import match, review
 from kube_sandbox.apiserver.admission.webhooks.call import Services, WebhookClient
 from kube_sandbox.apiserver.admission.webhooks.client_certificates import MUTATING, VALIDATING, ClientCertificates
+from kube_sandbox.apiserver.admission.webhooks.conditions import Evaluations
 from kube_sandbox.apiserver.admission.webhooks.match import Hook
 from kube_sandbox.apiserver.admission.webhooks.metrics import AdmissionMetrics
 from kube_sandbox.apiserver.admission.webhooks.review import CallError, Invocation, Response, versioned
@@ -64,13 +65,14 @@ class Webhooks:
         if match.is_exempt(attributes):
             return
         hooks = match.hooks(self._reader, "mutatingwebhookconfigurations")
+        evaluations = Evaluations(attributes, self._authorizer)
         seen: set[str] = set()
         repeated: set[str] = set()
         for first_round in (True, False):
             for hook in hooks:
                 if not first_round and hook.uid not in repeated:
                     continue
-                invocation = match.match(hook, attributes, self._reader, self._authorizer)
+                invocation = match.match(hook, attributes, self._reader, evaluations)
                 if invocation is None:
                     continue
                 if await self._mutate(hook, attributes, invocation):
@@ -84,11 +86,12 @@ class Webhooks:
         StatusError of the first policy or webhook that denies the request or fails."""
         if match.is_exempt(attributes):
             return
-        policies.check(attributes, self._reader, self._authorizer)
+        evaluations = Evaluations(attributes, self._authorizer)
+        policies.check(attributes, self._reader, evaluations)
         called = [
             (hook, invocation)
             for hook in match.hooks(self._reader, "validatingwebhookconfigurations")
-            if (invocation := match.match(hook, attributes, self._reader, self._authorizer))
+            if (invocation := match.match(hook, attributes, self._reader, evaluations))
         ]
         errors: list[StatusError] = []
 

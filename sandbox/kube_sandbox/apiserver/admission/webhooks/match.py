@@ -4,12 +4,12 @@ The rules are those of kube-apiserver's `pkg/admission/plugin/webhook/{generic,p
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from kube_sandbox.apiserver.admission.webhooks import conditions as webhook_conditions
-from kube_sandbox.apiserver.admission.webhooks.review import Invocation, Kind, request_kind, versioned
+from kube_sandbox.apiserver.admission.webhooks.conditions import Evaluations, evaluate
+from kube_sandbox.apiserver.admission.webhooks.review import Invocation, Kind, request_kind
 from kube_sandbox.apiserver.attributes import Attributes, Object, Reader
-from kube_sandbox.apiserver.auth.authorization import Authorizer, includes
+from kube_sandbox.apiserver.auth.authorization import includes
 from kube_sandbox.apiserver.errors import forbidden
 from kube_sandbox.apiserver.gotext import aggregated
 from kube_sandbox.apiserver.storage import selectors
@@ -51,7 +51,7 @@ def is_exempt(attributes: Attributes) -> bool:
     return request_kind(attributes).group == GROUP and request_kind(attributes).kind in _EXEMPT
 
 
-def match(hook: Hook, attributes: Attributes, reader: Reader, authorizer: Authorizer | None) -> Invocation | None:
+def match(hook: Hook, attributes: Attributes, reader: Reader, evaluations: Evaluations) -> Invocation | None:
     """The version and kind with which to call a webhook for a request, or None when the webhook does not match.
 
     Raises StatusError 404 when the namespace does not exist, and 403 when a condition cannot be evaluated and the
@@ -66,12 +66,7 @@ def match(hook: Hook, attributes: Attributes, reader: Reader, authorizer: Author
     conditions = spec.get("matchConditions") or ()
     if not conditions:
         return invocation
-    called = replace(
-        attributes,
-        obj=versioned(attributes.obj, attributes, invocation),
-        old=versioned(attributes.old, attributes, invocation),
-    )
-    outcome = webhook_conditions.evaluate(conditions, called, invocation, authorizer)
+    outcome = evaluate(conditions, evaluations.of(invocation))
     if outcome.false:
         return None
     if outcome.errors:
@@ -83,7 +78,9 @@ def match(hook: Hook, attributes: Attributes, reader: Reader, authorizer: Author
 
 def _invocation(spec: Object, attributes: Attributes, reader: Reader) -> Invocation | None:
     """The version that the rules select: that of the request, or with matchPolicy Equivalent another served version."""
-    rules: Sequence[Object] = spec.get("rules") or ()
+    rules = rules_for(spec.get("rules") or (), attributes)
+    if not rules:
+        return None
     kind = request_kind(attributes)
     if any(_rule_matches(rule, attributes, attributes.version) for rule in rules):
         return Invocation(attributes.version, kind)
@@ -99,6 +96,15 @@ def _invocation(spec: Object, attributes: Attributes, reader: Reader) -> Invocat
     return None
 
 
+def rules_for(rules: Sequence[Object], attributes: Attributes) -> Sequence[Object]:
+    """The rules for the API group and the operation of the request. Most requests match no rule of most webhooks."""
+    return [
+        rule
+        for rule in rules
+        if includes(rule.get("apiGroups"), attributes.group) and includes(rule.get("operations"), attributes.operation)
+    ]
+
+
 def _served_versions(attributes: Attributes, reader: Reader) -> Iterator[str]:
     """The served versions of a resource. Only custom resources have more than one in this server."""
     crd = reader.get("apiextensions.k8s.io", "customresourcedefinitions", f"{attributes.plural}.{attributes.group}")
@@ -108,16 +114,16 @@ def _served_versions(attributes: Attributes, reader: Reader) -> Iterator[str]:
 
 
 def _rule_matches(rule: Object, attributes: Attributes, version: str) -> bool:
+    """Whether a rule of `rules_for` matches a version."""
     return (
-        includes(rule.get("apiGroups"), attributes.group)
-        and includes(rule.get("apiVersions"), version)
-        and includes(rule.get("operations"), attributes.operation)
+        includes(rule.get("apiVersions"), version)
         and _has_scope(rule.get("scope") or "*", attributes)
-        and any(_has_resource(pattern, attributes) for pattern in rule.get("resources") or ())
+        and any(has_resource(pattern, attributes) for pattern in rule.get("resources") or ())
     )
 
 
-def _has_resource(pattern: str, attributes: Attributes) -> bool:
+def has_resource(pattern: str, attributes: Attributes) -> bool:
+    """Whether a pattern of a rule, such as `pods/status`, selects the resource and subresource of a request."""
     resource, _, subresource = pattern.partition("/")
     return resource in ("*", attributes.plural) and subresource in ("*", attributes.subresource)
 

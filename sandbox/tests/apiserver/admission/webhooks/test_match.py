@@ -3,6 +3,7 @@
 import pytest
 
 from kube_sandbox.apiserver.admission.webhooks import match as webhook_match
+from kube_sandbox.apiserver.admission.webhooks.conditions import Evaluations
 from kube_sandbox.apiserver.admission.webhooks.match import Hook
 from kube_sandbox.apiserver.admission.webhooks.review import Invocation, Kind
 from kube_sandbox.apiserver.attributes import Attributes, Object
@@ -34,7 +35,7 @@ def rule(resources: str = "deployments", **rest: object) -> Object:
 
 def match(attributes: Attributes, *rules: Object, stored: Stored | None = None, **spec: object) -> Invocation | None:
     hook = Hook("uid", {"name": "h.example.com", "rules": list(rules) or [rule()], **spec})
-    return webhook_match.match(hook, attributes, stored or Stored(GOVERNED), None)
+    return webhook_match.match(hook, attributes, stored or Stored(GOVERNED), Evaluations(attributes, None))
 
 
 @pytest.mark.parametrize(

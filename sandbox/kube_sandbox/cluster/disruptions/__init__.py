@@ -1,0 +1,1 @@
+"""The simulated disruption controller, which keeps the status of PodDisruptionBudgets."""
