@@ -37,6 +37,7 @@ AlterShieldError                    (altershield.errors)
 ├── StepFailedError                 (altershield.commands.demo.story) a step of the demo failed
 ├── CheckFailedError                (altershield.commands.check) AlterShield does not work in the cluster
 ├── NotSentError                    (altershield.commands.notify) a receiver did not take the test notification
+├── BreakerError                    (altershield.commands.breaker.command) a breaker cannot be shown or changed
 ├── LeftOverError                   (altershield.commands.uninstall) objects of AlterShield may still be in a cluster
 └── BackendError                    (altershield.commands.backend) the Kubernetes API that a command started failed
 

@@ -263,6 +263,7 @@ class Objects:
             "pods": shape.pods,
             "changeworkloads": shape.deployments,
             "changepods": shape.pods,
+            **dict.fromkeys(("podunavailablebudgets", "poddisruptionbudgets", "poddeletionflowcontrols"), 0),
         }
         self._fat = ("deployments", "replicasets", "pods", "changeworkloads", "changepods")
         self._templates = {key: _encoded(each) for key, each in _templates(shape).items()}

@@ -14,8 +14,6 @@ from gatekeeper.response import NOTHING, PASSED, Answer, Decision, Reason, Respo
 from gatekeeper.review import WireRequest
 from gatekeeper.routes import Route
 
-_IO_SECONDS = 1.0  # for one handler that does I/O; API servers wait for two or three seconds
-
 _Responses = list[tuple[Object, Response]]
 """Each response, with the object that its handler read."""
 
@@ -52,7 +50,7 @@ async def decide_with_io(route: Route, wire: WireRequest[Any], listers: Listers)
 async def _ask(handler: Handler[Any], request: Request[Any], listers: Listers) -> Response:
     found: Any = handler.function(request, listers)
     if handler.does_io:
-        async with asyncio.timeout(_IO_SECONDS):
+        async with asyncio.timeout(handler.seconds):
             found = await found
     response: Response = found
     return response

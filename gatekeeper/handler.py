@@ -22,21 +22,23 @@ class Handler(Generic[T]):
     reads: type[T]
     outcomes: tuple[Outcome, ...]
     does_io: bool
+    seconds: float
+    """The time for I/O. Less than the timeout of the webhook."""
 
 
 def handler(
-    *, reads: type[T], outcomes: tuple[Outcome, ...] = ()
+    *, reads: type[T], outcomes: tuple[Outcome, ...] = (), seconds: float = 1.0
 ) -> Callable[[Function[T] | AsyncFunction[T]], Handler[T]]:
     """Make a handler from a function `(request, listers) -> response`.
 
-    The function is pure. An `async` function may do I/O, and its docstring must give the reason. After one second the
-    request fails with status 500. The function must change nothing if `request.dry_run` is true.
+    The function is pure. An `async` function may do I/O, and its docstring must give the reason. After `seconds`
+    the request fails with status 500. The function must change nothing if `request.dry_run` is true.
     """
 
     def made(function: Function[T] | AsyncFunction[T]) -> Handler[T]:
         does_io = inspect.iscoroutinefunction(function)
         if does_io and not function.__doc__:
             raise TypeError(f"{function.__module__}.{function.__name__} does I/O: its docstring must say why")
-        return Handler(function.__name__, function, reads, outcomes, does_io)
+        return Handler(function.__name__, function, reads, outcomes, does_io, seconds)
 
     return made

@@ -10,6 +10,9 @@ from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from altershield.workloads import change_workload_name
+from gatekeeper.budgets.judge import Budgets
+from gatekeeper.flow_controls import FlowControls
+from gatekeeper.live import Live
 from gatekeeper.projection import Release, read
 
 _ROLLED_BACK = "rolled-back"
@@ -17,7 +20,19 @@ _ORPHANED = "orphaned"
 
 
 class Listers(Protocol):
-    """The second argument of each handler. No method does I/O."""
+    """The second argument of each handler. Only `live`, `budgets` and `flow_controls` do I/O."""
+
+    @property
+    def live(self) -> Live:
+        """Reads from the API server."""
+
+    @property
+    def budgets(self) -> Budgets:
+        """The PodUnavailableBudgets."""
+
+    @property
+    def flow_controls(self) -> FlowControls:
+        """The PodDeletionFlowControls."""
 
     @property
     def reconciler(self) -> str:
@@ -54,9 +69,15 @@ class CacheListers:
         release_informer: Informer[Release],
         settings: Informer[OpsConfigInfo],
         *,
+        live: Live,
+        budgets: Budgets,
+        flow_controls: FlowControls,
         reconciler: str,
         system_namespace: str,
     ) -> None:
+        self.live = live
+        self.budgets = budgets
+        self.flow_controls = flow_controls
         self._releases = release_informer
         release_informer.add_index(
             _ROLLED_BACK, lambda release: _indexed(release, wanted=releases.rolled_back(release))

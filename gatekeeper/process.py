@@ -2,17 +2,31 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
+from typing import Any
 
+import msgspec
+
+from altershield.api.flow_control import PodDeletionFlowControl
+from altershield.api.meta import ObjectMeta
+from altershield.api.resources import NAMESPACES, POD_DELETION_FLOW_CONTROLS
+from altershield.budget_caches.caches import BudgetCaches
 from altershield.errors import UsageError
 from altershield.kube.client import Client
+from altershield.kube.informer import Informer
+from altershield.kube.server_clock import ServerClock
 from altershield.process.certificate import Certificate
 from altershield.process.health import serving
 from altershield.process.listener import Listener
 from altershield.process.signals import stop_event
 from altershield.process.watchdog import watched
 from gatekeeper import memory
+from gatekeeper.budgets.judge import Judge
+from gatekeeper.budgets.known import follow
+from gatekeeper.flow_controls import CountedFlowControls
 from gatekeeper.journal import Journal
 from gatekeeper.listers import CacheListers, caches
+from gatekeeper.live import LiveReads
 from gatekeeper.metrics import Metrics
 from gatekeeper.options import Options
 from gatekeeper.routes import routes
@@ -21,26 +35,66 @@ from gatekeeper.server import Gatekeeper
 logger = logging.getLogger(__name__)
 
 _LAST_SECONDS = 1.0
+_FILLING = 60.0
+"""For so many seconds at most, a process waits for the caches of budgets before it is ready. Releases must not depend
+on them. Until they are filled, the failure policy decides about disruptions of pods."""
+_DECISIONS = 16  # requests to the API server at the same time, for decisions
+
+
+class Space(msgspec.Struct, frozen=True):
+    """The projection of a Namespace."""
+
+    metadata: ObjectMeta
 
 
 async def run(options: Options) -> None:
     """Serve until SIGTERM or SIGINT, then drain: report not ready at once, serve requests for the shutdown delay, and
     answer the requests in flight. A second signal ends the process at once. UsageError: the process cannot start."""
     stop = stop_event()
-    async with await Client.connect(options.kubeconfig) as client:
+    async with (
+        await Client.connect(options.kubeconfig) as client,
+        client.with_own_connections(max_in_flight=_DECISIONS) as reads,
+    ):
         releases, config = caches(client, options.system_namespace)
+        namespaces = Informer(client, NAMESPACES, Space, metadata_only=True, resync=0)
+
+        def is_terminating(name: str) -> bool:
+            found = namespaces.get("", name)
+            return found is not None and found.metadata.deletion_timestamp is not None
+
+        # webhooks decide which namespaces are governed: API servers do not ask about others
+        budgets = BudgetCaches(reads, lambda namespace: True, is_terminating)
+        policies = Informer(client, POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl, resync=0)
+
+        def labels_of(name: str) -> Mapping[str, str]:
+            found = namespaces.get("", name)
+            return found.metadata.labels if found is not None else {}
+
+        clock = ServerClock()
+        reads.on_date(clock.update)
+        informers: tuple[Informer[Any], ...] = (releases, config, namespaces, policies, *budgets.required)
         certificate = Certificate(options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
         served = routes()
         metrics = Metrics(certificate, served.values())
-        metrics.observe(client, (releases, config), releases.has_namespace)
+        metrics.observe(client, informers, releases.has_namespace)
+
+        began = asyncio.get_running_loop().time()
 
         def unready() -> list[str]:
             reasons = [certificate.unusable] if certificate.unusable else []
-            waiting = [informer.resource.plural for informer in (releases, config) if not informer.synced]
+            filling = asyncio.get_running_loop().time() - began < _FILLING
+            needed = informers if filling else (releases, config)
+            waiting = [informer.resource.plural for informer in needed if not informer.synced]
             return reasons + [f"the cache of {resource} is not filled yet" for resource in waiting]
 
         listers = CacheListers(
-            releases, config, reconciler=options.service_account, system_namespace=options.system_namespace
+            releases,
+            config,
+            live=LiveReads(reads),
+            budgets=Judge(reads, budgets, clock),
+            flow_controls=CountedFlowControls(reads, policies, namespaces, labels_of, clock),
+            reconciler=options.service_account,
+            system_namespace=options.system_namespace,
         )
         journal = Journal(metrics)
         gatekeeper = Gatekeeper(served, listers, metrics, journal, unready, client=options.client_name)
@@ -55,7 +109,9 @@ async def run(options: Options) -> None:
         async with health as metrics_port, watched():
             logger.info("listening", extra={"port": tls.port, "metrics_port": metrics_port, "server": client.server})
             async with asyncio.TaskGroup() as group:
-                followers = [group.create_task(work) for work in (releases.run(), config.run(), certificate.follow())]
+                own = (each.run() for each in (releases, config, namespaces, policies))
+                works = (*own, follow(budgets), certificate.follow())
+                followers = [group.create_task(work) for work in works]
                 await stop.wait()
                 gatekeeper.drain()
                 logger.info("shutting down", extra={"serving_on_seconds": options.shutdown_delay})

@@ -49,10 +49,17 @@ class Denial(msgspec.Struct, frozen=True):
     message: str
     reason: str
     code: int = 403
+    cause: str = ""
+    """The type of the only cause in `details`, which clients can read; its text is the message."""
 
     @property
     def status(self) -> dict[str, Any]:
-        return {"status": "Failure", "message": self.message, "reason": self.reason, "code": self.code}
+        found: dict[str, Any] = {
+            "status": "Failure", "message": self.message, "reason": self.reason, "code": self.code,
+        }  # fmt: skip
+        if self.cause:
+            found["details"] = {"causes": [{"reason": self.cause, "message": self.message}]}
+        return found
 
 
 class Response(msgspec.Struct, frozen=True):

@@ -21,9 +21,14 @@ from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.callback_receiver import CallbackReceiver
 from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
 from reconciler.batches.skipping import Skipper
+from reconciler.budgets.budget_reconciler import BudgetReconciler
+from reconciler.budgets.routes import BudgetRoutes
+from reconciler.budgets.unasked import Departures
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.runners import runners
 from reconciler.endpoints.server import Endpoints, Settings
+from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler
+from reconciler.generated_budgets.generated_budget_reconciler import GeneratedBudgetReconciler
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.garbage import freeze_caches
 from reconciler.machinery.informers import run_informers
@@ -104,11 +109,14 @@ class Manager:
             url_rule=url_rule,
         )
         Routes(self.caches, self.queues, releases.groups_cache)
+        departures = Departures(clock)
+        BudgetRoutes(self.caches.budgets, self.queues.budgets, departures)
         self.metrics.observe(client, self.caches, self.queues.by_name(), self._recorder)
         self._settings = SettingsReconciler(self.caches, writer, self._recorder, clock)
         receivers = delivery.file if delivery is not None else None
         receiver_rule = partial(unknown_receivers, receivers, options.system_namespace)
         policies = PolicyReconciler(self.caches, writer, self._recorder, clock, url_rule, receiver_rule)
+        flow_controls = FlowControlReconciler(client, self.caches, writer, self._recorder, clock)
         self._notifier: Notifier | None = None
         if delivery is not None:
             enqueue = self.queues.notifications.add
@@ -143,8 +151,13 @@ class Manager:
         self._controllers: dict[str, Reconcile[Any]] = {
             "settings": self._settings.reconcile,
             "policies": policies.reconcile,
+            "flow-controls": flow_controls.reconcile,
             "batches": batches.reconcile,
             "releases": releases.reconcile,
+            "budgets": BudgetReconciler(
+                client, self.caches.budgets, writer, self._recorder, self.metrics, departures, clock
+            ).reconcile,
+            "generated-budgets": GeneratedBudgetReconciler(client, self.caches, writer, self._recorder).reconcile,
             **({"notifications": self._notifier.reconcile} if self._notifier is not None else {}),
         }
 
@@ -241,8 +254,8 @@ class Manager:
                 if self._notifier is not None:
                     group.create_task(self._notifier.run())
                 for name, reconcile in self._controllers.items():
-                    for _ in range(_CHECKING_WORKERS if name in ("batches", "releases") else _WORKERS):
-                        group.create_task(work(name, queues[name], reconcile, self.metrics))
+                    workers = _CHECKING_WORKERS if name in ("batches", "releases") else _WORKERS
+                    group.create_task(work(name, queues[name], reconcile, self.metrics, at_most=workers))
         finally:
             self.metrics.leader.set(0)
 

@@ -7,15 +7,18 @@ object as it is.
 from dataclasses import dataclass, field
 from typing import Any
 
+from altershield.api.flow_control import PodDeletionFlowControl
 from altershield.api.kinds import OpsConfigInfo
 from altershield.api.meta import ObjectMeta
 from altershield.api.namespace import Namespace
 from altershield.api.policy import DefensePolicy
 from altershield.kube.queue import WorkQueue
+from altershield.workloads import BY_KIND
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
-from altershield.workloads.workload import Workload
+from altershield.workloads.workload import Workload, generates
 from reconciler.batches.batch import Batch
+from reconciler.generated_budgets.plan import Budget
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.ownership import WorkloadKey, workload_key
 from reconciler.releases.pod_groups_cache import PodGroupsCache
@@ -31,7 +34,10 @@ class Queues:
     policies: WorkQueue[Key] = field(default_factory=WorkQueue)
     batches: WorkQueue[Key] = field(default_factory=WorkQueue)
     releases: WorkQueue[WorkloadKey] = field(default_factory=WorkQueue)
+    budgets: WorkQueue[Key] = field(default_factory=WorkQueue)
+    generated_budgets: WorkQueue[WorkloadKey] = field(default_factory=WorkQueue)
     notifications: WorkQueue[Key] = field(default_factory=WorkQueue)
+    flow_controls: WorkQueue[Key] = field(default_factory=WorkQueue)
 
     def by_name(self) -> dict[str, WorkQueue[Any]]:
         """The queues by the name of their controller."""
@@ -41,7 +47,10 @@ class Queues:
             "policies": self.policies,
             "batches": self.batches,
             "releases": self.releases,
+            "budgets": self.budgets,
+            "generated-budgets": self.generated_budgets,
             "notifications": self.notifications,
+            "flow-controls": self.flow_controls,
         }
 
 
@@ -55,8 +64,12 @@ class Routes:
         caches.namespaces.add_handler(self._namespace)
         caches.settings.add_handler(self._setting)
         caches.policies.add_handler(self._policy)
+        caches.flow_controls.add_handler(self._flow_control)
         for workloads in caches.workloads.values():
             workloads.add_handler(self._workload)
+            workloads.add_handler(self._generating)
+        caches.budgets.budgets_informer.add_handler(self._budget)
+        caches.budgets.disruption_budgets.add_handler(self._budget)
         for sets in caches.sets.values():
             sets.add_handler(self._set)
         caches.pods.add_handler(self._pod)
@@ -66,6 +79,10 @@ class Routes:
     def _namespace(self, old: Namespace | None, new: Namespace | None) -> None:
         if not self._caches.namespaces.synced:
             return  # other informers list their objects only after this one is filled
+        if new is not None and (
+            old is None or generates(old.metadata.annotations) != generates(new.metadata.annotations)
+        ):
+            self._generate_in(new.metadata.name)
         for metadata in {each.metadata.name: each.metadata for each in (old, new) if each is not None}.values():
             if old is None or new is None or old.governed != new.governed or _is_deleting(old) != _is_deleting(new):
                 self._caches.begin_filling(metadata.name)
@@ -88,11 +105,44 @@ class Routes:
             for other in self._caches.policies_of(policy.metadata.namespace):  # it may shadow them
                 self._queues.policies.add(_key(other.metadata))
 
+    def _flow_control(self, old: PodDeletionFlowControl | None, new: PodDeletionFlowControl | None) -> None:
+        policy = new or old
+        if policy is not None:
+            self._queues.flow_controls.add(_key(policy.metadata))
+
     def _workload(self, old: Workload | None, new: Workload | None) -> None:
         for workload in (old, new):
             if workload is not None:
                 metadata = workload.metadata
                 self._queues.releases.add(WorkloadKey(workload.kind, metadata.namespace, metadata.name))
+
+    def _generating(self, old: Workload | None, new: Workload | None) -> None:
+        """A workload whose budgets may have to change. The garbage collector deletes those of a deleted workload."""
+        if new is None or (old is not None and _budget_fields(old) == _budget_fields(new)):
+            return
+        namespace = self._caches.namespaces.get("", new.metadata.namespace)
+        asked = new.generates or (old is not None and old.generates)
+        if asked or (namespace is not None and generates(namespace.metadata.annotations)):
+            self._queues.generated_budgets.add(WorkloadKey(new.kind, new.metadata.namespace, new.metadata.name))
+
+    def _budget(self, old: Budget | None, new: Budget | None) -> None:
+        """A generated budget concerns its workload. A budget of a user may cover any workload of its namespace."""
+        if old is not None and new is not None and (old.metadata.labels, old.spec) == (new.metadata.labels, new.spec):
+            return
+        for budget in (old, new):
+            owner = budget.metadata.controller if budget is not None else None
+            if budget is None:
+                continue
+            if owner is None:
+                self._generate_in(budget.metadata.namespace)
+            elif owner.kind in BY_KIND:
+                self._queues.generated_budgets.add(WorkloadKey(owner.kind, budget.metadata.namespace, owner.name))
+
+    def _generate_in(self, namespace: str) -> None:
+        for workloads in self._caches.workloads.values():
+            for each in workloads.all():
+                if each.metadata.namespace == namespace:
+                    self._queues.generated_budgets.add(WorkloadKey(each.kind, namespace, each.metadata.name))
 
     def _set(self, old: Set | None, new: Set | None) -> None:
         for each in (old, new):
@@ -141,6 +191,19 @@ def _key(metadata: ObjectMeta) -> Key:
 def _is_deleting(namespace: Namespace) -> bool:
     """Whether the namespace is being deleted."""
     return namespace.metadata.deletion_timestamp is not None
+
+
+def _budget_fields(workload: Workload) -> tuple[object, ...]:
+    """The fields of a workload that decide which budgets are generated for it."""
+    metadata = workload.metadata
+    return (
+        metadata.uid,
+        metadata.deleting,
+        workload.generates,
+        workload.replicas,
+        workload.max_unavailable,
+        workload.selector,
+    )
 
 
 def _decisive_fields(pod: Pod) -> tuple[object, ...]:

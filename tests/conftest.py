@@ -15,11 +15,11 @@ settings.load_profile("busy")
 
 _GROUPS = (
     *("faults", "e2e", "policies", "docs", "crashes-1", "chart"),
-    *("stories", "crashes-0", "monitoring", "availability", "conformance", "server"),
+    *("stories", "crashes-0", "monitoring", "availability", "conformance", "server", "rendering"),
 )
 """Groups of tests that share a cluster, the longest first: a group that starts late keeps one worker busy at the end
 while the others are idle. The tests of "crashes" and "faults" have clusters of their own, but wait for four fifths of
-their time: they leave the cores to the groups that run beside them."""
+their time: they leave the cores to the groups that run beside them. The tests of "rendering" share manifests."""
 
 _GROUPED_HERE = {
     "tests/docs/test_blocks.py": "docs",
@@ -28,6 +28,10 @@ _GROUPED_HERE = {
     "tests/fault/test_reconciler_history.py": "faults",
     "tests/fault/test_reconciler_staleness.py": "faults",
     "tests/fault/test_server_checks.py": "faults",
+    "tests/chart/test_platform.py": "rendering",
+    "tests/chart/test_rendering.py": "rendering",
+    "tests/chart/test_values.py": "rendering",
+    "tests/monitoring/test_chart.py": "rendering",
 }
 """Groups of files and folders that have no mark of their own, by the beginning of their path."""
 

@@ -20,6 +20,16 @@ class Operation(StrEnum):
     CONNECT = "CONNECT"
 
 
+class Feature(StrEnum):
+    """What a webhook serves. It decides from which namespaces API servers send requests, and what they do while no
+    gatekeeper answers (`altershield/install/webhooks.py`)."""
+
+    RELEASES = "releases"
+    DELETIONS = "deletions"
+    PODS = "pods"
+    BUDGETS = "budgets"
+
+
 @dataclass(frozen=True, slots=True)
 class Condition:
     """A match condition: the API server calls the webhook only if the CEL expression is true. An empty expression is
@@ -43,5 +53,7 @@ class Registration:
     operations: tuple[Operation, ...]
     subresource: str = ""
     condition: Condition = ALWAYS
+    feature: Feature = Feature.RELEASES
+    """The same for all handlers of a webhook."""
     does_io: bool = False
     """Whether the handler is asynchronous and does I/O. On a dry run it must change nothing."""

@@ -3,13 +3,14 @@
 To add a handler, add one file below `gatekeeper/handlers/` and one line here (docs/architecture.md).
 """
 
-from altershield.admission.registration import Condition, Operation, Phase, Registration
-from altershield.api import released_by
+from altershield.admission.registration import Condition, Feature, Operation, Phase, Registration
+from altershield.api import deletion_protection, released_by
+from altershield.api.resources import CRDS, NAMESPACES, POD_UNAVAILABLE_BUDGETS, PODS, RESTART_REQUESTS
 from altershield.workloads import ADAPTERS
 
 WORKLOADS = tuple(adapter.resource for adapter in ADAPTERS)
 
-_CREATE, _UPDATE = Operation.CREATE, Operation.UPDATE
+_CREATE, _UPDATE, _DELETE = Operation.CREATE, Operation.UPDATE, Operation.DELETE
 _MUTATE, _VALIDATE = Phase.MUTATE, Phase.VALIDATE
 
 CHANGED = Condition(
@@ -27,6 +28,31 @@ MUTABLE = Condition(
 )
 """The mutating handlers also restore the annotation that says who released the version."""
 
+_LABELS = "oldObject.metadata.?labels"
+CASCADING = Condition(
+    "protected-from-cascading-deletion",
+    "!has(oldObject.metadata.deletionTimestamp) && "
+    f"({_LABELS}[?'{deletion_protection.LABEL}'].orValue('') == '{deletion_protection.Level.CASCADING}' || "
+    f"{_LABELS}[?'{deletion_protection.CASCADING_LABEL}'].orValue('') == '{deletion_protection.CASCADING_VALUE}')",
+)
+"""The API server asks only about objects with this protection. So no other deletion depends on a gatekeeper."""
+
+_MAY_BE_REFUSED = (
+    "!has(oldObject.metadata.deletionTimestamp) && "
+    "!(oldObject.?status.phase.orValue('') in ['Succeeded', 'Failed']) && "
+    "!oldObject.metadata.?annotations[?'kubernetes.io/config.mirror'].hasValue()"
+)
+DELETABLE = Condition("deletable", _MAY_BE_REFUSED)
+"""The API server does not ask about the kubelet's final deletes, ended pods and mirror pods. So they need no
+gatekeeper."""
+DISRUPTABLE = Condition(
+    "disruptable",
+    f"{_MAY_BE_REFUSED} && (object.spec != oldObject.spec || "
+    "object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({}) || "
+    "object.metadata.?ownerReferences.orValue([]) != oldObject.metadata.?ownerReferences.orValue([]))",
+)
+"""Most updates of pods change annotations or finalizers, which disrupts nothing."""
+
 REGISTRY: tuple[Registration, ...] = (
     Registration("releases.version:stamp", _MUTATE, WORKLOADS, (_CREATE, _UPDATE), condition=MUTABLE),
     Registration("releases.template_labels:purge", _MUTATE, WORKLOADS, (_CREATE, _UPDATE), condition=MUTABLE),
@@ -37,4 +63,58 @@ REGISTRY: tuple[Registration, ...] = (
     Registration("releases.suspension:deny_suspended", _VALIDATE, WORKLOADS, (_UPDATE,), condition=CHANGED),
     Registration("releases.only_warns:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=CHANGED),
     Registration("releases.rolled_back:deny_rolled_back", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=CHANGED),
-)
+    Registration(
+        "deletions.namespace:deny_with_content",
+        _VALIDATE,
+        (NAMESPACES,),
+        (_DELETE,),
+        condition=CASCADING,
+        feature=Feature.DELETIONS,
+        does_io=True,
+    ),
+    Registration(
+        "deletions.custom_resource_definition:deny_with_objects",
+        _VALIDATE,
+        (CRDS,),
+        (_DELETE,),
+        condition=CASCADING,
+        feature=Feature.DELETIONS,
+        does_io=True,
+    ),
+    Registration(
+        "flow_control.pods:refuse_deletion_early", _VALIDATE, (PODS,), (_DELETE,),
+        condition=DELETABLE, feature=Feature.PODS, does_io=True,
+    ),
+    Registration(
+        "flow_control.pods:refuse_eviction_early", _VALIDATE, (PODS,), (_CREATE,),
+        subresource="eviction", feature=Feature.PODS, does_io=True,
+    ),
+    Registration(
+        "budgets.deletion:judge", _VALIDATE, (PODS,), (_DELETE,),
+        condition=DELETABLE, feature=Feature.PODS, does_io=True,
+    ),
+    Registration(
+        "budgets.update:judge", _VALIDATE, (PODS,), (_UPDATE,),
+        condition=DISRUPTABLE, feature=Feature.PODS, does_io=True,
+    ),
+    Registration(
+        "budgets.update:judge", _VALIDATE, (PODS,), (_UPDATE,),
+        subresource="resize", condition=DISRUPTABLE, feature=Feature.PODS, does_io=True,
+    ),
+    Registration(
+        "budgets.eviction:judge", _VALIDATE, (PODS,), (_CREATE,),
+        subresource="eviction", feature=Feature.PODS, does_io=True,
+    ),
+    Registration(
+        "flow_control.pods:count_deletion", _VALIDATE, (PODS,), (_DELETE,),
+        condition=DELETABLE, feature=Feature.PODS, does_io=True,
+    ),
+    Registration(
+        "flow_control.pods:count_eviction", _VALIDATE, (PODS,), (_CREATE,),
+        subresource="eviction", feature=Feature.PODS, does_io=True,
+    ),
+    Registration(
+        "budgets.restart:judge", _VALIDATE, (RESTART_REQUESTS,), (_CREATE,), feature=Feature.PODS, does_io=True
+    ),
+    Registration("budgets.overlap:deny", _VALIDATE, (POD_UNAVAILABLE_BUDGETS,), (_CREATE,), feature=Feature.BUDGETS),
+)  # fmt: skip

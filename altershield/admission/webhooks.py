@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from altershield.admission.registration import Condition, Operation, Phase, Registration
+from altershield.admission.registration import Condition, Feature, Operation, Phase, Registration
 from altershield.admission.registry import REGISTRY
 from altershield.api.resources import Resource
 
@@ -19,6 +19,7 @@ class Webhook:
     subresource: str
     operations: tuple[Operation, ...]
     condition: Condition | None
+    feature: Feature
     does_io: bool
 
     @property
@@ -49,6 +50,7 @@ def webhooks(registry: Iterable[Registration]) -> tuple[Webhook, ...]:
 
 def _webhook(phase: Phase, resource: Resource, subresource: str, registrations: Sequence[Registration]) -> Webhook:
     wanted = {operation for each in registrations for operation in each.operations}
+    (feature,) = {each.feature for each in registrations}
     return Webhook(
         webhook_name(resource, subresource, mutating=phase == Phase.MUTATE),
         webhook_path(resource, subresource, mutating=phase == Phase.MUTATE),
@@ -57,6 +59,7 @@ def _webhook(phase: Phase, resource: Resource, subresource: str, registrations: 
         subresource,
         tuple(operation for operation in Operation if operation in wanted),
         _condition(registrations),
+        feature,
         any(each.does_io for each in registrations),
     )
 

@@ -6,5 +6,10 @@ START_TIMEOUT = "altershield.defense.antgroup.com/start-timeout-seconds"
 MAX_START_TIMEOUT = 86_400
 """Seconds."""
 
+GENERATE = "policy.kruise.io/generate-"
+"""On a workload, or on a Namespace as the default of its workloads, set by the user: the beginning of the annotations
+`generate-pub` and `generate-pdb`, with `-maxUnavailable` or `-minAvailable`. AlterShield makes such a budget for the
+workload. The names are those of OpenKruise's proposal."""
+
 PAUSED = "altershield.defense.antgroup.com/paused"
 """On a workload, set by AlterShield: it paused the rollout. The value is JSON: when, why, and the changed fields."""

@@ -165,6 +165,10 @@ class ConditionType(enum.StrEnum):
     """OpsConfigInfo, DefensePolicy: False if the setting or the policy is invalid and has no effect."""
     SHADOWED = "Shadowed"
     """DefensePolicy: True if another policy of its namespace has precedence for every workload that it selects."""
+    NEAR_LIMIT = "NearLimit"
+    """PodDeletionFlowControl: True while the deletions reach `warnPercent` of a limit."""
+    BREAKER_OPEN = "BreakerOpen"
+    """PodDeletionFlowControl: True while the breaker refuses deletions, Unknown while it is half open."""
 
 
 class Giver(enum.StrEnum):

@@ -36,6 +36,10 @@ CHECK_ID = "altershield.defense.antgroup.com/check-id"
 HISTORY = "altershield.defense.antgroup.com/history"
 """On the ControllerRevisions of a workload's history: the workload's name, cut and hashed past 63 characters."""
 
+MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGED_BY_VALUE = "altershield"
+"""On the budgets that annotations ask for: AlterShield made them."""
+
 OWNED = (VERSION, DEFENSE_STATUS, SUSPEND)
 """Labels of a workload that only AlterShield writes."""
 

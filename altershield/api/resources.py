@@ -1,5 +1,6 @@
 """The Kubernetes resources that AlterShield reads or writes, and their URLs."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -26,6 +27,16 @@ class Resource:
         parts += [part for part in (self.plural, quote(name, safe=":"), subresource) if part]
         return "/".join(parts)
 
+    def is_called(self, word: str, short_names: Collection[str]) -> bool:
+        """Whether kubectl understands `word` as this resource: its singular, plural or a short name, in any case,
+        optionally with `.GROUP` or `.VERSION.GROUP`."""
+        name, _, qualifier = word.lower().partition(".")
+        return name in (self.kind.lower(), self.plural, *short_names) and qualifier in (
+            "",
+            self.group,
+            f"{self.version}.{self.group}",
+        )
+
 
 GROUP = "app.ops.cloud.alipay.com"
 
@@ -33,9 +44,15 @@ CHANGE_WORKLOADS = Resource(GROUP, "v1alpha1", "changeworkloads", "ChangeWorkloa
 CHANGE_PODS = Resource(GROUP, "v1alpha1", "changepods", "ChangePod")
 OPS_CONFIG_INFOS = Resource(GROUP, "v1alpha1", "opsconfiginfoes", "OpsConfigInfo")
 DEFENSE_POLICIES = Resource(GROUP, "v1alpha1", "defensepolicies", "DefensePolicy")
+POD_UNAVAILABLE_BUDGETS = Resource(GROUP, "v1alpha1", "podunavailablebudgets", "PodUnavailableBudget")
+POD_DELETION_FLOW_CONTROLS = Resource(
+    GROUP, "v1alpha1", "poddeletionflowcontrols", "PodDeletionFlowControl", namespaced=False
+)
 
 DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
+
+DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
 JOBS = Resource("batch", "v1", "jobs", "Job")
 
@@ -44,6 +61,7 @@ NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 PODS = Resource("", "v1", "pods", "Pod")
 EVENTS = Resource("", "v1", "events", "Event")
 SECRETS = Resource("", "v1", "secrets", "Secret")
+PERSISTENT_VOLUME_CLAIMS = Resource("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 CONFIG_MAPS = Resource("", "v1", "configmaps", "ConfigMap")
 SERVICE_ACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
@@ -75,4 +93,5 @@ ADMISSION_POLICIES = Resource(
 ADMISSION_POLICY_BINDINGS = Resource(
     _ADMISSION, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
 )
+RESTART_REQUESTS = Resource("apps.kruise.io", "v1alpha1", "containerrecreaterequests", "ContainerRecreateRequest")
 CRDS = Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)

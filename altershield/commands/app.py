@@ -11,7 +11,20 @@ from typing import Annotated
 
 import typer
 
-from altershield.commands import check, demo, dev, history, notify, report, requests, sandbox, status, uninstall
+from altershield.commands import (
+    breaker,
+    check,
+    demo,
+    dev,
+    history,
+    notify,
+    protection,
+    report,
+    requests,
+    sandbox,
+    status,
+    uninstall,
+)
 from altershield.errors import AlterShieldError
 
 PLUGIN = "kubectl-altershield"
@@ -41,9 +54,13 @@ for each in (
     requests.retry,
 ):
     app.command()(each)
+app.command()(protection.protect)
+app.command()(protection.unprotect)
+app.command()(protection.protected)
 app.command()(report.report)
 app.command()(check.check)
 app.command()(uninstall.uninstall)
+app.add_typer(breaker.app, name="breaker")
 app.add_typer(notify.app, name="notify")
 
 

@@ -1,13 +1,16 @@
 """`altershield uninstall`: deletes AlterShield from a cluster, whichever tool installed it."""
 
 import asyncio
+import contextlib
 import functools
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, TextIO
 
+import msgspec
 import typer
 
+from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, level
 from altershield.api.resources import NAMESPACES
 from altershield.errors import AlterShieldError, UsageError
 from altershield.install.inventory import Inventory, Item, find
@@ -79,6 +82,7 @@ async def take_out(client: Client, *, crds: bool = False, dry_run: bool = False,
         else:
             refused += await _delete(client, found.history)
         if crds:
+            await _unprotect(client, found.crds)
             refused += await _delete(client, found.crds)
         left = await _left(client, targets, refused, crds=crds)
         _say(left, sys.stderr)
@@ -113,6 +117,17 @@ def _put_back(targets: Sequence[Item]) -> Iterator[str]:
                 first.setdefault(tool, item)
     for tool, item in first.items():
         yield f"{tool} manages {item} and will create it again; delete AlterShield there first"
+
+
+async def _unprotect(client: Client, items: Sequence[Item]) -> None:
+    """Take the protection from deletion off. An API server may apply the admission policies for some time after they
+    were deleted. A refusal is reported by the deletion, which then fails too."""
+    without = {"metadata": {"labels": {LABEL: None, CASCADING_LABEL: None}}}
+    for item in items:
+        if level(item.metadata.labels) is not None:
+            request = functools.partial(client.patch, item.resource, without, item.metadata.name, as_=msgspec.Raw)
+            with contextlib.suppress(ApiError):
+                await retry_while_unavailable(request)
 
 
 async def _delete(client: Client, items: Sequence[Item]) -> list[Item]:

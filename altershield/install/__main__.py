@@ -15,6 +15,8 @@ RECONCILER = "RECONCILER"
 """What the template of the chart replaces by the user name of the reconciler."""
 CHECK = "HELM-TEST"
 """What the template of the chart replaces by the user name of the account of `helm test`."""
+GROUPS = "CUSTOM-RESOURCE-GROUPS"
+"""What the template of the chart replaces by the value `protection.deletion.customResourceGroups`."""
 WEBHOOKS_HEADER = "# Generated from altershield/admission/registry.py by `make crds`. Do not edit.\n"
 
 
@@ -25,8 +27,15 @@ def files() -> dict[str, str]:
         for crd in crds()
     }
     values = yaml.safe_dump(webhooks.chart_values(), sort_keys=False, width=110)
-    bound = yaml.safe_dump_all(policies.policies(RECONCILER, CHECK), sort_keys=False, width=110)
-    return {**defined, "webhooks.yaml": WEBHOOKS_HEADER + values, "policies.yaml": POLICIES_HEADER + bound}
+    named = {
+        "policies.yaml": policies.release_policies(RECONCILER, CHECK),
+        "deletion_policies.yaml": policies.deletion_policies(GROUPS, lock=True),
+    }
+    written = {
+        name: POLICIES_HEADER + yaml.safe_dump_all(objects, sort_keys=False, width=110)
+        for name, objects in named.items()
+    }
+    return {**defined, "webhooks.yaml": WEBHOOKS_HEADER + values, **written}
 
 
 if __name__ == "__main__":

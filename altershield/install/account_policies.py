@@ -3,8 +3,8 @@ pods in all namespaces, and cannot name labels or fields.
 
 The account changes only objects in governed namespaces. Of workloads, it changes the pod template (a rollback), the
 fields that pause the rollout, and the labels of AlterShield; of ReplicaSets and pods, the labels of AlterShield. It
-writes only those Jobs and ControllerRevisions that it creates; it also deletes an entry of the history whose label
-somebody removed, because a new one has the same name. `gatekeeper/handlers/releases/rollback_only.py` decides
+writes only those Jobs, ControllerRevisions and budgets that it creates; it also deletes an entry of the history whose
+label somebody removed, because a new one has the same name. `gatekeeper/handlers/releases/rollback_only.py` decides
 which pod template it may write.
 
 The policies also hold the account of `helm test`. So `altershield check` shows that they are in force, without a
@@ -12,7 +12,7 @@ permission to act as AlterShield's account.
 """
 
 from altershield.api import labels
-from altershield.api.resources import JOBS, PODS
+from altershield.api.resources import DISRUPTION_BUDGETS, JOBS, POD_UNAVAILABLE_BUDGETS, PODS
 from altershield.install.admission_policy import USER, Object, admission_policy, validation
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
@@ -22,7 +22,12 @@ _WRITABLE = {adapter.resource.plural: ["template", adapter.pause_field] for adap
 
 _OWN_LABELS = [*labels.OWNED, labels.IGNORED_SUSPEND]
 _POD_LABELS = [labels.VERSION, labels.OPERATE_FINISHED]
-_MARKS = {JOBS.plural: labels.CHECK, history.RESOURCE.plural: labels.HISTORY}
+_BUDGETS = (POD_UNAVAILABLE_BUDGETS, DISRUPTION_BUDGETS)
+_MARKS = {
+    JOBS.plural: labels.CHECK,
+    history.RESOURCE.plural: labels.HISTORY,
+    **{each.plural: labels.MANAGED_BY for each in _BUDGETS},
+}
 """The label of the objects that the account creates, by resource."""
 
 _GOVERNED = f"""\
@@ -81,12 +86,14 @@ def account_policies(*accounts: str) -> list[Object]:
     deletions = admission_policy("own-deletions", [PODS], ours, [governed], operations=("DELETE",))
     created = admission_policy(
         "own-objects",
-        [JOBS, history.RESOURCE],
+        [JOBS, history.RESOURCE, *_BUDGETS],
         ours,
         [
             validation(f"request.operation == 'DELETE' || ({_GOVERNED})", _NOT_GOVERNED),
             validation(
-                "has(variables.kept.metadata.labels) && variables.mark in variables.kept.metadata.labels || "
+                "has(variables.kept.metadata.labels) && variables.mark in variables.kept.metadata.labels && "
+                f"(variables.mark != '{labels.MANAGED_BY}' || "
+                f"variables.kept.metadata.labels[variables.mark] == '{labels.MANAGED_BY_VALUE}') || "
                 "request.operation == 'DELETE' && has(oldObject.metadata.annotations) && "
                 f"'{history.ANNOTATION}' in oldObject.metadata.annotations",
                 f"{_ACCOUNT} + 'it has no label ' + variables.mark",

@@ -27,17 +27,43 @@ def admission_policy(
     variables: Mapping[str, str] = types.MappingProxyType({}),
     objects: Mapping[str, Any] = types.MappingProxyType({}),
 ) -> list[Object]:
-    """A policy, and a binding that denies. `conditions`, `variables`: expressions by name. `objects`: a selector."""
-    rules = [
-        {
-            "apiGroups": [each.group],
-            "apiVersions": [each.version],
-            "operations": list(operations),
-            "resources": [f"{each.plural}/{subresource}" if subresource else each.plural],
-            "scope": "Namespaced",
-        }
-        for each in resources
-    ]
+    """A policy, and a binding that denies, for objects in namespaces. `conditions`, `variables`: expressions by name.
+    `objects`: a selector."""
+    rules = [resource_rule([each], operations, (subresource,), scope="Namespaced") for each in resources]
+    return policy_of_rules(suffix, rules, conditions, validations, variables=variables, objects=objects)
+
+
+def resource_rule(
+    resources: Sequence[Resource],
+    operations: Sequence[str],
+    subresources: Sequence[str] = ("",),
+    *,
+    version: str = "",
+    scope: str = "*",
+) -> Object:
+    """A rule for resources of one group, and for their subresources; the empty subresource is the resource itself.
+    `version`: that of the first resource if it is empty."""
+    plurals = [f"{each.plural}/{part}" if part else each.plural for each in resources for part in subresources]
+    return {
+        "apiGroups": [resources[0].group],
+        "apiVersions": [version or resources[0].version],
+        "operations": list(operations),
+        "resources": plurals,
+        "scope": scope,
+    }
+
+
+def policy_of_rules(
+    suffix: str,
+    rules: Sequence[Object],
+    conditions: Mapping[str, str],
+    validations: list[Object],
+    *,
+    variables: Mapping[str, str] = types.MappingProxyType({}),
+    objects: Mapping[str, Any] = types.MappingProxyType({}),
+    action: str = "Deny",
+) -> list[Object]:
+    """A policy and its binding. `action`: Deny, or Warn."""
     named = [{"name": name, "expression": one_line(text)} for name, text in variables.items()]
     policy = {
         **_head(ADMISSION_POLICIES, suffix),
@@ -48,16 +74,16 @@ def admission_policy(
                 # the API server's defaults, without which GitOps tools would report a difference
                 "namespaceSelector": {},
                 "objectSelector": dict(objects),
-                "resourceRules": rules,
+                "resourceRules": list(rules),
             },
-            "matchConditions": [{"name": name, "expression": text} for name, text in conditions.items()],
+            "matchConditions": [{"name": name, "expression": one_line(text)} for name, text in conditions.items()],
             **({"variables": named} if named else {}),
             "validations": validations,
         },
     }
     name = policy["metadata"]["name"]
     binding = {
-        **_head(ADMISSION_POLICY_BINDINGS, suffix), "spec": {"policyName": name, "validationActions": ["Deny"]},
+        **_head(ADMISSION_POLICY_BINDINGS, suffix), "spec": {"policyName": name, "validationActions": [action]},
     }  # fmt: skip
     return [policy, binding]
 

@@ -8,6 +8,9 @@ from typing import Any
 
 import msgspec
 
+from altershield.api import deletion_protection
+from altershield.api.budgets import PodUnavailableBudget
+from altershield.api.flow_control import PodDeletionFlowControl
 from altershield.api.kinds import (
     ChangePod,
     ChangeWorkload,
@@ -17,11 +20,22 @@ from altershield.api.kinds import (
     WorkloadState,
 )
 from altershield.api.policy import DefensePolicy
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, OPS_CONFIG_INFOS, Resource
+from altershield.api.resources import (
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
+    DEFENSE_POLICIES,
+    OPS_CONFIG_INFOS,
+    POD_DELETION_FLOW_CONTROLS,
+    POD_UNAVAILABLE_BUDGETS,
+    Resource,
+)
 
 Schema = dict[str, Any]
 
 CATEGORY = "altershield"
+
+PROTECTED = {deletion_protection.LABEL: deletion_protection.Level.ALWAYS.value}
+"""The labels of our CustomResourceDefinitions: with one of them, all its objects would be deleted."""
 
 _STATUS = ("STATUS", "string", ".status.status", 0)
 _CREATED = ("CREATETIME", "string", ".spec.createTime", 0)
@@ -72,6 +86,29 @@ _COLUMNS = {
         ("CHECKS", "string", ".spec.checks[*].name", 1),
         ("SHADOWED", "string", '.status.conditions[?(@.type=="Shadowed")].status', 1),
     ),
+    POD_DELETION_FLOW_CONTROLS: (
+        ("MODE", "string", ".spec.mode", 0),
+        ("BREAKER", "string", ".status.breaker.state", 0),
+        ("INTERVAL", "string", ".status.windows[0].interval", 0),
+        ("USED", "integer", ".status.windows[0].used", 0),
+        ("LIMIT", "integer", ".status.windows[0].limit", 0),
+        ("AGE", "date", ".metadata.creationTimestamp", 0),
+        ("SINCE", "string", ".status.breaker.since", 1),
+        ("BREAKERMODE", "string", ".spec.breaker.mode", 1),
+        ("TOPSOURCE", "string", ".status.topSources[0].by", 1),
+    ),
+    POD_UNAVAILABLE_BUDGETS: (
+        ("MIN-AVAILABLE", "string", ".spec.minAvailable", 0),
+        ("MAX-UNAVAILABLE", "string", ".spec.maxUnavailable", 0),
+        ("ALLOWED", "integer", ".status.unavailableAllowed", 0),
+        ("CURRENT", "integer", ".status.currentAvailable", 0),
+        ("DESIRED", "integer", ".status.desiredAvailable", 0),
+        ("TOTAL", "integer", ".status.totalReplicas", 0),
+        ("AGE", "date", ".metadata.creationTimestamp", 0),
+        ("TARGET", "string", ".spec.targetRef.name", 1),
+        ("OPERATIONS", "string", ".spec.protectOperations", 1),
+        ("MODE", "string", ".spec.mode", 1),
+    ),
 }
 
 
@@ -82,6 +119,8 @@ def crds() -> list[dict[str, Any]]:
         _crd(CHANGE_PODS, "changepod", ["cp"], ChangePod, tuple(PodState)),
         _crd(OPS_CONFIG_INFOS, "opsconfiginfo", ["oci"], OpsConfigInfo, ()),
         _crd(DEFENSE_POLICIES, "defensepolicy", ["dp"], DefensePolicy, ()),
+        _crd(POD_DELETION_FLOW_CONTROLS, "poddeletionflowcontrol", ["pdfc"], PodDeletionFlowControl, ()),
+        _crd(POD_UNAVAILABLE_BUDGETS, "podunavailablebudget", ["pub"], PodUnavailableBudget, ()),
     ]
 
 
@@ -97,6 +136,9 @@ def _crd(
     for copied in (spec_schema["properties"].get("policy"), status_schema["properties"].get("accepted")):
         if copied is not None:
             _lift_restrictions(copied)
+    if resource == POD_UNAVAILABLE_BUDGETS:
+        for field in spec_schema["properties"].values():
+            field.pop("nullable", None)  # for the rules, a stored null would be a field that is set
     if states:
         status_schema["properties"]["status"]["enum"] = ["", *map(str, states)]
     if "request" in status_schema["properties"]:
@@ -106,10 +148,10 @@ def _crd(
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{resource.plural}.{resource.group}"},
+        "metadata": {"name": f"{resource.plural}.{resource.group}", "labels": PROTECTED},
         "spec": {
             "group": resource.group,
-            "scope": "Namespaced",
+            "scope": "Namespaced" if resource.namespaced else "Cluster",
             "names": {
                 "kind": resource.kind,
                 "listKind": f"{resource.kind}List",

@@ -4,13 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+from altershield.api.budgets import BREAK_GLASS_GROUP
 from altershield.api.names import SERVICE_ACCOUNT
 from altershield.api.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CRDS,
+    DISRUPTION_BUDGETS,
     GROUP,
     JOBS,
+    POD_UNAVAILABLE_BUDGETS,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -57,8 +60,15 @@ _OPTIONAL = [adapter.crd for adapter in ADAPTERS if adapter.crd]
 
 CLUSTER_RULES = (
     _rule("", ["namespaces", "nodes"], "list watch"),
-    _rule("", ["pods"], "list watch patch delete"),
+    # `get` to see whether a deletion that was admitted happened
+    _rule("", ["pods"], "get list watch patch delete"),
     _rule("", ["events"], "list create patch"),
+    # whether a Namespace that is protected from cascading deletion is empty
+    _rule("", ["persistentvolumeclaims"], "list"),
+    # the budgets that annotations ask for; `get` after a conflict of two writers of the status
+    _rule(DISRUPTION_BUDGETS.group, [DISRUPTION_BUDGETS.plural], "list watch create patch delete"),
+    _rule(GROUP, [POD_UNAVAILABLE_BUDGETS.plural], "get list watch create patch delete"),
+    _rule(GROUP, [f"{POD_UNAVAILABLE_BUDGETS.plural}/status"], "update"),
     *_each_group(_WORKLOADS, "get list watch patch"),
     *_each_group(_BETWEEN, "get list watch patch"),
     # the history of workloads, and the revisions of their controllers
@@ -73,10 +83,18 @@ CLUSTER_RULES = (
     _rule(GROUP, ["changepods"], "get list watch create delete"),
     _rule(
         GROUP,
-        ["changeworkloads/status", "changepods/status", "opsconfiginfoes/status", "defensepolicies/status"],
+        [
+            "changeworkloads/status",
+            "changepods/status",
+            "opsconfiginfoes/status",
+            "defensepolicies/status",
+        ],
         "patch",
     ),
     _rule(GROUP, ["opsconfiginfoes", "defensepolicies"], "list watch"),
+    # `get` after a conflict of two writers
+    _rule(GROUP, ["poddeletionflowcontrols"], "get list watch"),
+    _rule(GROUP, ["poddeletionflowcontrols/status"], "update"),
 )
 """The permissions in all namespaces."""
 
@@ -97,7 +115,28 @@ SYSTEM_RULES = (
 """The permissions in the system namespace only."""
 
 
-GATEKEEPER_RULES = (_rule(GROUP, ["changeworkloads"], "list watch"),)
+# what decisions about PodUnavailableBudgets rest on; `get` for what a cache does not have yet
+_BUDGET_READS = (
+    _rule("", ["namespaces"], "list watch"),
+    _rule("", ["pods"], "get list watch"),
+    *_each_group(_WORKLOADS, "get list watch"),
+    *_each_group(_BETWEEN, "get list watch"),
+    {**_rule(CRDS.group, [CRDS.plural], "list watch"), "resourceNames": _OPTIONAL},
+    _rule(DISRUPTION_BUDGETS.group, [DISRUPTION_BUDGETS.plural], "list watch"),
+)
+
+GATEKEEPER_RULES = (
+    _rule(GROUP, ["changeworkloads"], "list watch"),
+    *_BUDGET_READS,
+    # `get` after a conflict of two writers of the status
+    _rule(GROUP, [POD_UNAVAILABLE_BUDGETS.plural], "get list watch"),
+    _rule(GROUP, [f"{POD_UNAVAILABLE_BUDGETS.plural}/status"], "update"),
+    _rule(GROUP, ["poddeletionflowcontrols"], "get list watch"),
+    _rule(GROUP, ["poddeletionflowcontrols/status"], "update"),
+    # whether a Namespace or a CustomResourceDefinition that is protected from cascading deletion is empty
+    _rule("", ["pods", "persistentvolumeclaims"], "list"),
+    _rule(GROUP, ["changepods", "opsconfiginfoes", "defensepolicies"], "list"),
+)
 """The permissions of a gatekeeper with an account of its own, in all namespaces. They are a part of `CLUSTER_RULES`."""
 
 GATEKEEPER_SYSTEM_RULES = (_rule(GROUP, ["opsconfiginfoes"], "list watch"),)
@@ -105,9 +144,16 @@ GATEKEEPER_SYSTEM_RULES = (_rule(GROUP, ["opsconfiginfoes"], "list watch"),)
 
 
 READER_RULES = (
-    _rule(GROUP, ["changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies"], "get list watch"),
+    _rule(
+        GROUP,
+        [
+            *("changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies"),
+            *("podunavailablebudgets", "poddeletionflowcontrols"),
+        ],
+        "get list watch",
+    ),
 )
-"""The permissions to read releases, their pods, the settings and the policies."""
+"""The permissions to read releases, their pods, the settings, the policies, the budgets and the flow controls."""
 
 VERDICT_RULES = (
     _rule(GROUP, ["changeworkloads", "changepods"], "get list watch"),
@@ -119,8 +165,24 @@ user may ask who they are (SelfSubjectReview), which `altershield approve` does.
 POLICY_RULES = (_rule(GROUP, ["defensepolicies"], "get list watch create update patch delete"),)
 """The permissions to write DefensePolicies."""
 
-_AGGREGATED_TO = ("view", "edit", "admin")
+BREAKER_RULES = (
+    _rule(GROUP, ["poddeletionflowcontrols"], "get list watch"),
+    _rule(GROUP, ["poddeletionflowcontrols/status"], "get patch"),
+)
+"""The permissions to open and reset the breakers of PodDeletionFlowControls, but not to edit their limits."""
+
+BREAK_GLASS_RULES = ({**_rule("", ["groups"], "impersonate"), "resourceNames": [BREAK_GLASS_GROUP]},)
+"""The permission to pass budgets and limits in an emergency, by impersonation of a group. `kubectl --as` also takes the
+permission to impersonate a user. RBAC cannot express "oneself", so an administrator grants it by name."""
+
+BUDGET_RULES = (_rule(GROUP, ["podunavailablebudgets"], "get list watch create update patch delete"),)
+"""The permissions to write PodUnavailableBudgets. Their status is not included: its records are what keeps several
+gatekeepers from exceeding a budget."""
+
+_READERS = ("view", "edit", "admin")
 """The built-in ClusterRoles that include READER_RULES by aggregation."""
+_EDITORS = ("edit", "admin")
+"""Those that include BUDGET_RULES, as they include PodDisruptionBudgets."""
 
 
 def user_roles() -> list[Object]:
@@ -129,14 +191,21 @@ def user_roles() -> list[Object]:
     The built-in ClusterRoles `view`, `edit` and `admin` include the permissions to read. No built-in ClusterRole
     includes verdicts: a user who may give a verdict may end a suspension, and users with `edit` or `admin` make the
     releases that are verified. For the same reason, none includes DefensePolicies: a policy can switch verification
-    off. No role may delete a ChangeWorkload, because this would end a suspension.
+    off. None includes breakers, which can stop all deletions of pods. `edit` and `admin` include PodUnavailableBudgets,
+    as they include PodDisruptionBudgets. No role may delete a ChangeWorkload, because this would end a suspension.
     """
-    aggregated = {f"{_RBAC}/aggregate-to-{role}": "true" for role in _AGGREGATED_TO}
     return [
-        _cluster_role(f"{NAME}-view", LABELS | aggregated, READER_RULES),
+        _cluster_role(f"{NAME}-view", LABELS | _aggregated(_READERS), READER_RULES),
         _cluster_role(f"{NAME}-verdicts", LABELS, VERDICT_RULES),
         _cluster_role(f"{NAME}-policies", LABELS, POLICY_RULES),
+        _cluster_role(f"{NAME}-breaker", LABELS, BREAKER_RULES),
+        _cluster_role(f"{NAME}-break-glass", LABELS, BREAK_GLASS_RULES),
+        _cluster_role(f"{NAME}-budgets", LABELS | _aggregated(_EDITORS), BUDGET_RULES),
     ]
+
+
+def _aggregated(roles: Iterable[str]) -> dict[str, str]:
+    return {f"{_RBAC}/aggregate-to-{role}": "true" for role in roles}
 
 
 def _cluster_role(name: str, labels: dict[str, str], rules: Sequence[Object]) -> Object:

@@ -1,13 +1,43 @@
-"""The webhook configurations that send workloads of governed namespaces to the gatekeeper."""
+"""The webhook configurations that send requests to the gatekeeper."""
 
 import base64
-from typing import Any
+from typing import Any, NamedTuple
 
+from altershield.admission.registration import Feature
 from altershield.admission.webhooks import MUTATING, VALIDATING, Webhook
 from altershield.api import labels
 from altershield.install.rbac import LABELS
 
 Object = dict[str, Any]
+
+
+class _Settings(NamedTuple):
+    """The default values of the chart for a kind of webhooks, below `webhooks` of values.yaml."""
+
+    timeout: int
+    failure_policy: str
+    governed: bool
+    """Whether API servers send only requests of governed namespaces."""
+
+
+_SETTINGS = {
+    # the reconciler adds a missing version later
+    "mutating": _Settings(2, "Ignore", governed=True),
+    "validating": _Settings(3, "Fail", governed=True),
+    # rare, and the label is the way out; Namespaces and CustomResourceDefinitions are in no namespace
+    "deletions": _Settings(10, "Fail", governed=False),
+    # without a gatekeeper, drains, rollouts, scale-downs and garbage collection go on
+    "pods": _Settings(5, "Ignore", governed=True),
+    # budgets that overlap are judged all the same
+    "budgets": _Settings(3, "Ignore", governed=True),
+}
+
+
+def _settings(webhook: Webhook) -> str:
+    """The key of the webhook's settings in the values of the chart."""
+    if webhook.feature == Feature.RELEASES:
+        return "mutating" if webhook.mutating else "validating"
+    return webhook.feature
 
 
 def registered(webhook: Webhook) -> Object:
@@ -34,7 +64,7 @@ def registered(webhook: Webhook) -> Object:
 def chart_values() -> dict[str, list[Object]]:
     """The values for the templates of the chart: the mutating and the validating webhooks."""
     return {
-        phase: [{"path": each.path, **registered(each)} for each in webhooks]
+        phase: [{"path": each.path, "settings": str(_settings(each)), **registered(each)} for each in webhooks]
         for phase, webhooks in (("mutating", MUTATING), ("validating", VALIDATING))
     }
 
@@ -44,41 +74,44 @@ def configurations(name: str, url: str, ca_bundle: bytes, *, system_namespace: s
     (`https://host:port`). `ca_bundle` (PEM) is the CA of its certificate. The API server never calls a webhook for a
     kind that the cluster does not have.
 
-    While the gatekeeper is down, the API server ignores the mutating webhooks (`Ignore`), because the reconciler adds a
-    missing version later. It refuses releases that the validating webhooks did not review (`Fail`).
+    While the gatekeeper is down, API servers let requests pass (`Ignore`) or refuse them (`Fail`), as the settings of
+    the webhook say.
     """
     bundle = base64.b64encode(ca_bundle).decode()
+    governed = {
+        "namespaceSelector": {
+            "matchLabels": {labels.GOVERNED: labels.GOVERNED_VALUE},
+            "matchExpressions": [
+                {
+                    "key": "kubernetes.io/metadata.name",
+                    "operator": "NotIn",
+                    "values": ["kube-system", system_namespace],
+                }
+            ],
+        }
+    }
 
-    def configured(webhook: Webhook, timeout: int, failure_policy: str) -> Object:
+    def configured(webhook: Webhook) -> Object:
+        settings = _SETTINGS[_settings(webhook)]
         return {
             **registered(webhook),
             "clientConfig": {"url": url + webhook.path, "caBundle": bundle},
-            "namespaceSelector": {
-                "matchLabels": {labels.GOVERNED: labels.GOVERNED_VALUE},
-                "matchExpressions": [
-                    {
-                        "key": "kubernetes.io/metadata.name",
-                        "operator": "NotIn",
-                        "values": ["kube-system", system_namespace],
-                    }
-                ],
-            },
-            "timeoutSeconds": timeout,
-            "failurePolicy": failure_policy,
+            **(governed if settings.governed else {}),
+            # Other webhooks may change the template later. The version must be that of the final template.
+            **({"reinvocationPolicy": "IfNeeded"} if webhook.mutating else {}),
+            "timeoutSeconds": settings.timeout,
+            "failurePolicy": settings.failure_policy,
         }
 
-    # Other webhooks may change the template later. The version must be that of the final template.
-    mutating = [configured(each, 2, "Ignore") | {"reinvocationPolicy": "IfNeeded"} for each in MUTATING]
-    validating = [configured(each, 3, "Fail") for each in VALIDATING]
     return [
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": kind,
             "metadata": {"name": name, "labels": LABELS},
-            "webhooks": webhooks,
+            "webhooks": [configured(each) for each in webhooks],
         }
         for kind, webhooks in (
-            ("MutatingWebhookConfiguration", mutating),
-            ("ValidatingWebhookConfiguration", validating),
+            ("MutatingWebhookConfiguration", MUTATING),
+            ("ValidatingWebhookConfiguration", VALIDATING),
         )
     ]

@@ -40,6 +40,9 @@ class Cache(Generic[T]):
         self.name = name
         self.watched_version = 0
         """The resourceVersion up to which the watch has brought every change."""
+        self.changed_version = 0
+        """That of the last change that the watch brought, or of the last complete list. Unlike that of a bookmark,
+        other watches of the same objects reach it too."""
         self.skipped = 0
         """Number of received objects that could not be decoded and were skipped."""
         self.indexes: Indexes[Key, T] = Indexes(lambda obj: key_of(obj.metadata))

@@ -154,12 +154,13 @@ class Client:
         label_selector: str = "",
         field_selector: str = "",
         metadata_only: bool = False,
+        limit: int = 0,
     ) -> AsyncGenerator[ObjectList[msgspec.Raw], None]:
-        """The pages of one consistent snapshot, with undecoded items. With `metadata_only`, the API server sends only
-        the metadata of each item. GoneError if reading takes longer than the server keeps the snapshot (about five
-        minutes)."""
+        """The pages of one consistent snapshot, with undecoded items, at most `limit` in each. With `metadata_only`,
+        the API server sends only the metadata of each item. GoneError if reading takes longer than the server keeps the
+        snapshot (about five minutes)."""
         accept = _METADATA_LIST if metadata_only else _JSON
-        query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(_PAGE)}
+        query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(limit or _PAGE)}
         timeout = aiohttp.ClientTimeout(_LIST_TIMEOUT, sock_connect=CONNECT_TIMEOUT, sock_read=_REQUEST_TIMEOUT)
         while True:
             request = Request("GET", resource.path(namespace), dict(query), _headers(accept), None, timeout)

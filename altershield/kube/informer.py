@@ -97,6 +97,11 @@ class Informer(Generic[T]):
         return self._cache.skipped
 
     @property
+    def changed_version(self) -> int:
+        """The resourceVersion of the last change that the watch brought, or of the last complete list."""
+        return self._cache.changed_version
+
+    @property
     def relists(self) -> int:
         """Number of complete lists after the first one."""
         return self._reflector.relists

@@ -44,6 +44,7 @@ logger = logging.getLogger(__name__)
 
 _SERVER_TIMEOUT = 300  # seconds; up to twice as many, so that watches do not all end at the same moment
 _HEALTHY = 5.0  # seconds that a watch must last to reset the backoff
+_CHANGES = ("ADDED", "MODIFIED", "DELETED")
 _LIST_END_TIMEOUT = 30.0  # seconds without data after which a streamed list counts as not supported
 _MAX_INCOMPLETE = 3  # incomplete streamed lists in a row, before one list in pages is tried
 
@@ -172,6 +173,7 @@ class Reflector:
         for key in (*unlisted, *self._cache.unconfirmed(version_number(version))):
             self._cache.drop(key, version_number(version))
             await slices.yield_if_over()
+        self._cache.changed_version = version_number(version)  # not before the objects are gone that are not listed
         self._resume = version
         self._incomplete_lists = 0
         self.synced.set()
@@ -226,6 +228,8 @@ class Reflector:
                             await self._end_list(missing, metadata.resource_version)
                     elif version_of(metadata) > self._cache.watched_version:
                         self._cache.watched_version = version_of(metadata)
+                        if event.type in _CHANGES:
+                            self._cache.changed_version = version_of(metadata)
                         self._resume = metadata.resource_version
                     await slices.yield_if_over()
                     if unlisted is not None and clock() - extended_at > 1.0:  # at most once a second

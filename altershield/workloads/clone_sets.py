@@ -11,8 +11,9 @@ from altershield.workloads.workload import Strategy, WireSelector, WireTemplate,
 CLONE_SETS = Resource("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet")
 
 
-class _Strategy(msgspec.Struct, frozen=True, gc=False):
+class _Strategy(msgspec.Struct, frozen=True, rename="camel", gc=False):
     type: str = ""
+    max_unavailable: int | str = "20%"
     partition: int | str | None = None
     paused: bool = False
 
@@ -63,6 +64,7 @@ class CloneSets(OfRevisions):
             waits_for_ready=False,
             update_revision=status.update_revision,
             refused="",
+            max_unavailable=spec.update_strategy.max_unavailable,
             holds_share=isinstance(spec.update_strategy.partition, str),
             **common(CLONE_SETS.kind, wire.metadata, spec.selector, spec.template, status.observed_generation),
         )

@@ -11,8 +11,13 @@ from altershield.workloads.workload import Strategy, WireSelector, WireTemplate,
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
 
 
-class _Strategy(msgspec.Struct, frozen=True, gc=False):
+class _RollingUpdate(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    max_unavailable: int | str = 1
+
+
+class _Strategy(msgspec.Struct, frozen=True, rename="camel", gc=False):
     type: str = "RollingUpdate"
+    rolling_update: _RollingUpdate | None = None
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -60,6 +65,9 @@ class DaemonSets(OfRevisions):
             waits_for_ready=False,
             update_revision="",
             refused="",
+            max_unavailable=spec.update_strategy.rolling_update.max_unavailable
+            if spec.update_strategy.rolling_update is not None
+            else 1,
             **common(DAEMON_SETS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),
         )
 

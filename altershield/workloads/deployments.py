@@ -15,8 +15,13 @@ _REVISION = "deployment.kubernetes.io/revision"  # written by the deployment con
 _HASH = "pod-template-hash"  # added to a ReplicaSet's template by the deployment controller
 
 
-class _Strategy(msgspec.Struct, frozen=True, gc=False):
+class _RollingUpdate(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    max_unavailable: int | str = "25%"
+
+
+class _Strategy(msgspec.Struct, frozen=True, rename="camel", gc=False):
     type: str = "RollingUpdate"
+    rolling_update: _RollingUpdate | None = None
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -74,6 +79,7 @@ class Deployments:
             waits_for_ready=False,
             update_revision="",
             refused=_refused(wire.status.conditions),
+            max_unavailable=spec.strategy.rolling_update.max_unavailable if spec.strategy.rolling_update else 1,
             **common(DEPLOYMENTS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),
         )
 

@@ -11,8 +11,9 @@ from altershield.workloads.workload import Strategy, WireSelector, WireTemplate,
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
 
 
-class _RollingUpdate(msgspec.Struct, frozen=True, gc=False):
+class _RollingUpdate(msgspec.Struct, frozen=True, rename="camel", gc=False):
     partition: int = 0
+    max_unavailable: int | str = 1
 
 
 class _Strategy(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -75,6 +76,9 @@ class StatefulSets(OfRevisions):
             refused="",
             kept_below=0 if on_delete else _start(spec) + _partition(spec),
             kept_revision=wire.status.current_revision,
+            max_unavailable=spec.update_strategy.rolling_update.max_unavailable
+            if spec.update_strategy.rolling_update is not None
+            else 1,
             **common(STATEFUL_SETS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),
         )
 

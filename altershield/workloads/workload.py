@@ -12,7 +12,7 @@ import msgspec
 import orjson
 
 from altershield.api import labels
-from altershield.api.annotations import PAUSED, START_TIMEOUT
+from altershield.api.annotations import GENERATE, PAUSED, START_TIMEOUT
 from altershield.api.fingerprint import Template, canonical, fingerprint
 from altershield.api.label_selectors import selects
 from altershield.workloads.meta import Meta, WireMeta
@@ -87,6 +87,10 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """The version in this annotation: the one that failed. Empty if it is not known."""
     start_timeout: str = ""
     """The annotation `start-timeout-seconds`, cut to 64 characters; empty if there is none."""
+    generates: tuple[tuple[str, str], ...] = ()
+    """The annotations that ask for budgets, sorted, without the common beginning of their keys."""
+    max_unavailable: int | str = 1
+    """How many pods its update strategy allows to be unavailable: a number, or a percentage of the replicas."""
 
 
 class WireTemplate(Template, frozen=True):
@@ -155,6 +159,18 @@ def _held_version(annotation: Any) -> str:
         return ""
 
 
+def generates(annotations: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
+    """The annotations that ask for budgets, as in `Workload.generates`."""
+    if not annotations:
+        return ()
+    found = (
+        (sys.intern(key.removeprefix(GENERATE)), sys.intern(str(value)[:64]))
+        for key, value in annotations.items()
+        if key.startswith(GENERATE)
+    )
+    return tuple(sorted(found))
+
+
 def common(
     kind: str, metadata: WireMeta, selector: WireSelector, template: WireTemplate, observed_generation: int
 ) -> dict[str, Any]:
@@ -176,5 +192,6 @@ def common(
         "selects_version": labels.VERSION in selector.keys,
         "held": PAUSED in (metadata.annotations or {}),
         "held_version": _held_version((metadata.annotations or {}).get(PAUSED)),
+        "generates": generates(metadata.annotations),
         "start_timeout": sys.intern(str((metadata.annotations or {}).get(START_TIMEOUT) or "")[:64]),
     }

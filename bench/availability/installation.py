@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from altershield.api import labels, names
+from altershield.api import deletion_protection, labels, names
 from altershield.api.resources import CRDS, DEPLOYMENTS, MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS, Resource
 from altershield.commands.account import Account
 from altershield.commands.installation import install
@@ -118,6 +118,9 @@ async def _remove_at_the_end(
         await until(is_gone, f"{resource.kind} {name} to be deleted")
 
     async def remove() -> None:
+        if resource == CRDS:
+            unprotected = {"metadata": {"labels": {deletion_protection.LABEL: None}}}
+            await admin.patch(resource, unprotected, name)
         await admin.delete(resource, name, namespace)
         await until_gone()
 

@@ -5,6 +5,7 @@ import collections
 import contextlib
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +67,8 @@ class Result:
     expired."""
     relists_expired: dict[str, int]
     """These lists."""
+    most_relists: int
+    """The largest number of these lists of one resource by one process."""
     worst_second: int
     """The largest number of these lists within one second."""
 
@@ -144,6 +147,7 @@ async def measure(
         reads=_by_resource(each for each in lists if each.what not in before),
         listed=len(forgotten),
         relists_expired=_by_resource(expired),
+        most_relists=max(Counter(each.what for each in expired).values()),
         worst_second=max(sum(each.at <= other.at < each.at + 1 for other in expired) for each in expired),
     )
 

@@ -7,7 +7,10 @@ from typing import Any, get_args
 import gatekeeper.__main__
 import reconciler.__main__
 from altershield.commands.app import app
+from altershield.commands.breaker import EXIT_OPEN
+from altershield.commands.breaker import app as breaker
 from altershield.commands.notify import app as notify
+from altershield.commands.protection import EXIT_STAYS
 from altershield.commands.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED, EXIT_UNDER_WAY
 from altershield.errors import AlterShieldError, UsageError
 from certgen.command import app as certgen
@@ -46,6 +49,12 @@ _EXIT_CODES = (
     ),
     (UsageError.exit_code, "all", "a wrong option, variable or file"),
     (EXIT_SUSPENDED, "`altershield status`", "a present release that is shown is suspended"),
+    (
+        EXIT_STAYS,
+        "`altershield protected`",
+        "an object that is shown stays although its owner or namespace is deleted: only its label keeps it",
+    ),
+    (EXIT_OPEN, "`altershield breaker status`", "a breaker that is shown is open"),
     (CertificateError.exit_code, "`certgen`", "a certificate, a key or their Secret cannot be used"),
     (
         EXIT_UNDER_WAY,
@@ -109,6 +118,9 @@ def _sections() -> Iterator[str]:
         for command in group.registered_commands:
             if command.callback is not None:
                 yield _section(f"{name} {command.callback.__name__}", command.callback)
+    for command in breaker.registered_commands:
+        if command.callback is not None:
+            yield _section(f"altershield breaker {command.name or command.callback.__name__}", command.callback)
     for command in notify.registered_commands:
         if command.callback is not None:
             yield _section(f"altershield notify {command.name}", command.callback)

@@ -127,10 +127,14 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
         },
     ),
     ConditionType.ACCEPTED: (
-        "OpsConfigInfo, DefensePolicy. `True`: the object is in effect. `False`: it is wrong and changes nothing; of a "
+        "OpsConfigInfo, DefensePolicy, PodDeletionFlowControl. `True`: the object is in effect. "
+        "`False`: it is wrong and changes nothing; of a "
         "DefensePolicy, the spec in `status.accepted` stays in force.",
         {
             "Valid": "`True`. The setting or the policy is in effect.",
+            "UselessRule": "`True`, PodDeletionFlowControl. A rule is never reached: another one has no higher limit "
+            "in a longer interval.",
+            "InvalidRule": "`False`, PodDeletionFlowControl. No interval can be read, so nothing is counted.",
             "UnknownName": "`False`. No setting has this name.",
             "UnknownType": "`False`. `spec.type` is not the type of this setting.",
             "InvalidContent": "`False`. `spec.content` is neither a number of pods nor a share.",
@@ -141,6 +145,24 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
             "not be told of this namespace. The message names them.",
             "UrlNotAllowed": "`False`. Checks may not request this URL.",
             "WrongNamespace": "`False`. The object is not in AlterShield's system namespace.",
+        },
+    ),
+    ConditionType.NEAR_LIMIT: (
+        "PodDeletionFlowControl. `True`: the deletions of pods have reached `warnPercent` of a limit.",
+        {
+            "LimitReached": "`True`. A limit is reached.",
+            "WarnPercentReached": "`True`. The deletions are above `warnPercent` of a limit.",
+            "BelowLimits": "`False`. No limit is near.",
+        },
+    ),
+    ConditionType.BREAKER_OPEN: (
+        "PodDeletionFlowControl. `True`: every deletion that it counts is refused.",
+        {
+            "LimitExceeded": "`True`. A deletion was beyond a limit. The message says which one, and how the "
+            "breaker closes.",
+            "OpenedByPerson": "`True`. A person opened the breaker.",
+            "HalfOpen": "`Unknown`. After the cooldown, a few deletions pass.",
+            "Closed": "`False`. Deletions within the limits pass.",
         },
     ),
     ConditionType.SHADOWED: (

@@ -45,6 +45,24 @@ MEANINGS = {
     "spec is in force instead.",
     "UnknownReceiver": "The object is a DefensePolicy. Receivers of notifications in `spec.notify` do not exist, or "
     "may not be told of this namespace. The policy is in force.",
+    "DisruptionSlipped": "The object is a PodUnavailableBudget. Available pods were deleted although no gatekeeper was "
+    "asked: none answered, or the request does not ask.",
+    "BudgetInvalid": "The annotations `generate-pub` or `generate-pdb` of the workload or of its Namespace are wrong, "
+    "so no budget is generated. The message says what to correct.",
+    "BudgetSkipped": "An annotation asks for a budget, but a budget of a user covers the pods already. None is "
+    "generated.",
+    "RuleWithoutEffect": "The object is a PodDeletionFlowControl. One of its rules is never reached, or none can be "
+    "read. The message says why.",
+    "DeletionLimitNear": "The object is a PodDeletionFlowControl. The deletions of pods have reached `warnPercent` of "
+    "a limit.",
+    "DeletionLimitReached": "The object is a PodDeletionFlowControl. Further deletions of pods are refused until the "
+    "interval has moved on, or the breaker opens.",
+    "DeletionBreakerOpened": "The object is a PodDeletionFlowControl. Every deletion that it counts is refused. The "
+    "message says which rule or person opened the breaker, and how it closes.",
+    "DeletionBreakerHalfOpen": "The object is a PodDeletionFlowControl. After the cooldown, a few deletions pass.",
+    "DeletionBreakerClosed": "The object is a PodDeletionFlowControl. Deletions within the limits pass again.",
+    "BreakGlassUsed": "The object is a PodDeletionFlowControl. A user in the group `altershield:break-glass` removed a "
+    "pod. The message names both.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
     "what to correct.",
 }

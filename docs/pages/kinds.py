@@ -26,7 +26,8 @@ _HEAD = f"""\
 
 {GENERATED}
 
-All kinds are namespaced, in `{GROUP}/v1alpha1`, and have a status subresource.
+All kinds are in `{GROUP}/v1alpha1` and have a status subresource. All are namespaced, except for
+PodDeletionFlowControl.
 `kubectl get {CATEGORY} -A` lists all objects, and `kubectl explain` shows the text of this page:
 
 ```console

@@ -1,6 +1,6 @@
 """The labels, read from `altershield.api.labels`."""
 
-from altershield.api import labels, released_by
+from altershield.api import deletion_protection, labels, released_by
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
 from docs.pages.markdown import GENERATED, documented, table
@@ -16,6 +16,9 @@ If somebody else changes or removes one of them on a workload, AlterShield resto
 
 The same applies to the annotation `{released_by.ANNOTATION}` on a workload: the user who released its version, and the
 time. The annotation `{history.ANNOTATION}` is on the ControllerRevisions of the [history](../history.md).
+
+On objects of any namespace, you set `{deletion_protection.LABEL}` and the annotation `{deletion_protection.REASON}` to
+[protect them from deletion](../protect.md). AlterShield sets the label only on its own CustomResourceDefinitions.
 
 """
 

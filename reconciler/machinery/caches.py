@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from altershield.api import labels
+from altershield.api.flow_control import PodDeletionFlowControl
 from altershield.api.kinds import ChangeWorkload, OpsConfigInfo
 from altershield.api.meta import unix
 from altershield.api.namespace import Namespace
@@ -19,17 +20,18 @@ from altershield.api.policy import DefensePolicy
 from altershield.api.resources import (
     CHANGE_PODS,
     CHANGE_WORKLOADS,
-    CRDS,
     DEFENSE_POLICIES,
     NAMESPACES,
     NODES,
     OPS_CONFIG_INFOS,
+    POD_DELETION_FLOW_CONTROLS,
     PODS,
 )
+from altershield.budget_caches.caches import BudgetCaches
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
+from altershield.kube.optional import definition_informer
 from altershield.workloads import ADAPTERS, BY_KIND, nodes, pods, sets
-from altershield.workloads.meta import Meta, WireMeta
 from altershield.workloads.nodes import Node
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
@@ -51,14 +53,6 @@ _NODE = "node"
 _CHANGE_WORKLOAD = "changeworkload"
 _NAMESPACE = "namespace"
 _UID = "uid"
-
-
-class _Definition(msgspec.Struct, frozen=True):
-    metadata: Meta
-
-
-class _WireDefinition(msgspec.Struct, frozen=True):
-    metadata: WireMeta
 
 
 class Caches:
@@ -86,20 +80,15 @@ class Caches:
         self.batches = Informer(client, CHANGE_PODS, Batch, read=self._read_batch, keep=self._governs, resync=0)
         self.settings = Informer(client, OPS_CONFIG_INFOS, OpsConfigInfo)
         self.policies = Informer(client, DEFENSE_POLICIES, DefensePolicy, keep=self._keeps_policy)
+        self.flow_controls = Informer(client, POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl)
         self.definitions = {
-            adapter.resource.kind: Informer(
-                client,
-                CRDS,
-                _Definition,
-                read=_read_definition,
-                field_selector=f"metadata.name={adapter.crd}",
-                metadata_only=True,
-                name=f"{CRDS.plural}-{adapter.resource.plural}",
-            )
-            for adapter in ADAPTERS
-            if adapter.crd
+            adapter.resource.kind: definition_informer(client, adapter.crd) for adapter in ADAPTERS if adapter.crd
         }
         """By kind of workload: the CustomResourceDefinition of each kind that a cluster may lack."""
+        self.budgets = BudgetCaches(
+            client, self.governed, lambda namespace: not self.governed(namespace), self.definitions
+        )
+        """Budgets, and what they count."""
         self._filling: dict[str, object] = {}
         self._index()
         self._in_effect: Settings | None = None
@@ -126,6 +115,8 @@ class Caches:
             self.namespaces,
             self.settings,
             self.policies,
+            self.flow_controls,
+            *(each for each in self.budgets.required if each not in self.definitions.values()),
             self.nodes,
             *self.definitions.values(),
             *(each for kind, each in self.workloads.items() if kind not in self.definitions),
@@ -143,7 +134,8 @@ class Caches:
         the cluster does not have are left out, because they cannot be listed.
         """
         workloads = (each for kind, each in self.workloads.items() if self.defined(kind))
-        return (self.policies, self.releases, self.batches, self.pods, *self.sets.values(), *workloads)
+        budgets = self.budgets.namespaced
+        return (self.policies, *budgets, self.releases, self.batches, self.pods, *self.sets.values(), *workloads)
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
@@ -335,7 +327,3 @@ class Caches:
 
 def _index_key(key: WorkloadKey) -> str:
     return "/".join(key)
-
-
-def _read_definition(data: bytes | msgspec.Raw) -> _Definition:
-    return _Definition(msgspec.json.decode(data, type=_WireDefinition).metadata.projection)

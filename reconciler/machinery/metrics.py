@@ -8,7 +8,16 @@ from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamil
 from prometheus_client.registry import Collector
 
 from altershield.api.kinds import PodState, Verdict, WorkloadState
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, OPS_CONFIG_INFOS, PODS
+from altershield.api.resources import (
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
+    DEFENSE_POLICIES,
+    DISRUPTION_BUDGETS,
+    OPS_CONFIG_INFOS,
+    POD_DELETION_FLOW_CONTROLS,
+    POD_UNAVAILABLE_BUDGETS,
+    PODS,
+)
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.queue import WorkQueue
@@ -31,6 +40,9 @@ _WRITES = {
     CHANGE_PODS.kind: ("create", "patch status", "delete"),
     OPS_CONFIG_INFOS.kind: ("create", "patch status"),
     DEFENSE_POLICIES.kind: ("patch status",),
+    POD_DELETION_FLOW_CONTROLS.kind: ("update status",),
+    POD_UNAVAILABLE_BUDGETS.kind: ("create", "patch", "update status", "delete"),
+    DISRUPTION_BUDGETS.kind: ("create", "patch", "delete"),
     history.RESOURCE.kind: ("create", "patch", "delete"),
 }
 _RECONCILE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -75,6 +87,11 @@ class Metrics:
             "altershield_unchecked_pods",
             "Pods that count as passed although their checks ended without a result, by how their batch ended.",
             ["reason"],
+        )
+        self.slipped = self._counter(
+            "altershield_disruptions_slipped",
+            "Available pods with a PodUnavailableBudget that were deleted although no gatekeeper was asked.",
+            [],
         )
         self._rollbacks = self._counter(
             "altershield_rollbacks",

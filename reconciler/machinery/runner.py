@@ -29,26 +29,44 @@ Reconcile = Callable[[K], Awaitable[float | None]]
 again, or None."""
 
 
-async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics: Metrics) -> None:
-    """One worker: reconcile keys until cancelled.
+async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics: Metrics, *, at_most: int = 1) -> None:
+    """Reconcile keys until cancelled, with at most `at_most` workers.
 
-    A failure of one key does not stop the others. The worker gives way to other tasks after each time slice, however
-    many keys wait.
+    One worker waits for the next key. It starts another worker when it takes a key and no other worker waits: thousands
+    of workers that wait take as much time to start and to stop as many reconciles. A failure of one key does not stop
+    the workers. A worker gives way to other tasks after each time slice, however many keys wait.
     """
     slices = time_slices()
-    while True:
-        key = await queue.get()
-        began = time.perf_counter()
-        try:
-            outcome = await _reconcile_once(name, queue, reconcile, key)
-            metrics.reconciles.labels(name, outcome).inc()
-            metrics.reconcile_duration.labels(name).observe(time.perf_counter() - began)
-        except asyncio.CancelledError:
-            queue.add(key)  # the reconcile may be incomplete: finish it if this process leads again
-            raise
-        finally:
-            queue.done(key)
-        await slices.yield_if_over()
+    started = waiting = 0
+
+    async def worker() -> None:
+        nonlocal waiting
+        while True:
+            key = await queue.get()
+            waiting -= 1
+            if not waiting and started < at_most:
+                start()
+            began = time.perf_counter()
+            try:
+                outcome = await _reconcile_once(name, queue, reconcile, key)
+                metrics.reconciles.labels(name, outcome).inc()
+                metrics.reconcile_duration.labels(name).observe(time.perf_counter() - began)
+            except asyncio.CancelledError:
+                queue.add(key)  # the reconcile may be incomplete: finish it if this process leads again
+                raise
+            finally:
+                queue.done(key)
+            await slices.yield_if_over()
+            waiting += 1
+
+    async with asyncio.TaskGroup() as group:
+
+        def start() -> None:
+            nonlocal started, waiting
+            started, waiting = started + 1, waiting + 1
+            group.create_task(worker())
+
+        start()
 
 
 async def _reconcile_once(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], key: K) -> Outcome:

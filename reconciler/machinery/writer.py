@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetStatus
+from altershield.api.flow_control import FlowControlStatus, PodDeletionFlowControl
 from altershield.api.json_patch import Operation
 from altershield.api.kinds import (
     ChangePod,
@@ -17,7 +19,7 @@ from altershield.api.kinds import (
 )
 from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.api.policy import DefensePolicy, DefensePolicyStatus
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, Resource
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, POD_UNAVAILABLE_BUDGETS, Resource
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import (
     ConflictError,
@@ -148,6 +150,32 @@ class Writer:
         patch = merge_patch(msgspec.to_builtins(policy.status), msgspec.to_builtins(status))
         answer = await self._save(self._caches.policies.resource, policy.metadata, patch)
         return self._to_cache(self._caches.policies, answer, "patch status")
+
+    async def save_flow_control(
+        self, policy: PodDeletionFlowControl, status: FlowControlStatus
+    ) -> PodDeletionFlowControl:
+        """Replace the status, guarded by the resourceVersion, as gatekeepers do."""
+        informer = self._caches.flow_controls
+        changed = msgspec.structs.replace(policy, status=status)
+        answer = await self._client.replace(
+            informer.resource, changed, policy.metadata.name, subresource="status", as_=msgspec.Raw
+        )
+        return self._to_cache(informer, answer, "update status")
+
+    async def save_budget(
+        self, budget: PodUnavailableBudget, status: PodUnavailableBudgetStatus
+    ) -> PodUnavailableBudget:
+        """Replace the status, guarded by the resourceVersion, as gatekeepers do."""
+        changed, metadata = msgspec.structs.replace(budget, status=status), budget.metadata
+        answer = await self._client.replace(
+            POD_UNAVAILABLE_BUDGETS,
+            changed,
+            metadata.name,
+            metadata.namespace,
+            subresource="status",
+            as_=msgspec.Raw,
+        )
+        return self._to_cache(self._caches.budgets.budgets_informer, answer, "update status")
 
     async def delete(self, resource: Resource, metadata: Metadata) -> None:
         """Delete the object with this uid. It is no error if the object does not exist any more."""

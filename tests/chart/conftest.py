@@ -2,7 +2,6 @@
 tests."""
 
 import importlib.util
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,20 +43,10 @@ def values(request: pytest.FixtureRequest) -> Object:
     return loaded
 
 
-@pytest.fixture(scope="session")
-def renderings() -> dict[str, str]:
-    """The objects of each file of values, as JSON, by these values."""
-    return {}
-
-
 @pytest.fixture
-def objects(chart: "helm_python.Chart", values: Object, renderings: dict[str, str]) -> list[Object]:
+def objects(chart: "helm_python.Chart", values: Object) -> list[Object]:
     """All objects of a release with `values`, including hooks."""
-    key = json.dumps(values)
-    if key not in renderings:
-        renderings[key] = json.dumps(rendered(chart, values))
-    found: list[Object] = json.loads(renderings[key])
-    return found
+    return rendered(chart, values)
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
 """The chart's path, and functions that render it and select objects."""
 
+import functools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import orjson
 import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
@@ -35,13 +37,25 @@ def rendered(
     namespace: str = SYSTEM_NAMESPACE,
 ) -> list[Object]:
     """The objects of a release."""
-    manifests = chart.render(values or {}, name=release, namespace=namespace)
-    texts = (text for path, text in manifests.items() if path.endswith(".yaml"))
-    return [obj for text in texts for obj in yaml.load_all(text, _LOADER) if obj]
+    manifests = _manifests(chart, json.dumps(values or {}), release, namespace)
+    return [obj for path, text in manifests.items() if path.endswith(".yaml") for obj in orjson.loads(_parsed(text))]
+
+
+@functools.lru_cache(maxsize=500)
+def _manifests(chart: "helm_python.Chart", values: str, release: str, namespace: str) -> Mapping[str, str]:
+    """The manifests by their path, for values as JSON. They are kept, because each rendering takes 80 ms of CPU time
+    and many tests need the same ones."""
+    return chart.render(json.loads(values), name=release, namespace=namespace)
+
+
+@functools.lru_cache(maxsize=2000)
+def _parsed(text: str) -> bytes:
+    """The objects of a manifest, as JSON. Most manifests are the same for most values."""
+    return orjson.dumps([obj for obj in yaml.load_all(text, _LOADER) if obj])
 
 
 def notes(chart: "helm_python.Chart", values: Object | None = None) -> str:
-    manifests = chart.render(values or {}, name=RELEASE, namespace=SYSTEM_NAMESPACE)
+    manifests = _manifests(chart, json.dumps(values or {}), RELEASE, SYSTEM_NAMESPACE)
     return manifests[f"{chart.name}/templates/NOTES.txt"]
 
 

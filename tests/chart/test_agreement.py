@@ -1,8 +1,9 @@
 """The chart agrees with the code: kinds, permissions, webhooks, options."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import helm_python
 import pytest
@@ -39,6 +40,7 @@ def test_crd_and_webhook_files_match_the_code() -> None:
     here = {path: (CHART / "files" / path).read_text() for path in files()}
     assert here == files(), "the kinds or the admission registry changed: run `make crds`"
     assert {path.name for path in (CHART / "files" / "crds").iterdir()} == {Path(each).name for each in files()} - {
+        "deletion_policies.yaml",
         "policies.yaml",
         "webhooks.yaml",
     }
@@ -47,8 +49,9 @@ def test_crd_and_webhook_files_match_the_code() -> None:
 def test_crds_match_the_code_and_are_kept_on_uninstall(chart: helm_python.Chart) -> None:
     found = of_kind(rendered(chart), "CustomResourceDefinition")
     assert all(crd["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"} for crd in found)
-    key = str
-    assert sorted((crd["spec"] for crd in found), key=key) == sorted((crd["spec"] for crd in crds.crds()), key=key)
+    assert {crd["metadata"]["name"]: crd["spec"] for crd in found} == {
+        crd["metadata"]["name"]: crd["spec"] for crd in crds.crds()
+    }
     assert of_kind(rendered(chart, {"crds": {"install": False}}), "CustomResourceDefinition") == []
 
 
@@ -81,7 +84,8 @@ def test_separate_accounts_have_the_roles_of_the_code_plus_the_rules_for_certgen
         rules = the(objects, kind)["rules"]
         assert rules[: len(allowed)] == list(allowed)
         assert all(rule.get("resourceNames") or rule["verbs"] == ["create"] for rule in rules[len(allowed) :])
-        assert {verb for rule in allowed for verb in rule["verbs"]} == {"list", "watch"}
+        writes = {each for rule in allowed for each in flat(rule) if each[0] not in ("get", "list", "watch")}
+        assert {each[2] for each in writes} <= {"podunavailablebudgets/status", "poddeletionflowcontrols/status"}
     accounts = {"altershield": the, "altershield-reconciler": of_reconciler}
     for account, find in accounts.items():
         subject = {"kind": "ServiceAccount", "name": account, "namespace": SYSTEM_NAMESPACE}
@@ -115,8 +119,11 @@ def test_admission_policies_match_those_of_dev_and_name_the_service_account_of_t
     found = [obj for obj in rendered(chart) if obj["kind"] in policies.RESOURCES]
     assert known(found) == known(policies.policies(service_account_user(), service_account_user(name=CHECK_ACCOUNT)))
     elsewhere = [obj for obj in rendered(chart, namespace="other", release="gate") if obj["kind"] in policies.RESOURCES]
+    of_deletions = {obj["metadata"]["name"].removeprefix("altershield-") for obj in policies.deletion_policies()}
     conditions = {
-        obj["spec"]["matchConditions"][0]["expression"] for obj in elsewhere if "matchConditions" in obj["spec"]
+        obj["spec"]["matchConditions"][0]["expression"]
+        for obj in elsewhere
+        if "matchConditions" in obj["spec"] and not is_of(obj, of_deletions)
     }
     (account,) = {obj["metadata"]["name"] for obj in of_kind(rendered(chart, release="gate"), "ServiceAccount")}
     user = f"system:serviceaccount:other:{account}"
@@ -125,8 +132,35 @@ def test_admission_policies_match_those_of_dev_and_name_the_service_account_of_t
     names = {obj["metadata"]["name"] for obj in elsewhere}
     of_users = ("accepted", "applied", "checks", "history", "requests", "verdicts")
     of_account = ("own-workloads", "own-pods", "own-deletions", "own-objects")
-    assert names == {f"{account}-{suffix}" for suffix in (*of_users, *of_account)}
+    assert names == {f"{account}-{suffix}" for suffix in (*of_users, *of_account, *of_deletions)}
     assert {obj["spec"].get("policyName") for obj in elsewhere} == {*names, None}
+
+
+def is_of(policy: Object, suffixes: Collection[str]) -> bool:
+    """Whether the name of a policy ends with one of these."""
+    return str(policy["metadata"]["name"]).endswith(tuple(suffixes))
+
+
+def test_policies_against_deletion_follow_the_values(chart: helm_python.Chart) -> None:
+    def rendered_policies(**values: Any) -> list[Object]:
+        found = [
+            obj for obj in rendered(chart, {"protection": {"deletion": values}}) if obj["kind"] in policies.RESOURCES
+        ]
+        return [obj for obj in found if "-protect-" in obj["metadata"]["name"]]
+
+    def specs(objects: Sequence[Object]) -> dict[tuple[str, str], Object]:
+        return {(obj["kind"], obj["metadata"]["name"]): obj["spec"] for obj in objects}
+
+    assert rendered_policies(enabled=False) == []
+    assert rendered_policies(enabled=False, lock=True) == []
+    groups = ["cert-manager.io", "apps.kruise.io"]
+    wanted = policies.deletion_policies(*groups, lock=True)
+    assert specs(rendered_policies(lock=True, customResourceGroups=groups)) == specs(wanted)
+    assert specs(rendered_policies()) == specs(policies.deletion_policies())
+    for separate in (False, True):
+        values = {"reconciler": {"separate": separate}, "protection": {"deletion": {"customResourceGroups": groups}}}
+        rules = the(rendered(chart, values), "ClusterRole")["rules"]
+        assert {"apiGroups": groups, "resources": ["*"], "verbs": ["list"]} in rules
 
 
 def aggregations(role: Object) -> dict[str, str]:
@@ -156,7 +190,11 @@ def test_webhooks_match_those_of_dev(chart: helm_python.Chart) -> None:
 def test_each_kind_of_workload_has_one_mutating_and_one_validating_webhook(chart: helm_python.Chart) -> None:
     objects = rendered(chart)
     for mutating, kind in ((True, "MutatingWebhookConfiguration"), (False, "ValidatingWebhookConfiguration")):
-        found = {webhook["name"]: webhook for webhook in the(objects, kind)["webhooks"]}
+        found = {
+            webhook["name"]: webhook
+            for webhook in the(objects, kind)["webhooks"]
+            if webhook["rules"][0]["resources"][0] in [each.resource.plural for each in ADAPTERS]
+        }
         assert list(found) == [webhook_name(each.resource, mutating=mutating) for each in ADAPTERS]
         for adapter in ADAPTERS:
             resource = adapter.resource
@@ -177,7 +215,8 @@ def test_webhook_timeouts_of_one_request_stay_below_ten_seconds_in_all(
     seconds only."""
     objects = rendered(chart)
     kinds = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-    sorts = [the(objects, kind)["webhooks"] for kind in kinds]
+    # the deletion webhooks are called for Namespaces and CustomResourceDefinitions only
+    sorts = [[each for each in the(objects, kind)["webhooks"] if "namespaceSelector" in each] for kind in kinds]
     for found in sorts:
         asked = [tuple(rule["apiGroups"] + rule["resources"]) for webhook in found for rule in webhook["rules"]]
         assert len(asked) == len(set(asked))
@@ -238,9 +277,10 @@ def test_gatekeeper_and_policies_get_the_service_account_of_the_reconciler(
     assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == account
     assert account in [obj["metadata"]["name"] for obj in of_kind(objects, "ServiceAccount")]
     assert f"--service-account={user}" in all_containers(objects)["gatekeeper"]["args"]
-    conditions = [
-        obj["spec"]["matchConditions"][0]["expression"] for obj in of_kind(objects, "ValidatingAdmissionPolicy")
+    of_accounts = [
+        obj for obj in of_kind(objects, "ValidatingAdmissionPolicy") if "-protect-" not in obj["metadata"]["name"]
     ]
+    conditions = [obj["spec"]["matchConditions"][0]["expression"] for obj in of_accounts]
     assert conditions
     assert all(f"'{user}'" in condition for condition in conditions)
     (check,) = [obj["metadata"]["name"] for obj in objects if obj["kind"] == "ServiceAccount" and is_hook(obj)]

@@ -8,6 +8,7 @@ from pathlib import Path
 import helm_python
 import pytest
 
+from altershield.admission.registration import Feature
 from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
@@ -17,6 +18,8 @@ from tests.chart.release import CHANGE_WORKLOAD, Release, changed_chart, listed
 from tests.chart.rendering import CHART, OPERATORS, RELEASE, Object, is_hook, rendered, the
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
+
+OF_RELEASES = {each.name for each in VALIDATING if each.feature == Feature.RELEASES}
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
@@ -48,7 +51,7 @@ def test_release_is_installed_upgraded_rolled_back_and_uninstalled(
     assert upgraded["revision"] == 2
     assert system.json("deployment", RELEASE)["spec"]["replicas"] == 2
     for webhook in system.json("validatingwebhookconfiguration", RELEASE)["webhooks"]:
-        assert webhook["failurePolicy"] == "Ignore"
+        assert webhook["name"] not in OF_RELEASES or webhook["failurePolicy"] == "Ignore"
         assert webhook["clientConfig"]["caBundle"] == "Q0E=", "an upgrade must not change caBundle"
     assert system.json("changeworkload", "kept")["spec"] == CHANGE_WORKLOAD["spec"]
 
@@ -61,16 +64,16 @@ def test_release_is_installed_upgraded_rolled_back_and_uninstalled(
     release.rollback(1)
     assert system.json("deployment", RELEASE)["spec"]["replicas"] == 3
     for webhook in system.json("validatingwebhookconfiguration", RELEASE)["webhooks"]:
-        assert webhook["failurePolicy"] == "Fail"
+        assert webhook["name"] not in OF_RELEASES or webhook["failurePolicy"] == "Fail"
         assert webhook["clientConfig"]["caBundle"] == "Q0E="
 
     release.uninstall()
     assert left(system, f"{WEBHOOKS},clusterroles,clusterrolebindings,deployments,services,serviceaccounts") == []
-    assert len(left(system, "customresourcedefinitions")) == 4, "the CustomResourceDefinitions must stay"
+    assert len(left(system, "customresourcedefinitions")) == 6, "the CustomResourceDefinitions must stay"
     assert system.json("changeworkload", "kept")["metadata"]["name"] == "kept"
     system("delete", "changeworkload", "kept")
     release.install()  # adopts the CRDs that were kept
-    assert len(left(system, "customresourcedefinitions")) == 4
+    assert len(left(system, "customresourcedefinitions")) == 6
 
 
 def publish(system: Kubectl, bundle: str) -> None:
@@ -135,7 +138,15 @@ def test_objects_of_a_release_can_be_renamed(release: Release, system: Kubectl) 
     release.install()
     release.upgrade({"fullnameOverride": "renamed"})
     kinds = f"{WEBHOOKS},deployments,services,clusterroles,clusterrolebindings"
-    names = {"renamed", "renamed-view", "renamed-verdicts", "renamed-policies"}
+    names = {
+        "renamed",
+        "renamed-view",
+        "renamed-verdicts",
+        "renamed-policies",
+        "renamed-breaker",
+        "renamed-budgets",
+        "renamed-break-glass",
+    }
     assert {name.partition("/")[2] for name in left(system, kinds)} == names
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from altershield.api import deletion_protection
 from altershield.api.names import SYSTEM_NAMESPACE, change_pod_number
-from altershield.api.resources import DEFENSE_POLICIES
+from altershield.api.resources import DEFENSE_POLICIES, POD_DELETION_FLOW_CONTROLS
 from altershield.commands.demo.steps import STEPS
 from altershield.commands.demo.story import Story
 from altershield.kube.client import Client
@@ -44,6 +45,10 @@ NEVER_ASKED = {
     # after a creation that the API server did not answer; for a ChangePod also before the verdict of a callback
     ("get", "app.ops.cloud.alipay.com", "changeworkloads"),
     ("get", "app.ops.cloud.alipay.com", "changepods"),
+    # after a conflict, and before a disruption that no gatekeeper was asked about is reported
+    ("get", "app.ops.cloud.alipay.com", "podunavailablebudgets"),
+    # after a conflict of two writers
+    ("get", "app.ops.cloud.alipay.com", "poddeletionflowcontrols"),
 }
 
 
@@ -95,6 +100,8 @@ async def test_processes_need_every_granted_permission_and_no_other(
         "altershield-ungated": release_without_a_gatekeeper,
         "altershield-sets": roll_back_what_has_no_replica_sets,
         "altershield-jobs": check_a_release_with_a_job,
+        "altershield-budgets": follow_annotations,
+        "altershield-protected": delete_an_empty_namespace,
     }
     async with await Client.connect(str(cluster)) as client, asyncio.TaskGroup() as at_once:
         for namespace, act in others.items():
@@ -105,6 +112,7 @@ async def test_processes_need_every_granted_permission_and_no_other(
                 await step.run(story)
     reject_a_setting_twice(system)
     accept_a_policy(system)
+    confirm_a_deletion(system)
 
     granted = {"ClusterRole": system.json("clusterrole", RELEASE), "Role": system.json("role", RELEASE)}
     assert recorder.forbidden == [], "permissions that are needed, but not granted"
@@ -156,6 +164,27 @@ def accept_a_policy(system: Kubectl) -> None:
         system.wait("defensepolicy/standard", "condition=Accepted")
     finally:
         system("delete", "defensepolicy", "standard")
+
+
+def confirm_a_deletion(system: Kubectl) -> None:
+    """The reconciler asks for the pod of each deletion that a PodDeletionFlowControl counted."""
+    policy = {
+        "apiVersion": POD_DELETION_FLOW_CONTROLS.api_version,
+        "kind": POD_DELETION_FLOW_CONTROLS.kind,
+        "metadata": {"name": "guard"},
+        "spec": {"limitRules": [{"interval": "1h", "limit": 1000}]},
+    }
+    pending = {"gone": {"namespace": "default", "name": "gone", "time": "2027-01-15T08:00:00Z"}}
+    system("create", "-f", "-", stdin=json.dumps(policy))
+    try:
+        patch = json.dumps({"status": {"pending": pending}})
+        system("patch", "poddeletionflowcontrol", "guard", "--subresource=status", "--type=merge", "-p", patch)
+        eventually(
+            lambda: "pending" not in system.json("poddeletionflowcontrol", "guard")["status"],
+            "the deletion to be settled",
+        )
+    finally:
+        system("delete", "poddeletionflowcontrol", "guard")
 
 
 def replace_pods_until_change_pods_are_deleted(kubectl: Kubectl) -> None:
@@ -239,6 +268,37 @@ def check_a_release_with_a_job(kubectl: Kubectl) -> None:
         eventually(lambda: not kubectl.json("jobs")["items"], "the Job to be deleted")
     finally:
         kubectl.run("delete", "namespace", kubectl.namespace)
+
+
+def follow_annotations(kubectl: Kubectl) -> None:
+    """The reconciler makes the budgets that annotations ask for, changes them, and deletes them."""
+    kubectl("create", "namespace", kubectl.namespace)
+    kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
+    sorts = {"pub": "podunavailablebudgets.app.ops.cloud.alipay.com", "pdb": "poddisruptionbudgets.policy"}
+
+    def amounts() -> list[list[object]]:
+        listed = [kubectl.json(resource)["items"] for resource in sorts.values()]
+        return [[each["spec"].get("maxUnavailable") for each in found] for found in listed]
+
+    try:
+        wait_until_governed(kubectl)
+        kubectl("apply", "-f", "-", stdin=sleep())
+        for value, wanted in (("1", [[1], [1]]), ("2", [[2], [2]]), ("many", [[], []])):
+            for sort in sorts:
+                asked = f"policy.kruise.io/generate-{sort}"
+                kubectl(
+                    "annotate", "--overwrite", "deployment/sleep", f"{asked}=true", f"{asked}-maxUnavailable={value}"
+                )
+            eventually(functools.partial(lambda wanted: amounts() == wanted, wanted), f"the budgets {wanted}")
+    finally:
+        kubectl.run("delete", "namespace", kubectl.namespace)
+
+
+def delete_an_empty_namespace(kubectl: Kubectl) -> None:
+    """The gatekeeper lists pods and claims before a protected Namespace is deleted."""
+    kubectl("create", "namespace", kubectl.namespace)
+    kubectl("label", "namespace", kubectl.namespace, f"{deletion_protection.LABEL}=Cascading")
+    kubectl("delete", "namespace", kubectl.namespace, "--wait=false")
 
 
 def wait_until_governed(kubectl: Kubectl) -> None:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 import reconciler.__main__
+from altershield.admission.registration import Feature
 from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api.names import SYSTEM_NAMESPACE
 from certgen.settings import service_hosts
@@ -35,6 +36,10 @@ CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguratio
 def pod(chart: helm_python.Chart, values: Object) -> Object:
     spec: Object = the(rendered(chart, values), "Deployment")["spec"]["template"]["spec"]
     return spec
+
+
+NOT_GOVERNED = [each.name for each in VALIDATING if each.feature == Feature.DELETIONS]
+"""The webhooks that are called for all namespaces."""
 
 
 def webhooks(chart: helm_python.Chart, values: Object) -> list[Object]:
@@ -342,7 +347,8 @@ def test_webhook_names_rules_and_dashboards_get_the_suffix(chart: helm_python.Ch
     assert "[.]altershield[.]example[.]com" in text
     assert "kb[.]io" not in text
     (pattern,) = set(re.findall(r'\bname=~"([^"]+)"', str(the(objects, "PrometheusRule"))))
-    assert all(re.fullmatch(pattern, name) for name in names)
+    of_releases = [each.name for each in (*MUTATING, *VALIDATING) if each.feature == Feature.RELEASES]
+    assert all(re.fullmatch(pattern, name.replace("kb.io", "altershield.example.com")) for name in of_releases)
     assert not re.fullmatch(pattern, "mdeployment.kb.io"), "the webhook of another product"
 
 
@@ -361,6 +367,9 @@ def test_exempt_namespaces_and_selector_hold_for_webhooks_and_reconciler(chart: 
         }
     }
     for webhook in webhooks(chart, values):
+        if webhook["name"] in NOT_GOVERNED:
+            assert "namespaceSelector" not in webhook
+            continue
         selector = webhook["namespaceSelector"]
         assert selector["matchLabels"] == {"admission-webhook-altershield": "enabled"}
         always, *more = selector["matchExpressions"]
@@ -379,12 +388,16 @@ def test_exempt_namespaces_and_selector_hold_for_webhooks_and_reconciler(chart: 
     assert not [each for each in plain if each.startswith("--namespace-selector")]
 
 
-def test_object_selector_and_conditions_are_added_to_all_webhooks(chart: helm_python.Chart) -> None:
+def test_object_selector_and_conditions_are_added_to_the_webhooks_of_releases(chart: helm_python.Chart) -> None:
     condition = {"name": "not-the-backup", "expression": "request.userInfo.username != 'backup'"}
     selector = {"matchLabels": {"gate": "on"}}
     plain = webhooks(chart, {})
     found = webhooks(chart, {"webhooks": {"objectSelector": selector, "matchConditions": [condition]}})
+    of_releases = {each.name for each in (*MUTATING, *VALIDATING) if each.feature == Feature.RELEASES}
     for before, after in zip(plain, found, strict=True):
+        if before["name"] not in of_releases:
+            assert after == before
+            continue
         assert after["objectSelector"] == selector
         assert after["matchConditions"] == [*before["matchConditions"], condition]
         assert "objectSelector" not in before

@@ -26,7 +26,7 @@ INSTALL = """
 helm install altershield charts/altershield -n altershieldoperator-system --create-namespace
 kubectl create namespace probe
 kubectl label namespace probe admission-webhook-altershield=enabled
-until kubectl -n probe create deployment probe --image=probe --dry-run=server; do sleep 0.2; done
+until kubectl -n probe create deployment probe --image=probe --dry-run=server; do sleep 0.5; done
 kubectl delete namespace probe
 """
 """The commands before most pages: AlterShield is installed and ready."""
@@ -35,7 +35,7 @@ SHOP = """
 kubectl create namespace shop
 kubectl label namespace shop admission-webhook-altershield=enabled
 kubectl -n shop create deployment web --image=nginx:1.27 --replicas=3
-until kubectl -n shop get changeworkloads -o name | grep web; do sleep 0.2; done
+until kubectl -n shop get changeworkloads -o name | grep web; do sleep 0.5; done
 kubectl -n shop wait changeworkload --all --for=jsonpath='{.status.status}'=Success --timeout=60s
 """
 """The reader's Deployment `web` in the governed namespace `shop`, released once and verified."""

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 import yaml
 
+from altershield.api.flow_control import BreakerState
 from altershield.api.kinds import WorkloadState
 from altershield.api.policy import Mode
 from tests.integrations.objects import FOLDER, Json, crds, schema_at
@@ -140,7 +141,11 @@ def test_state_sets_list_every_state() -> None:
         for metric in each.metrics
         if metric.each.state_set
     }
-    assert states == {("ChangeWorkload", "status"): list(WorkloadState), ("DefensePolicy", "mode"): list(Mode)}
+    assert states == {
+        ("ChangeWorkload", "status"): list(WorkloadState),
+        ("DefensePolicy", "mode"): list(Mode),
+        ("PodDeletionFlowControl", "breaker"): list(BreakerState),
+    }
 
 
 def test_role_may_watch_exactly_the_configured_kinds() -> None:

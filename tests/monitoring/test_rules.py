@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from altershield.admission.registration import Feature
 from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api.names import SYSTEM_NAMESPACE
 from tests.chart.rendering import CHART
@@ -53,11 +54,13 @@ def test_all_required_alerts_exist() -> None:
     assert {rule["alert"] for rule in rules()} == ALERTS
 
 
-def test_rules_select_the_webhooks_of_all_kinds_and_no_others() -> None:
+def test_rules_select_the_webhooks_of_all_kinds_of_workloads_and_no_others() -> None:
     text = RULES.read_text()
     asked_of_api_servers = set(re.findall(r'\bname=~"([^"]+)"', text))
     assert asked_of_api_servers
-    mutating, validating = [[webhook.name for webhook in each] for each in (MUTATING, VALIDATING)]
+    mutating, validating = [
+        [webhook.name for webhook in each if webhook.feature == Feature.RELEASES] for each in (MUTATING, VALIDATING)
+    ]
     for pattern in asked_of_api_servers:
         matched = [name for name in (*mutating, *validating, "vpod.kb.io") if re.fullmatch(pattern, name)]
         assert matched == [*mutating, *validating], pattern

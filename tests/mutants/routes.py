@@ -134,12 +134,12 @@ SOURCES = (
             ("read=self._read_batch, keep=self._governs, resync=0)", "read=self._read_batch, resync=0)"),
             ("        self.settings.add_handler(lambda old, new: self._forget_settings())\n", ""),
             (
-                "return (self.policies, self.releases, self.batches, self.pods, *self.sets.values(), *workloads)",
-                "return (self.policies, self.releases, self.batches, self.pods, *self.sets.values())",
+                "self.batches, self.pods, *self.sets.values(), *workloads)",
+                "self.batches, self.pods, *self.sets.values())",
             ),
             (
-                "return (self.policies, self.releases, self.batches, self.pods, *self.sets.values(), *workloads)",
-                "return (*workloads, self.policies, self.releases, self.batches, self.pods, *self.sets.values())",
+                "self.batches, self.pods, *self.sets.values(), *workloads)",
+                "self.batches, *workloads, self.pods, *self.sets.values())",
             ),
             ("return informer is None or len(informer) > 0", "return informer is not None and len(informer) > 0"),
             ("return informer is None or len(informer) > 0", "return True"),

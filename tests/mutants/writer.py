@@ -41,7 +41,7 @@ SOURCES = (
             ("        except (NotFoundError, ConflictError):", "        except ConflictError:"),
             ('self._metrics.writes.labels(resource.kind, "delete").inc()', "pass"),
             ('{"metadata": {"resourceVersion": metadata.resource_version}, "status": status}', '{"status": status}'),
-            (', subresource="status", as_=', ", as_="),
+            ('metadata.namespace, subresource="status", as_=', "metadata.namespace, as_="),
             ("        self._metrics.writes.labels(informer.resource.kind, verb).inc()\n", ""),
             ("        informer.observe(obj)\n", ""),
             ("if name not in old or old[name] != value", "if name not in old"),

@@ -96,6 +96,11 @@ class Kubectl:
             status, found = _proxy(self.kubeconfig).request("DELETE", resources.NAMESPACES.path(name=name))
             assert status in (200, 202, 404, 409), found  # 409: it is being deleted
 
+    def request(self, method: str, path: str, body: Json | None = None, type_: str = "json") -> tuple[int, Json]:
+        """Send a request, past kubectl's own rules. Returns the status and the answer."""
+        sent = None if body is None else json.dumps(body)
+        return _proxy(self.kubeconfig).request(method, path, sent, f"application/{type_}")
+
     def create(self, resource: Resource, manifest: str, *, dry_run: bool = False) -> tuple[int, Json]:
         """POST a manifest (YAML or JSON). Returns the status and the answer."""
         path = resource.path(self.namespace if resource.namespaced else "")
@@ -144,6 +149,11 @@ def _path(namespace: str, arguments: tuple[str, ...]) -> str | None:
     return resource.path(namespace, name) + (f"?{urlencode(query)}" if query else "")
 
 
+def _warnings(answer: http.client.HTTPResponse) -> list[str]:
+    """The texts of the headers `Warning: 299 - "TEXT"`."""
+    return [json.loads(value.split(" ", 2)[2]) for value in answer.headers.get_all("Warning") or ()]
+
+
 class _Proxy:
     """`kubectl proxy`, with one connection per thread."""
 
@@ -173,13 +183,17 @@ class _Proxy:
                     raise
         raise AssertionError
 
-    def request(self, method: str, path: str, manifest: str | None = None) -> tuple[int, Json]:
-        """Send a request that changes something. It has a connection of its own, so that it is never repeated."""
+    def request(
+        self, method: str, path: str, manifest: str | None = None, content_type: str = "application/yaml"
+    ) -> tuple[int, Json]:
+        """Send a request that changes something. It has a connection of its own, so that it is never repeated. The
+        warnings of the API server are in the answer, as `warnings`."""
         connection = http.client.HTTPConnection(*self._host_and_port, timeout=60)
         with contextlib.closing(connection):
-            connection.request(method, path, body=manifest, headers={"Content-Type": "application/yaml"})
+            connection.request(method, path, body=manifest, headers={"Content-Type": content_type})
             answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
+            found = json.loads(answer.read())
+            return answer.status, {**found, "warnings": warnings} if (warnings := _warnings(answer)) else found
 
     def _connection(self) -> http.client.HTTPConnection:
         if not hasattr(self._connections, "connection"):

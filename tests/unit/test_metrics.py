@@ -58,6 +58,7 @@ CONTRACT = {
         "altershield_skips": (COUNTER, "result"),
         "altershield_verifications": (COUNTER, "verdict"),
         "altershield_unchecked_pods": (COUNTER, "reason"),
+        "altershield_disruptions_slipped": (COUNTER, ""),
         "altershield_rollbacks": (COUNTER, "namespace reason"),
         "altershield_ungated_releases": (COUNTER, "reason"),
         "altershield_notifications": (COUNTER, "result type"),

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from altershield.api.kinds import Action, Request
 from altershield.api.meta import ObjectMeta
 from altershield.api.names import LEASE, SYSTEM_NAMESPACE
-from altershield.api.resources import CHANGE_WORKLOADS, SELF_SUBJECT_REVIEWS
+from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.commands.status.snapshot import StoredRelease, stored
 from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
@@ -29,13 +29,6 @@ class Answer(NamedTuple):
     action: Action
     release: StoredRelease
     """The ChangeWorkload with the answer."""
-
-
-async def user(client: Client) -> str:
-    """The name of this user, as the API server knows it."""
-    review = {"apiVersion": SELF_SUBJECT_REVIEWS.api_version, "kind": SELF_SUBJECT_REVIEWS.kind}
-    answer: dict[str, Any] = await client.create(SELF_SUBJECT_REVIEWS, review)
-    return str(answer["status"]["userInfo"].get("username") or "")
 
 
 async def ask(client: Client, found: StoredRelease, request: Request, seconds: float = ANSWER_SECONDS) -> Answer:

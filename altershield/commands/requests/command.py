@@ -11,9 +11,10 @@ import typer
 
 from altershield.api.kinds import Request, Result, Verb, Verdict
 from altershield.api.meta import rfc3339
+from altershield.commands.current_user import user
 from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.requests import finding
-from altershield.commands.requests.asking import RequestError, ask, user
+from altershield.commands.requests.asking import RequestError, ask
 from altershield.commands.requests.judging import judge
 from altershield.commands.status import objects
 from altershield.commands.status.durations import seconds

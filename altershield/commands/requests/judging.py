@@ -4,8 +4,9 @@ import msgspec
 
 from altershield.api.kinds import ChangePod, Verdict
 from altershield.api.resources import CHANGE_PODS
+from altershield.commands.current_user import user
 from altershield.commands.requests import finding
-from altershield.commands.requests.asking import RequestError, user
+from altershield.commands.requests.asking import RequestError
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, ForbiddenError
 

@@ -74,14 +74,5 @@ def _not_a_workload(argument: str) -> UsageError:
 
 
 def _adapter(kind: str) -> Adapter | None:
-    """The adapter of a type: singular, plural or short name, optionally with `.GROUP` or `.VERSION.GROUP`."""
-    name, _, qualifier = kind.lower().partition(".")
-    for adapter in ADAPTERS:
-        resource = adapter.resource
-        if name in (resource.kind.lower(), resource.plural, *adapter.short_names) and qualifier in (
-            "",
-            resource.group,
-            f"{resource.version}.{resource.group}",
-        ):
-            return adapter
-    return None
+    """The adapter of the type that kubectl calls so."""
+    return next((adapter for adapter in ADAPTERS if adapter.resource.is_called(kind, adapter.short_names)), None)

@@ -5,12 +5,27 @@
 - apiGroups: [""]
   resources: [namespaces, nodes]
   verbs: [list, watch]
+# `get` to see whether a deletion that was admitted happened.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [list, watch, patch, delete]
+  verbs: [get, list, watch, patch, delete]
 - apiGroups: [""]
   resources: [events]
   verbs: [list, create, patch]
+# Whether a Namespace that is protected from cascading deletion is empty.
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [list]
+# The budgets that annotations ask for; `get` after a conflict of two writers of the status.
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [list, watch, create, patch, delete]
+- apiGroups: [app.ops.cloud.alipay.com]
+  resources: [podunavailablebudgets]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [app.ops.cloud.alipay.com]
+  resources: [podunavailablebudgets/status]
+  verbs: [update]
 # The kinds of workloads, and the objects that contain their released pod templates.
 - apiGroups: [apps]
   resources: [deployments, statefulsets, daemonsets]
@@ -46,11 +61,22 @@
   resources: [changepods]
   verbs: [get, list, watch, create, delete]
 - apiGroups: [app.ops.cloud.alipay.com]
-  resources: [changeworkloads/status, changepods/status, opsconfiginfoes/status, defensepolicies/status]
+  resources:
+  - changeworkloads/status
+  - changepods/status
+  - opsconfiginfoes/status
+  - defensepolicies/status
   verbs: [patch]
 - apiGroups: [app.ops.cloud.alipay.com]
   resources: [opsconfiginfoes, defensepolicies]
   verbs: [list, watch]
+# `get` after a conflict of two writers.
+- apiGroups: [app.ops.cloud.alipay.com]
+  resources: [poddeletionflowcontrols]
+  verbs: [get, list, watch]
+- apiGroups: [app.ops.cloud.alipay.com]
+  resources: [poddeletionflowcontrols/status]
+  verbs: [update]
 {{- if include "altershield.callbacks" . }}
 # The callback port learns from the API server who its callers are, and what they may do.
 - apiGroups: [authentication.k8s.io]

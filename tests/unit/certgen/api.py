@@ -17,7 +17,6 @@ from altershield.kube import credentials
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, KubernetesError
 from altershield.pki import Authority
-from altershield.workloads import ADAPTERS
 from certgen.contents import Contents, decode
 from certgen.lifetimes import Lifetimes
 from certgen.metrics import Metrics
@@ -164,9 +163,10 @@ async def give(
 async def publish(client: Client, bundle: bytes) -> None:
     """Write the bundles as another client does, for example cert-manager's CA injector."""
     encoded = base64.b64encode(bundle).decode()
-    places = [f"/webhooks/{number}/clientConfig/caBundle" for number in range(len(ADAPTERS))]
-    patch = [{"op": "add", "path": place, "value": encoded} for place in places]
     for resource in KINDS:
+        number = len((await client.get(resource, CONFIGURATION))["webhooks"])
+        places = [f"/webhooks/{each}/clientConfig/caBundle" for each in range(number)]
+        patch = [{"op": "add", "path": place, "value": encoded} for place in places]
         path = resource.path("", CONFIGURATION)
         await client.request("PATCH", path, body=patch, content_type="application/json-patch+json")
 

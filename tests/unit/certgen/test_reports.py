@@ -6,9 +6,9 @@ import logging
 import pytest
 from prometheus_client import generate_latest
 
+from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 from altershield.kube.client import Client
-from altershield.workloads import ADAPTERS
 from certgen.contents import encode
 from certgen.errors import CertificateError
 from certgen.metrics import Metrics
@@ -65,16 +65,16 @@ async def test_metric_counts_the_webhooks_of_each_configuration(client: Client) 
 
     assert await counted(0, 0), "no configuration was read yet"
     async with running(CertificateReconciler(client, SETTINGS, metrics)):
-        every = len(ADAPTERS)
-        await eventually(lambda: counted(every, every))
+        mutating, validating = len(MUTATING), len(VALIDATING)
+        await eventually(lambda: counted(mutating, validating))
         path = MUTATING_WEBHOOKS.path("", CONFIGURATION)
         emptied = [{"op": "remove", "path": "/webhooks"}]
         await client.request("PATCH", path, body=emptied, content_type="application/json-patch+json")
-        await eventually(lambda: counted(0, every))
+        await eventually(lambda: counted(0, validating))
         await client.delete(VALIDATING_WEBHOOKS, CONFIGURATION)
         await eventually(lambda: counted(0, 0))
         await client.create(VALIDATING_WEBHOOKS, installed()[1])
-        await eventually(lambda: counted(0, every))
+        await eventually(lambda: counted(0, validating))
 
 
 async def test_all_series_exist_from_the_start() -> None:

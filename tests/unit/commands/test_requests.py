@@ -8,7 +8,8 @@ import pytest
 
 from altershield.api.kinds import Action, ChangeWorkload, Request
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.commands.requests.asking import RequestError, ask, user
+from altershield.commands.current_user import user
+from altershield.commands.requests.asking import RequestError, ask
 from altershield.commands.requests.finding import current
 from altershield.commands.status.targets import parse
 from tests.fault.reconciler_cluster import Cluster, running_cluster

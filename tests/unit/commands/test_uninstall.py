@@ -9,6 +9,7 @@ from aiohttp import web
 
 from altershield.api.resources import (
     CLUSTER_ROLE_BINDINGS,
+    CRDS,
     DEPLOYMENTS,
     MUTATING_WEBHOOKS,
     SERVICE_ACCOUNTS,
@@ -16,6 +17,7 @@ from altershield.api.resources import (
     Resource,
 )
 from altershield.commands.uninstall import LeftOverError, take_out
+from altershield.install.crds import crds
 from altershield.kube.errors import UnreachableError
 from tests.support.stub_api import Object, StubApi, answer, serving, status
 
@@ -55,6 +57,19 @@ async def test_webhooks_are_deleted_first_and_deployments_next(capsys: pytest.Ca
     assert [line.split()[:2] for line in printed if line.startswith("deleted")] == [
         ["deleted", resource.kind] for resource in SAFE_ORDER
     ]
+
+
+async def test_crds_lose_their_protection_before_they_are_deleted() -> None:
+    (first, *_) = crds()
+    async with serving() as (api, client):
+        await api.put(CRDS, {"metadata": {**first["metadata"], "uid": "1"}})
+        await take_out(client, crds=True, yes=True)
+        changes = [(each.method, each.path.split("/")[-1]) for each in api.requests if each.method != "GET"]
+        assert list(dict.fromkeys(changes)) == [
+            ("PATCH", first["metadata"]["name"]),
+            ("DELETE", first["metadata"]["name"]),
+        ]
+        assert left(api) == set()
 
 
 async def test_dry_run_deletes_nothing(capsys: pytest.CaptureFixture[str]) -> None:

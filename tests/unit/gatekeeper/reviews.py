@@ -7,7 +7,7 @@ import base64
 import contextlib
 import copy
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +17,18 @@ import msgspec
 from altershield import releases
 from altershield.admission.webhooks import webhook_path
 from altershield.api import labels, names
+from altershield.api.budgets import PodUnavailableBudgetSpec
 from altershield.api.kinds import WorkloadRef
 from altershield.api.resources import DEPLOYMENTS, Resource
+from altershield.budgets.decision import Disruption, Passed
+from altershield.budgets.pods import Pod
+from altershield.flow_control.deletion import Deletion
 from altershield.workloads import change_workload_name
 from gatekeeper import projection
+from gatekeeper.budgets.judge import Budgets, Verdict
 from gatekeeper.dispatch import decide
+from gatekeeper.flow_controls import Decided, FlowControls
+from gatekeeper.live import Found
 from gatekeeper.projection import Release
 from gatekeeper.response import Answer
 from gatekeeper.review import write
@@ -70,10 +77,63 @@ def route(which: str) -> Route:
 
 
 @dataclass
+class StaticLive:
+    """The objects that an API server would list, by the plural of their resource, or the error of each list."""
+
+    objects: dict[str, list[Object]] = field(default_factory=dict)
+    error: Exception | None = None
+
+    async def count(
+        self, resource: Resource, namespace: str, wanted: Callable[[Found], bool], **options: object
+    ) -> int:
+        if self.error is not None:
+            raise self.error
+        return sum(wanted(msgspec.convert(each, Found)) for each in self.objects.get(resource.plural, ()))
+
+
+class NoBudgets:
+    """The budgets of a cluster that has none."""
+
+    filled = True
+
+    def protects(self, namespace: str) -> bool:
+        return False
+
+    def overlapping(self, namespace: str, spec: PodUnavailableBudgetSpec) -> str:
+        return ""
+
+    async def pod(self, namespace: str, name: str) -> Pod | None:
+        return None
+
+    async def judge(self, disruption: Disruption) -> Verdict:
+        return Passed()
+
+
+@dataclass
+class NoFlowControls:
+    """The PodDeletionFlowControls of a cluster that has none."""
+
+    filled = True
+    exist = False
+
+    def refuse(self, deletion: Deletion) -> bool:
+        return False
+
+    async def decide(self, deletion: Deletion, seconds: float) -> Decided | None:
+        return None
+
+    def unknown(self, pod: str) -> Decided | None:
+        return None
+
+
+@dataclass
 class StaticListers:
     """Listers whose content a test sets."""
 
     blocking: bool = True
+    live: StaticLive = field(default_factory=StaticLive)
+    budgets: Budgets = field(default_factory=NoBudgets)
+    flow_controls: FlowControls = field(default_factory=NoFlowControls)
     releases: dict[str, Release] = field(default_factory=dict)
     reconciler: str = RECONCILER
 

@@ -12,6 +12,9 @@ from typing import Any
 
 import aiohttp
 
+from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from altershield.install import webhooks
+from altershield.kube.client import Client
 from altershield.pki import Authority
 from altershield.process.certificate import Certificate
 from altershield.process.listener import Listener
@@ -111,3 +114,10 @@ async def raw(served: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWrite
 def head(*headers: str, path: str = MUTATING_PATH) -> bytes:
     lines = [f"POST {path} HTTP/1.1", "Host: gatekeeper", "Content-Type: application/json", *headers, "", ""]
     return "\r\n".join(lines).encode()
+
+
+async def install_webhooks(admin: Client, url: str) -> None:
+    """Create the webhook configurations for a gatekeeper at `url`."""
+    made = webhooks.configurations("altershield", url, AUTHORITY.pair.certificate, system_namespace="none")
+    for kind, obj in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), made, strict=True):
+        await admin.create(kind, obj)

@@ -9,10 +9,11 @@ from altershield.api.kinds import WorkloadRef
 from altershield.kube.client import Client
 from altershield.workloads import ADAPTERS, Adapter, change_workload_name
 from gatekeeper.listers import CacheListers, caches
+from gatekeeper.live import LiveReads
 from gatekeeper.projection import read
 from tests.support.stub_api import serving
 
-from .reviews import NEW, OLD, RECONCILER
+from .reviews import NEW, OLD, RECONCILER, NoBudgets, NoFlowControls
 
 ROLLED_BACK = {"type": "RolledBack", "status": "True", "reason": "R", "message": "it broke"}
 
@@ -41,7 +42,15 @@ def release(adapter: Adapter, version: str, *, owned: bool = True, **status: Any
 
 async def cache_listers(client: Client, *releases: dict[str, Any]) -> CacheListers:
     found, settings = caches(client, "system")
-    made = CacheListers(found, settings, reconciler=RECONCILER, system_namespace="system")
+    made = CacheListers(
+        found,
+        settings,
+        live=LiveReads(client),
+        budgets=NoBudgets(),
+        flow_controls=NoFlowControls(),
+        reconciler=RECONCILER,
+        system_namespace="system",
+    )
     for each in releases:
         found.observe(found.read(msgspec.json.encode(each)))
     return made

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.admission.registration import Operation
+from altershield.admission.webhooks import Webhook
 from altershield.api import labels
 from altershield.api.kinds import WorkloadState
 from altershield.process.certificate import Certificate
@@ -54,18 +55,20 @@ def bypasses(metrics: Metrics) -> dict[tuple[str, str], float]:
 
 
 @given(
-    decided=st.sampled_from([(each.webhook.name, outcome) for each in ROUTES.values() for outcome in each.outcomes]),
+    decided=st.sampled_from([(each.webhook, outcome) for each in ROUTES.values() for outcome in each.outcomes]),
     operation=st.sampled_from(Operation),
     user=st.text() | st.sampled_from(["system:serviceaccount:", "system:serviceaccount", "reconciler", RECONCILER]),
 )
-def test_user_names_create_no_series(decided: tuple[str, Outcome], operation: Operation, user: str) -> None:
+def test_user_names_create_no_series(decided: tuple[Webhook, Outcome], operation: Operation, user: str) -> None:
     metrics = fresh()
     before = series(metrics)
     webhook, (decision, reason, _) = decided
-    declared = metrics.decided(webhook, operation, decision, reason, user, 0.001)
-    assert declared == (operation in (Operation.CREATE, Operation.UPDATE))
+    declared = metrics.decided(webhook.name, operation, decision, reason, user, 0.001)
+    assert declared == (operation in webhook.operations)
     assert series(metrics) == before
-    assert sum(bypasses(metrics).values()) == (reason in ("reconciler", "ignored-suspend", "blocking-off"))
+    assert sum(bypasses(metrics).values()) == (
+        reason in ("reconciler", "ignored-suspend", "blocking-off", "break-glass")
+    )
     assert {actor for _, actor in bypasses(metrics)} <= KNOWN_ACTORS
 
 

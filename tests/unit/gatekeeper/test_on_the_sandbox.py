@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from altershield.api import labels
-from altershield.api.resources import MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS, Resource
-from altershield.install import webhooks
+from altershield.api.resources import NAMESPACES, Resource
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError
 from altershield.workloads import ADAPTERS
@@ -17,7 +16,7 @@ from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
 from tests.support import workloads
 
-from .serving import AUTHORITY, serving
+from .serving import install_webhooks, serving
 
 SPACE = "shop"
 RESOURCES = [adapter.resource for adapter in ADAPTERS]
@@ -50,12 +49,6 @@ def suspended(resource: Resource) -> dict[str, Any]:
 
 def image(number: int) -> dict[str, Any]:
     return {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": f"nginx:{number}"}]}}}}
-
-
-async def install_webhooks(admin: Client, url: str) -> None:
-    made = webhooks.configurations("altershield", url, AUTHORITY.pair.certificate, system_namespace="none")
-    for kind, obj in zip((MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS), made, strict=True):
-        await admin.create(kind, obj)
 
 
 async def test_one_of_many_concurrent_repairs_passes(admin: Client, tmp_path: Path, resource: Resource) -> None:

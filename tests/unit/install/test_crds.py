@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api import kinds, policy
+from altershield.api import budgets, flow_control, kinds, policy
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.install.crds import crds
 
@@ -15,6 +15,8 @@ TYPES = {
     "ChangePod": (kinds.ChangePodSpec, kinds.ChangePodStatus),
     "OpsConfigInfo": (kinds.OpsConfigInfoSpec, kinds.OpsConfigInfoStatus),
     "DefensePolicy": (policy.DefensePolicySpec, policy.DefensePolicyStatus),
+    "PodDeletionFlowControl": (flow_control.FlowControlSpec, flow_control.FlowControlStatus),
+    "PodUnavailableBudget": (budgets.PodUnavailableBudgetSpec, budgets.PodUnavailableBudgetStatus),
 }
 STRUCTURAL = {
     "type", "format", "properties", "required", "items", "maxItems", "minItems", "maxLength", "minLength",
@@ -64,6 +66,8 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         "changepods.app.ops.cloud.alipay.com",
         "opsconfiginfoes.app.ops.cloud.alipay.com",
         "defensepolicies.app.ops.cloud.alipay.com",
+        "poddeletionflowcontrols.app.ops.cloud.alipay.com",
+        "podunavailablebudgets.app.ops.cloud.alipay.com",
     }
     for crd in CRDS.values():
         assert crd["spec"]["names"]["categories"] == ["altershield"]
@@ -77,6 +81,8 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         ("ChangePod", ["STATUS", "MESSAGE", "CREATETIME"]),
         ("OpsConfigInfo", ["AGE"]),
         ("DefensePolicy", ["MODE", "ONFAILURE", "PRIORITY", "ACCEPTED", "AGE"]),
+        ("PodDeletionFlowControl", ["MODE", "BREAKER", "INTERVAL", "USED", "LIMIT", "AGE"]),
+        ("PodUnavailableBudget", ["MIN-AVAILABLE", "MAX-UNAVAILABLE", "ALLOWED", "CURRENT", "DESIRED", "TOTAL", "AGE"]),
     ],
 )
 def test_printer_columns_are_those_of_the_walkthrough(kind: str, columns: list[str]) -> None:

@@ -17,8 +17,12 @@ WORKLOADS = [
 WANTED = {
     ("", "namespaces"): "list watch",
     ("", "nodes"): "list watch",
-    ("", "pods"): "list watch patch delete",
+    ("", "pods"): "get list watch patch delete",
     ("", "events"): "list create patch",
+    ("", "persistentvolumeclaims"): "list",
+    ("policy", "poddisruptionbudgets"): "list watch create patch delete",
+    (OURS, "podunavailablebudgets"): "get list watch create patch delete",
+    (OURS, "podunavailablebudgets/status"): "update",
     **dict.fromkeys(WORKLOADS, "get list watch patch"),
     **{(group, f"{plural}/finalizers"): "update" for group, plural in WORKLOADS},
     ("apps", "replicasets"): "get list watch patch",
@@ -33,6 +37,8 @@ WANTED = {
     (OURS, "opsconfiginfoes/status"): "patch",
     (OURS, "defensepolicies"): "list watch",
     (OURS, "defensepolicies/status"): "patch",
+    (OURS, "poddeletionflowcontrols"): "get list watch",
+    (OURS, "poddeletionflowcontrols/status"): "update",
 }
 FOR_CALLBACKS = {
     ("authentication.k8s.io", "tokenreviews"): "create",
@@ -67,12 +73,15 @@ def test_view_edit_and_admin_include_only_read_permissions() -> None:
     labels = [key.rpartition("/")[2] for key in reader["metadata"]["labels"] if "aggregate-to-" in key]
     assert labels == ["aggregate-to-view", "aggregate-to-edit", "aggregate-to-admin"]
     (rule,) = reader["rules"]
-    assert rule["resources"] == ["changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies"]
+    assert rule["resources"] == [
+        "changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies", "podunavailablebudgets",
+        "poddeletionflowcontrols",
+    ]  # fmt: skip
     assert set(rule["verbs"]) == {"get", "list", "watch"}
 
 
 def test_role_verdicts_is_not_aggregated_and_may_only_patch_status() -> None:
-    _, verdicts, _ = rbac.user_roles()
+    _, verdicts, *_ = rbac.user_roles()
     assert not [key for key in verdicts["metadata"]["labels"] if "aggregate-to-" in key]
     verbs = {(resource, verb) for rule in verdicts["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
     assert {("changeworkloads/status", "patch"), ("changepods/status", "patch")} <= verbs
@@ -83,8 +92,25 @@ def test_role_verdicts_is_not_aggregated_and_may_only_patch_status() -> None:
 
 
 def test_role_policies_is_not_aggregated_and_may_not_write_the_status() -> None:
-    *_, policies = rbac.user_roles()
+    _, _, policies, *_ = rbac.user_roles()
     assert not [key for key in policies["metadata"]["labels"] if "aggregate-to-" in key]
     (rule,) = policies["rules"]
     assert rule["resources"] == ["defensepolicies"]
     assert set(rule["verbs"]) == {"get", "list", "watch", "create", "update", "patch", "delete"}
+
+
+def test_role_breaker_is_not_aggregated_and_may_patch_only_the_status() -> None:
+    breaker = next(role for role in rbac.user_roles() if role["metadata"]["name"] == "altershield-breaker")
+    assert not [key for key in breaker["metadata"]["labels"] if "aggregate-to-" in key]
+    verbs = {(resource, verb) for rule in breaker["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
+    assert {each for each in verbs if each[1] not in ("get", "list", "watch")} == {
+        ("poddeletionflowcontrols/status", "patch")
+    }
+
+
+def test_role_budgets_is_aggregated_to_edit_and_admin_and_may_not_write_the_status() -> None:
+    *_, budgets = rbac.user_roles()
+    labels = [key.rpartition("/")[2] for key in budgets["metadata"]["labels"] if "aggregate-to-" in key]
+    assert labels == ["aggregate-to-edit", "aggregate-to-admin"]
+    (rule,) = budgets["rules"]
+    assert rule["resources"] == ["podunavailablebudgets"]

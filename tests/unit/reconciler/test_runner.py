@@ -55,3 +55,49 @@ async def test_failed_reconcile_is_retried(
         == 2
     )
     assert bool(caplog.messages) is reported
+
+
+async def test_keys_are_reconciled_at_the_same_time_by_at_most_so_many_workers() -> None:
+    queue: WorkQueue[Key] = WorkQueue()
+    running: list[Key] = []
+    finish = asyncio.Event()
+
+    async def reconcile(key: Key) -> None:
+        running.append(key)
+        await finish.wait()
+        running.remove(key)
+
+    working = asyncio.create_task(work("pods", queue, reconcile, Metrics(), at_most=3))
+    keys: list[Key] = [("shop", f"pod-{number}") for number in range(5)]
+    await asyncio.sleep(1)
+    assert len(asyncio.all_tasks()) == 3  # this test, the controller, and the one worker that waits
+    for key in keys:
+        queue.add(key)
+    await asyncio.sleep(1)
+    assert running == keys[:3]
+    finish.set()
+    await asyncio.sleep(1)
+    assert (running, queue.taken) == ([], 5)
+    working.cancel()
+    await asyncio.wait((working,))
+
+
+async def test_keys_of_a_cancelled_controller_are_reconciled_by_the_next_one() -> None:
+    queue: WorkQueue[Key] = WorkQueue()
+    reconciled: list[Key] = []
+
+    async def hanging(_: Key) -> None:
+        await asyncio.Event().wait()
+
+    async def reconcile(key: Key) -> None:
+        reconciled.append(key)
+
+    keys: list[Key] = [("shop", f"pod-{number}") for number in range(3)]
+    for key in keys:
+        queue.add(key)
+    for each in (hanging, reconcile):
+        working = asyncio.create_task(work("pods", queue, each, Metrics(), at_most=2))
+        await asyncio.sleep(1)
+        working.cancel()
+        await asyncio.wait((working,))
+    assert sorted(reconciled) == keys

@@ -1,0 +1,244 @@
+"""The kind PodUnavailableBudget: how many pods of an application may be unavailable by deletions, evictions and changes
+in place. The CRD is generated from these types.
+
+The names of the fields of `spec` are those of OpenKruise's kind of the same name, so that a manifest changes only its
+apiVersion.
+"""
+
+import enum
+from typing import Annotated, Any
+
+import msgspec
+
+from altershield.api.meta import Condition, ObjectMeta
+from altershield.api.policy import Name, Selector
+from altershield.api.resources import GROUP, POD_UNAVAILABLE_BUDGETS
+
+API_VERSION = f"{GROUP}/v1alpha1"
+
+MAX_RECORDS = 2000
+"""The maximum number of records in a budget, of both kinds together. Further disruptions are refused."""
+
+MAX_BY = 128
+"""The maximum number of characters of `by` in a record."""
+
+NO_PROTECT = "pub.kruise.io/no-protect"
+"""An annotation of a pod, set by the user: with a true value, no budget protects the pod, and it counts in none."""
+
+UNAVAILABLE_LABEL_PREFIX = "unavailable-pod.kruise.io/"
+"""The prefix of labels that take a pod out of service: a pod with such a label is not available."""
+
+SPECIFIED_DELETE_LABEL = "apps.kruise.io/specified-delete"
+"""A label of OpenKruise: the controller of the pod will delete it."""
+
+BREAK_GLASS_GROUP = "altershield:break-glass"
+"""The group of users whose requests no budget refuses. RBAC says who may impersonate it."""
+
+
+class Operation(enum.StrEnum):
+    """What disrupts a pod."""
+
+    DELETE = "DELETE"
+    EVICT = "EVICT"
+    UPDATE = "UPDATE"
+    """An update that takes the pod out of service: another image, a deadline, a label."""
+    RESIZE = "RESIZE"
+    """Other resources, without a restart of containers."""
+    RESTART = "RESTART"
+    """A ContainerRecreateRequest of OpenKruise."""
+
+
+DEFAULT_OPERATIONS = (Operation.DELETE, Operation.EVICT, Operation.UPDATE, Operation.RESTART)
+"""The operations that a budget without `protectOperations` protects from."""
+
+REMOVING = (Operation.DELETE, Operation.EVICT)
+"""The operations after which the pod is gone. Their records are in `disruptedPods`, the others in `unavailablePods`."""
+
+
+class UnhealthyPodPolicy(enum.StrEnum):
+    """Whether a pod that is not available may be disrupted."""
+
+    ALWAYS_ALLOW = "AlwaysAllow"
+    IF_HEALTHY_BUDGET = "IfHealthyBudget"
+    """Only while as many pods are available as have to be."""
+
+
+class BudgetMode(enum.StrEnum):
+    """What happens to a request that exceeds the budget."""
+
+    ENFORCE = "Enforce"
+    WARN = "Warn"
+    """The request passes, with a warning that says what `Enforce` would refuse."""
+
+
+class BudgetCondition(enum.StrEnum):
+    """`status.conditions[].type`."""
+
+    ALLOWED = "DisruptionAllowed"
+    """Whether a pod may be disrupted now."""
+    OVERLAPPING = "Overlapping"
+    """Whether another budget covers pods of this one."""
+
+
+def _doc(text: str) -> msgspec.Meta:
+    return msgspec.Meta(description=text)
+
+
+def _extra(**schema: Any) -> msgspec.Meta:
+    return msgspec.Meta(extra_json_schema={key.replace("_", "-"): value for key, value in schema.items()})
+
+
+def _rules(*rules: tuple[str, str]) -> msgspec.Meta:
+    """CEL rules, each with its message."""
+    return _extra(x_kubernetes_validations=[{"rule": rule, "message": message} for rule, message in rules])
+
+
+_NOT_EMPTY = (
+    "(has(self.matchLabels) && self.matchLabels.size() > 0) || "
+    "(has(self.matchExpressions) && self.matchExpressions.size() > 0)"
+)
+_ATOMIC = _extra(x_kubernetes_map_type="atomic")
+
+Amount = (
+    Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+    | Annotated[str, msgspec.Meta(max_length=4), _extra(pattern="^([0-9]|[1-9][0-9]|100)%$")]
+)
+"""A number of pods, or a share of the total."""
+
+
+class TargetRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The workload whose pods a budget protects, in the namespace of the budget."""
+
+    api_version: Annotated[Name, _doc("Its apiVersion, for example `apps/v1`.")]
+    kind: Annotated[Annotated[str, msgspec.Meta(min_length=1, max_length=63)], _doc("Its kind.")]
+    name: Annotated[Annotated[str, msgspec.Meta(min_length=1, max_length=253)], _doc("Its name.")]
+
+
+class PodUnavailableBudgetSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Exactly one of `selector` and `targetRef`, and exactly one of `maxUnavailable` and `minAvailable`."""
+
+    selector: Annotated[
+        Selector | None,
+        _doc("The labels of the pods. It cannot be empty, and does not change."),
+        _ATOMIC,
+        _rules((_NOT_EMPTY, "an empty selector would select each pod of the namespace")),
+    ] = None
+    target_ref: Annotated[
+        TargetRef | None, _doc("The workload whose pods are protected. It does not change."), _ATOMIC
+    ] = None
+    max_unavailable: Annotated[
+        Amount | None,
+        _doc("How many pods may be unavailable: a number, or a share of the total (`25%`), rounded up. 0: none."),
+    ] = None
+    min_available: Annotated[
+        Amount | None,
+        _doc("How many pods have to be available: a number, or a share of the total (`75%`), rounded up."),
+    ] = None
+    protect_operations: Annotated[
+        tuple[Operation, ...],
+        msgspec.Meta(
+            min_length=1,
+            max_length=5,
+            description="What the pods are protected from: `DELETE`, `EVICT`, `UPDATE`, `RESIZE`, `RESTART`. "
+            "Default: all but `RESIZE`.",
+        ),
+        _extra(x_kubernetes_list_type="set"),
+    ] = DEFAULT_OPERATIONS
+    protect_total_replicas: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | None,
+        _doc("The total number of pods, if no workload tells it."),
+    ] = None
+    ignored_pod_selector: Annotated[
+        Selector | None,
+        _doc("The labels of pods that are not protected and do not count. It cannot be empty."),
+        _ATOMIC,
+        _rules((_NOT_EMPTY, "an empty selector would ignore each pod")),
+    ] = None
+    unhealthy_pod_policy: Annotated[
+        UnhealthyPodPolicy,
+        _doc(
+            "Whether a pod that is not available may be disrupted: `AlwaysAllow`, or `IfHealthyBudget`, which asks "
+            "for enough available pods."
+        ),
+    ] = UnhealthyPodPolicy.ALWAYS_ALLOW
+    mode: Annotated[
+        BudgetMode, _doc("`Enforce`, or `Warn`, which refuses nothing and warns about what would be refused.")
+    ] = BudgetMode.ENFORCE
+
+
+class DisruptionRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A disruption of a pod that was admitted, and that the pod does not show yet."""
+
+    name: Annotated[Name, _doc("The name of the pod.")]
+    operation: Annotated[Operation, _doc("What was admitted.")]
+    time: Annotated[
+        Annotated[str, msgspec.Meta(max_length=64)], _doc("When it was admitted, by the clock of the API server.")
+    ]
+    by: Annotated[Annotated[str, msgspec.Meta(max_length=MAX_BY)], _doc("The user who asked for it.")] = ""
+    shows: Annotated[
+        Annotated[str, msgspec.Meta(max_length=1024)],
+        _doc("How the pod will show a change in place. AlterShield writes and reads it."),
+    ] = ""
+
+
+_Uid = Annotated[str, msgspec.Meta(max_length=64)]
+
+Records = Annotated[
+    dict[_Uid, DisruptionRecord],
+    msgspec.Meta(max_length=MAX_RECORDS),
+    _extra(x_kubernetes_map_type="atomic"),
+]
+"""Records by the uid of the pod. Atomic, because managedFields would otherwise name each uid."""
+
+
+class PodUnavailableBudgetStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The numbers as they were computed last, and the records of what was admitted since."""
+
+    observed_generation: Annotated[
+        int, msgspec.Meta(ge=0, le=2**53, description="The generation of the spec that this status describes.")
+    ] = 0
+    total_replicas: Annotated[int, msgspec.Meta(ge=0, description="How many pods there should be.")] = 0
+    desired_available: Annotated[int, msgspec.Meta(ge=0, description="How many pods have to be available.")] = 0
+    current_available: Annotated[int, msgspec.Meta(ge=0, description="How many pods are available.")] = 0
+    unavailable_allowed: Annotated[int, msgspec.Meta(ge=0, description="How many pods may be disrupted now.")] = 0
+    pods_resource_version: Annotated[
+        Annotated[str, msgspec.Meta(max_length=64)],
+        _doc(
+            "The resourceVersion of the pods that showed the disruptions whose records were dropped. Decisions rest on "
+            "pods that are at least as new."
+        ),
+    ] = ""
+    disrupted_pods: Annotated[Records, _doc("Pods whose deletion or eviction was admitted, by uid.")] = {}
+    unavailable_pods: Annotated[Records, _doc("Pods whose change in place or restart was admitted, by uid.")] = {}
+    conditions: Annotated[
+        tuple[Condition, ...], msgspec.Meta(max_length=16, description="The state as Kubernetes conditions.")
+    ] = ()
+
+
+class PodUnavailableBudget(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """How many pods of an application may be unavailable by deletions, evictions and changes in place."""
+
+    metadata: ObjectMeta
+    spec: Annotated[
+        PodUnavailableBudgetSpec,
+        _rules(
+            ("has(self.selector) != has(self.targetRef)", "a budget has exactly one of selector and targetRef"),
+            (
+                "has(self.maxUnavailable) != has(self.minAvailable)",
+                "a budget has exactly one of maxUnavailable and minAvailable",
+            ),
+            (
+                "has(self.selector) == has(oldSelf.selector) && "
+                "(!has(self.selector) || self.selector == oldSelf.selector)",
+                "the selector of a budget does not change: create another budget",
+            ),
+            (
+                "has(self.targetRef) == has(oldSelf.targetRef) && "
+                "(!has(self.targetRef) || self.targetRef == oldSelf.targetRef)",
+                "the targetRef of a budget does not change: create another budget",
+            ),
+        ),
+    ] = PodUnavailableBudgetSpec()
+    status: PodUnavailableBudgetStatus = PodUnavailableBudgetStatus()
+    api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
+    kind: str = msgspec.field(default_factory=lambda: POD_UNAVAILABLE_BUDGETS.kind)

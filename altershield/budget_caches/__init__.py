@@ -1,0 +1,1 @@
+"""What the gatekeeper and the reconciler know of the cluster when they decide about PodUnavailableBudgets."""

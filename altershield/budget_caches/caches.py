@@ -1,0 +1,147 @@
+"""The informers of budgets, and of the pods and workloads that they count."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from altershield.api.budgets import PodUnavailableBudget
+from altershield.api.resources import (
+    DISRUPTION_BUDGETS,
+    POD_UNAVAILABLE_BUDGETS,
+    PODS,
+    Resource,
+)
+from altershield.budget_caches.disruption_budgets import DisruptionBudget
+from altershield.budget_caches.known_scales import KnownScales
+from altershield.budgets import pods
+from altershield.budgets.index import PodIndex
+from altershield.budgets.numbers import Counted, counted
+from altershield.budgets.pods import Pod
+from altershield.budgets.scaled import Reader, Scaled
+from altershield.kube.client import Client
+from altershield.kube.informer import Informer
+from altershield.kube.optional import definition_informer
+from altershield.workloads import ADAPTERS
+
+_NAMESPACE = "namespace"
+
+
+class BudgetCaches:
+    """The informers, and what decisions read of them. `governs`: whether budgets of this namespace are in force. The
+    caches have the objects of these namespaces only.
+
+    Implements the parts of `altershield.budgets.decision.World` that need no I/O.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        governs: Callable[[str], bool],
+        is_terminating: Callable[[str], bool],
+        definitions: Mapping[str, Informer[Any]] | None = None,
+    ) -> None:
+        """`definitions`: the informers of CustomResourceDefinitions that the process has already, by kind."""
+
+        def keep(obj: Any) -> bool:
+            return governs(obj.metadata.namespace)
+
+        self.is_terminating = is_terminating
+        self.budgets_informer = Informer(client, POD_UNAVAILABLE_BUDGETS, PodUnavailableBudget, keep=keep, resync=0)
+        self.pods_informer = Informer(client, PODS, Pod, read=pods.read, keep=keep, name="budget-pods", resync=0)
+        self.disruption_budgets = Informer(client, DISRUPTION_BUDGETS, DisruptionBudget, keep=keep, resync=0)
+        readers = {adapter.resource: Reader(adapter.resource, adapter) for adapter in ADAPTERS}
+        between = {adapter.intermediate for adapter in ADAPTERS if adapter.intermediate is not None}
+        readers |= {resource: Reader(resource) for resource in between}
+        self._scaled: dict[Resource, Informer[Scaled]] = {
+            resource: Informer(
+                client,
+                resource,
+                Scaled,
+                read=reader,
+                # most of these sets are older versions without pods; one with pods that are to go is read live
+                keep=keep if resource not in between else lambda each: each.replicas > 0 and keep(each),
+                name=f"budget-{resource.plural}",
+                resync=0,
+            )
+            for resource, reader in readers.items()
+        }
+        known = definitions or {}
+        self._definitions = {
+            adapter.resource: known[adapter.resource.kind]
+            if adapter.resource.kind in known
+            else definition_informer(client, adapter.crd)
+            for adapter in ADAPTERS
+            if adapter.crd
+        }
+        self.scales = KnownScales(client, self._scaled, readers)
+        self.index = PodIndex()
+        self.pods_informer.add_handler(self.index.put)
+        self._memo: dict[str, tuple[object, Counted]] = {}
+        for informer in (self.budgets_informer, self.disruption_budgets):
+            informer.add_index(_NAMESPACE, lambda each: (each.metadata.namespace,))
+        self.budgets_informer.add_handler(self._forget)
+
+    def _forget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> None:
+        if old is not None and new is None:
+            self._memo.pop(old.metadata.uid, None)
+
+    def budgets(self, namespace: str) -> Sequence[PodUnavailableBudget]:
+        """The budgets of the namespace that are not being deleted, by name."""
+        found = self.budgets_informer.by_index(_NAMESPACE, namespace)
+        if len(found) > 1:
+            found.sort(key=lambda budget: budget.metadata.name)
+        return [each for each in found if each.metadata.deletion_timestamp is None]
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        return self.pods_informer.get(namespace, name)
+
+    @property
+    def seen(self) -> int:
+        """The resourceVersion up to which the cached pods are known."""
+        return self.pods_informer.changed_version
+
+    def counted(self, budget: PodUnavailableBudget) -> tuple[Counted, int]:
+        """The pods of a budget, and the resourceVersion up to which they are known. The count of a budget is kept until
+        a pod or a workload of its namespace changes."""
+        metadata = budget.metadata
+        state = (budget.spec, self.index.changes(metadata.namespace), self.scales.changes(metadata.namespace))
+        known = self._memo.get(metadata.uid)
+        if known is None or known[0] != state:
+            known = state, counted(budget, self.index.groups(metadata.namespace), self.scales)
+            self._memo[metadata.uid] = known
+        return known[1], self.seen
+
+    def blocking_pdb(self, pod: Pod) -> str:
+        """The name of a PodDisruptionBudget that allows no eviction of the pod now; empty: there is none."""
+        for budget in self.disruption_budgets.by_index(_NAMESPACE, pod.namespace):
+            if budget.blocks(pod):
+                return budget.metadata.name
+        return ""
+
+    @property
+    def required(self) -> tuple[Informer[Any], ...]:
+        """The informers that have to be filled before a decision."""
+        always = (each for resource, each in self._scaled.items() if resource not in self._definitions)
+        return (
+            self.budgets_informer, self.disruption_budgets, *self._definitions.values(), *always, self.pods_informer,
+        )  # fmt: skip
+
+    @property
+    def namespaced(self) -> tuple[Informer[Any], ...]:
+        """The informers whose objects follow `governs`."""
+        kept = (each for each in self._scaled.values() if each.synced)
+        return (self.disruption_budgets, *kept, self.pods_informer, self.budgets_informer)
+
+    @property
+    def optional(self) -> list[tuple[Informer[Any], Informer[Any]]]:
+        """The informers of kinds that a cluster may lack, each with that of its CustomResourceDefinition."""
+        return [(definition, self._scaled[resource]) for resource, definition in self._definitions.items()]
+
+    def of(self, resource: Resource, namespace: str) -> list[PodUnavailableBudget | DisruptionBudget]:
+        """All budgets of this resource in the namespace."""
+        informer: Informer[Any] = self.disruption_budgets if resource == DISRUPTION_BUDGETS else self.budgets_informer
+        return informer.by_index(_NAMESPACE, namespace)
+
+    def add_scaled_handler(self, handler: Callable[[Scaled | None, Scaled | None], None]) -> None:
+        """Call `handler(old, new)` for each change of a workload or set."""
+        for informer in self._scaled.values():
+            informer.add_handler(handler)

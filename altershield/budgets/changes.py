@@ -1,0 +1,166 @@
+"""Which operation an update of a pod is, and whether a pod shows that a change in place has happened.
+
+Of a running pod, an update changes images, `activeDeadlineSeconds`, labels and owners; resources change by the
+subresource `resize`. Annotations, tolerations and other labels disrupt nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from altershield.api.budgets import UNAVAILABLE_LABEL_PREFIX, DisruptionRecord, PodUnavailableBudgetSpec
+from altershield.budgets.coverage import is_ignored, is_selected
+from altershield.budgets.pods import Flag, Pod
+
+_RESTARTED = "restarted"
+_LABELLED = "labelled"
+_LEFT = "left"
+_RESIZED = "resized"
+_ENDS = "ends"
+_MAX_SHOWS = 1024
+
+
+class WireResources(msgspec.Struct, frozen=True, gc=False):
+    requests: dict[str, Any] | None = None
+    limits: dict[str, Any] | None = None
+
+
+class WireResizePolicy(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    resource_name: str = ""
+    restart_policy: str = ""
+
+
+class WireContainer(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    name: str = ""
+    image: str = ""
+    resources: WireResources | None = None
+    resize_policy: tuple[WireResizePolicy, ...] | None = None
+
+
+class WireSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    active_deadline_seconds: int | None = None
+    containers: tuple[WireContainer, ...] = ()
+    init_containers: tuple[WireContainer, ...] | None = None
+
+
+class Changes(msgspec.Struct, frozen=True, gc=False):
+    """What an update changes of a pod."""
+
+    restarted: tuple[str, ...] = ()
+    """The containers that the kubelet restarts: another image, or resources that need a restart."""
+    resized: bool = False
+    """Resources change without a restart."""
+    ends: bool = False
+    """A deadline is set or comes earlier: the kubelet will end the pod."""
+    labelled: bool = False
+    """A label takes the pod out of service."""
+    orphaned: bool = False
+    """The pod has another controller, or none."""
+    old_labels: Mapping[str, str] = {}
+    new_labels: Mapping[str, str] = {}
+
+    @property
+    def disrupts(self) -> bool:
+        """Whether the pod stops to serve, whatever covers it."""
+        return bool(self.restarted) or self.ends or self.labelled or self.orphaned
+
+    @property
+    def possible(self) -> bool:
+        """Whether the update can disrupt the pod at all."""
+        return self.disrupts or self.resized or self.old_labels != self.new_labels
+
+    def leaves(self, spec: PodUnavailableBudgetSpec) -> bool:
+        """Whether the pod leaves a budget that covers it."""
+        if spec.selector is not None and not is_selected(spec.selector, self.new_labels):
+            return True
+        return is_ignored(spec, self.new_labels)
+
+
+NO_CHANGES = Changes()
+
+
+def changes(old: Pod, new: Pod, old_spec: WireSpec, new_spec: WireSpec) -> Changes:
+    """What the update from `old` to `new` changes."""
+    before = {each.name: each for each in _containers(old_spec)}
+    restarted: dict[str, None] = {}
+    resized = False
+    for each in _containers(new_spec):
+        was = before.get(each.name)
+        if was is None:
+            continue
+        kinds = _resized(was, each)
+        if was.image != each.image or True in kinds:
+            restarted[each.name] = None
+        resized = resized or bool(kinds)
+    deadline, earlier = new_spec.active_deadline_seconds, old_spec.active_deadline_seconds
+    return Changes(
+        tuple(restarted),
+        resized,
+        deadline is not None and (earlier is None or deadline < earlier),
+        any(key.startswith(UNAVAILABLE_LABEL_PREFIX) and key not in old.labels for key in new.labels),
+        bool(old.owner.uid) and old.owner.uid != new.owner.uid,
+        old.labels,
+        new.labels,
+    )
+
+
+def _containers(spec: WireSpec) -> Iterable[WireContainer]:
+    return (*(spec.init_containers or ()), *spec.containers)
+
+
+def _resized(old: WireContainer, new: WireContainer) -> set[bool]:
+    """For each changed resource of a container, whether it needs a restart of the container."""
+    was, is_ = old.resources or WireResources(), new.resources or WireResources()
+    changed: set[str] = set()
+    for before, after in ((was.requests or {}, is_.requests or {}), (was.limits or {}, is_.limits or {})):
+        changed |= {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+    restarting = {each.resource_name for each in new.resize_policy or () if each.restart_policy == "RestartContainer"}
+    return {key in restarting for key in changed}
+
+
+def shows_of(made: Changes, pod: Pod, generation: int, *, left: bool) -> str:
+    """How the pod will show these changes, for the field `shows` of a record. `generation`: that of the new spec."""
+    parts = []
+    if made.ends:
+        parts.append(_ENDS)
+    if made.restarted:
+        parts.append(shows_restart(pod, made.restarted))
+    elif made.resized:
+        parts.append(f"{_RESIZED}:{generation}")
+    if made.labelled:
+        parts.append(_LABELLED)
+    if left or made.orphaned:
+        parts.append(_LEFT)
+    return ";".join(parts)[:_MAX_SHOWS]
+
+
+def shows_restart(pod: Pod, names: Iterable[str], ids: Mapping[str, str] | None = None) -> str:
+    """How the pod will show the restart of these containers: they have other ids than now."""
+    known = pod.container_ids() if ids is None else ids
+    return f"{_RESTARTED}:" + ",".join(f"{name}={known.get(name, '')}" for name in names)
+
+
+def shown(record: DisruptionRecord, pod: Pod, *, covered: bool) -> bool:
+    """Whether an existing pod shows the change in place of its record, so that it counts by itself again."""
+    return bool(record.shows) and all(
+        _is_shown(*part.partition(":")[::2], pod, covered=covered) for part in record.shows.split(";")
+    )
+
+
+def _is_shown(kind: str, detail: str, pod: Pod, *, covered: bool) -> bool:
+    match kind:
+        case "restarted":
+            now = pod.container_ids()
+            before = [each.partition("=")[::2] for each in detail.split(",") if each]
+            return pod.ready and all(now.get(name) not in (None, id_) for name, id_ in before)
+        case "resized":
+            # a cluster without generations of pods does not say when the kubelet begins
+            taken_in = detail.isdigit() and 0 < int(detail) <= pod.observed_generation
+            return pod.ready and taken_in and not pod.flags & Flag.RESIZING
+        case "labelled":
+            return bool(pod.flags & Flag.OUT_OF_SERVICE)
+        case "left":
+            return not covered
+        case _:
+            return False

@@ -1,0 +1,116 @@
+"""Which pods a budget covers, and which workload a pod belongs to.
+
+A pod belongs to the controller of its controller (the Deployment of its ReplicaSet), else to its controller.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from altershield.api.budgets import PodUnavailableBudgetSpec, TargetRef
+from altershield.api.label_selectors import selects
+from altershield.api.policy import Selector
+from altershield.budgets.scaled import Scaled
+from altershield.workloads.meta import Owner
+
+
+class Scales(Protocol):
+    """The workloads and sets of a cluster, from caches and live reads."""
+
+    def get(self, owner: Owner) -> Scaled | None:
+        """The object with this uid, or None."""
+
+    def owned_by(self, uid: str) -> Sequence[Scaled]:
+        """The sets whose controller has this uid."""
+
+    def named(self, namespace: str, target: TargetRef) -> Scaled | None:
+        """The workload that a budget names, or None."""
+
+    def is_gone(self, owner: Owner) -> bool:
+        """Whether a live read found no object with this uid."""
+
+    def can_read(self, owner: Owner) -> bool:
+        """Whether objects of this kind can be read live. Not if they were just read, or if the kind is not known."""
+
+
+class Workload(msgspec.Struct, frozen=True, gc=False):
+    """What says how many pods there should be."""
+
+    uid: str
+    replicas: int | None
+    """None: nothing tells."""
+    leaving: bool = False
+    """Its pods are to go: it is terminating, scaled to 0, or gone."""
+
+
+BARE = Workload("", None)
+"""The workload of a pod without a controller."""
+
+
+def workload_of(owner: Owner, scales: Scales) -> Workload | Owner:
+    """The workload of the pods of `owner`. An Owner: this object has to be read live first."""
+    if not owner.uid:
+        return BARE
+    first = scales.get(owner)
+    if first is None:
+        return _not_cached(owner, scales)
+    if first.deleting:
+        return Workload(first.uid, first.replicas, leaving=True)
+    if not first.owner.uid:
+        return Workload(first.uid, first.replicas, leaving=first.replicas == 0)
+    top = scales.get(first.owner)
+    if top is None:
+        return _not_cached(first.owner, scales)
+    return Workload(top.uid, top.replicas, leaving=top.deleting or top.replicas == 0)
+
+
+def _not_cached(owner: Owner, scales: Scales) -> Workload | Owner:
+    if scales.is_gone(owner):
+        return Workload(owner.uid, None, leaving=True)
+    if scales.can_read(owner):
+        return owner
+    sets = scales.owned_by(owner.uid)
+    if not sets:
+        return Workload(owner.uid, None)
+    replicas = sum(each.replicas for each in sets)
+    return Workload(owner.uid, replicas, leaving=replicas == 0)
+
+
+def is_selected(selector: Selector, labels: Mapping[str, str]) -> bool:
+    return selects(selector.match_labels, selector.match_expressions, labels)
+
+
+def covers(spec: PodUnavailableBudgetSpec, owner: Owner, labels: Mapping[str, str], scales: Scales) -> bool:
+    """Whether a budget covers pods with this owner and these labels. The pods that it ignores count as covered."""
+    if spec.selector is not None:
+        return is_selected(spec.selector, labels)
+    if spec.target_ref is None or not owner.uid:
+        return False
+    if is_target(spec.target_ref, owner):
+        return True
+    first = scales.get(owner)
+    return first is not None and bool(first.owner.uid) and is_target(spec.target_ref, first.owner)
+
+
+def is_ignored(spec: PodUnavailableBudgetSpec, labels: Mapping[str, str]) -> bool:
+    return spec.ignored_pod_selector is not None and is_selected(spec.ignored_pod_selector, labels)
+
+
+def is_target(target: TargetRef, other: Owner | TargetRef) -> bool:
+    """Whether both name the same workload. Versions of one API group are the same kind."""
+    same_group = group_of(other.api_version) == group_of(target.api_version)
+    return same_group and (other.kind, other.name) == (target.kind, target.name)
+
+
+def group_of(api_version: str) -> str:
+    """The API group of an apiVersion; empty for the core group."""
+    return api_version.rpartition("/")[0]
+
+
+def unread_owner(spec: PodUnavailableBudgetSpec, owner: Owner, scales: Scales) -> Owner | None:
+    """The owner that has to be read live to know whether a budget with a `targetRef` covers its pods."""
+    if spec.target_ref is None or not owner.uid or is_target(spec.target_ref, owner):
+        return None
+    missing = scales.get(owner) is None and not scales.is_gone(owner) and scales.can_read(owner)
+    return owner if missing else None

@@ -1,0 +1,155 @@
+"""The records in the status of a budget: who was admitted to disrupt which pod, and when a record is dropped.
+
+A gatekeeper writes a record before it admits a disruption. From then on the pod counts as not available. The reconciler
+that holds the Lease drops the record once its pods show the disruption, or once the disruption can no longer happen.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from altershield.api.budgets import MAX_RECORDS, REMOVING, DisruptionRecord, Operation, PodUnavailableBudgetStatus
+from altershield.api.meta import rfc3339, unix
+from altershield.budgets.changes import shown
+from altershield.budgets.numbers import Numbers
+from altershield.budgets.pods import Pod, version_number
+
+REQUEST_SECONDS = 34.0
+"""For so long after it came, an API server may carry out a request for one object."""
+
+HOLD = 35.0
+"""Seconds for which a record of a deletion or an eviction is held at least. Longer than REQUEST_SECONDS."""
+
+CLOCK_ERROR = 5.0
+"""Seconds that two processes' readings of the API server's clock may differ by, with the fraction of a second that a
+time in a record lacks (`altershield/kube/server_clock.py`)."""
+
+IN_PLACE_HOLD = 600.0
+"""Seconds for which a record of a change in place is held, if the pod never shows the change."""
+
+FRESH = 1.0
+"""A repeated request passes without a write if its record is at most so many seconds old. Otherwise the time of the
+record is written again: the request can take effect for REQUEST_SECONDS from now."""
+
+
+def records_for(status: PodUnavailableBudgetStatus, operation: Operation) -> Mapping[str, DisruptionRecord]:
+    """The records of this operation's kind."""
+    return status.disrupted_pods if operation in REMOVING else status.unavailable_pods
+
+
+def is_full(status: PodUnavailableBudgetStatus) -> bool:
+    """Whether the status has no room for another record."""
+    return len(status.disrupted_pods) + len(status.unavailable_pods) >= MAX_RECORDS
+
+
+def is_fresh(record: DisruptionRecord, now: float) -> bool:
+    """Whether a request may pass on this record without writing it again. A time in the future counts as now."""
+    return now - unix(record.time) <= FRESH
+
+
+def with_record(
+    status: PodUnavailableBudgetStatus, pod: Pod, record: DisruptionRecord, after: Numbers
+) -> PodUnavailableBudgetStatus:
+    """The status with a record of `pod`. `after`: the numbers with this record.
+
+    `podsResourceVersion` becomes at least the version of the pod. So a reconciler whose cache does not have the pod yet
+    does not take it for deleted.
+    """
+    removing = record.operation in REMOVING
+    changed = {**records_for(status, record.operation), pod.uid: record}
+    return msgspec.structs.replace(
+        status,
+        total_replicas=after.total,
+        desired_available=after.desired,
+        current_available=after.current,
+        unavailable_allowed=after.allowed,
+        pods_resource_version=later(status.pods_resource_version, pod.version),
+        disrupted_pods=changed if removing else status.disrupted_pods,
+        unavailable_pods=status.unavailable_pods if removing else changed,
+    )
+
+
+def without_record(status: PodUnavailableBudgetStatus, uid: str, operation: Operation) -> PodUnavailableBudgetStatus:
+    """The status without a record. Only for a record that this process wrote, and that no request has passed on."""
+    kept = {key: record for key, record in records_for(status, operation).items() if key != uid}
+    if operation in REMOVING:
+        return msgspec.structs.replace(status, disrupted_pods=kept)
+    return msgspec.structs.replace(status, unavailable_pods=kept)
+
+
+def later(version: str, other: int) -> str:
+    """The later of two resourceVersions."""
+    return version if version_number(version) >= other else str(other)
+
+
+class Settled(NamedTuple):
+    """The records that are kept."""
+
+    disrupted_pods: dict[str, DisruptionRecord]
+    unavailable_pods: dict[str, DisruptionRecord]
+    pods_resource_version: str
+    unread: tuple[str, ...]
+    """The names of pods that have to be read live before their records, which ran out, are dropped."""
+
+    def on(self, status: PodUnavailableBudgetStatus, after: Numbers, generation: int) -> PodUnavailableBudgetStatus:
+        """The status with these records and numbers, which describe the spec of this generation."""
+        return msgspec.structs.replace(
+            status,
+            observed_generation=generation,
+            total_replicas=after.total,
+            desired_available=after.desired,
+            current_available=after.current,
+            unavailable_allowed=after.allowed,
+            pods_resource_version=self.pods_resource_version,
+            disrupted_pods=self.disrupted_pods,
+            unavailable_pods=self.unavailable_pods,
+        )
+
+
+def settled(
+    status: PodUnavailableBudgetStatus,
+    *,
+    find: Callable[[str], Pod | None],
+    covered: Callable[[Pod], bool],
+    seen: int,
+    now: float,
+    live: Mapping[str, Pod | None],
+) -> Settled:
+    """Decide which records are kept, for the reconciler that holds the Lease.
+
+    `find` returns the cached pod of a name. `seen`: the resourceVersion of the last change of pods that the cache has,
+    or of its last list; not that of a bookmark, because other processes may not get it. `now`: the API server's clock.
+    `live`: pods that were read live, by name (None: not there), after an earlier call named them in `unread`.
+
+    If the cache is older than `podsResourceVersion`, all records are kept: a missing pod may not have been seen yet.
+    """
+    if seen < version_number(status.pods_resource_version):
+        return Settled(dict(status.disrupted_pods), dict(status.unavailable_pods), status.pods_resource_version, ())
+    version = status.pods_resource_version
+    unread: list[str] = []
+    kept: list[dict[str, DisruptionRecord]] = []
+    for records, hold in ((status.disrupted_pods, HOLD + CLOCK_ERROR), (status.unavailable_pods, IN_PLACE_HOLD)):
+        kept.append({})
+        for uid, record in records.items():
+            pod = find(record.name)
+            if pod is None or pod.uid != uid or not pod.exists or shown(record, pod, covered=covered(pod)):
+                version = later(version, seen)
+                continue
+            # A record that ran out is dropped only if the API server shows that the pod is alive: a watch that hangs
+            # would show a pod that was deleted long ago as available.
+            if now - unix(record.time) > hold:
+                if record.name not in live:
+                    unread.append(record.name)
+                else:
+                    alive = live[record.name]
+                    if alive is not None and alive.uid == uid and alive.exists:
+                        version = later(version, alive.version)
+                        continue
+            kept[-1][uid] = record
+    return Settled(kept[0], kept[1], version, tuple(unread))
+
+
+def record(pod_name: str, operation: Operation, now: float, by: str, shows: str = "") -> DisruptionRecord:
+    """A record. `by`: the user, already cut to MAX_BY characters."""
+    return DisruptionRecord(pod_name, operation, rfc3339(now), by, shows)

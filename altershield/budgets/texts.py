@@ -1,0 +1,85 @@
+"""The texts of a refusal. The message has one sentence for one cause, because controllers put it into Events. What
+changes from moment to moment is in warnings.
+"""
+
+from collections.abc import Iterator
+
+from altershield.api.budgets import DisruptionRecord, PodUnavailableBudget
+from altershield.budgets.numbers import Counted, Numbers
+from altershield.workloads.meta import packed
+
+_MAX_PODS = 5
+
+
+def exceeded(budget: PodUnavailableBudget, found: Numbers) -> str:
+    """Why a disruption is refused: too few pods are available."""
+    return (
+        f"PodUnavailableBudget {budget.metadata.name}: {found.current} of {found.total} pods are available and "
+        f"{found.desired} must be ({_amount(budget)})"
+    )
+
+
+def full(budget: PodUnavailableBudget) -> str:
+    """Why a disruption is refused: the status has no room for another record."""
+    return f"PodUnavailableBudget {budget.metadata.name}: too many disruptions are under way, so none can be recorded"
+
+
+def busy(name: str) -> str:
+    """Why a disruption is refused: no write of the status came through in time."""
+    return f"PodUnavailableBudget {name} is busy, others are deciding: try again"
+
+
+def unknown(name: str) -> str:
+    """Why a disruption is refused: pods or workloads could not be read in time."""
+    return f"PodUnavailableBudget {name}: its pods could not be read in time: try again"
+
+
+def blocked_by_pdb(name: str) -> str:
+    """Why an eviction is refused before it is reserved, in the words of the API server and in the PDB's name."""
+    return f"Cannot evict pod as it would violate the pod's disruption budget {name}."
+
+
+def unavailable(budget: PodUnavailableBudget, found: Counted) -> Iterator[str]:
+    """Which pods are not available, and why."""
+    status = budget.status
+    entries = [*status.disrupted_pods.items(), *status.unavailable_pods.items()]
+    lines = [_recorded(record) for _, record in entries]
+    away = {packed(uid) for uid, _ in entries}
+    lines += [
+        f"pod {pod.name} is not available"
+        for uid, pod in found.pods.items()
+        if uid not in found.available and uid not in away
+    ]
+    yield from lines[:_MAX_PODS]
+    if len(lines) > _MAX_PODS:
+        yield f"and {len(lines) - _MAX_PODS} more pods are not available"
+
+
+def way_out(budget: PodUnavailableBudget, found: Numbers) -> str:
+    """What the user can do."""
+    namespace, name = budget.metadata.namespace, budget.metadata.name
+    if found.desired >= found.total:
+        return (
+            f"the budget allows no disruption at all: raise maxUnavailable, lower minAvailable or add pods "
+            f"(kubectl edit pub {name} -n {namespace})"
+        )
+    return f"wait until other pods are available again, or edit the budget: kubectl edit pub {name} -n {namespace}"
+
+
+def only_warned(refusal: str) -> str:
+    return f"the budget has the mode Warn; with Enforce, this request would be refused: {refusal}"
+
+
+def passed_by_break_glass(refusal: str) -> str:
+    return f"passed by break glass, and recorded: {refusal}"
+
+
+def _amount(budget: PodUnavailableBudget) -> str:
+    spec = budget.spec
+    if spec.min_available is not None:
+        return f"minAvailable {spec.min_available}"
+    return f"maxUnavailable {spec.max_unavailable}"
+
+
+def _recorded(record: DisruptionRecord) -> str:
+    return f"pod {record.name} is not available: {record.operation} by {record.by} at {record.time}"

@@ -1,0 +1,54 @@
+"""Who deletes most, and which deletions were refused last. Both lists are bounded, whoever asks however often."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from altershield.api.flow_control import MAX_DENIED, MAX_SOURCES, Denied, Source
+from altershield.flow_control.deletion import Deletion
+from altershield.flow_control.times import rfc3339, time_of
+
+MAX_NAME = 253
+"""The characters of a user name that the status keeps."""
+
+
+def counted(sources: Sequence[Source], by: str, now: int, horizon: int) -> tuple[Source, ...]:
+    """The sources with one deletion more. A source that counted nothing for `horizon` seconds is dropped.
+
+    A new source replaces the smallest one and takes over its count (the algorithm Space-Saving). So a count is never
+    too small, and a user with more than a tenth of the deletions is in the list.
+    """
+    kept = [each for each in sources if time_of(each.last_time, now) > now - horizon]
+    known = next((each for each in kept if each.by == by), None)
+    replaced = known
+    if known is None and len(kept) >= MAX_SOURCES:
+        replaced = min(kept, key=lambda each: each.count)
+    count = replaced.count if replaced is not None else 0
+    kept = [each for each in kept if each is not replaced]
+    kept.append(Source(by, count + 1, rfc3339(now)))
+    return tuple(sorted(kept, key=lambda each: (-each.count, each.by)))
+
+
+def denied_entry(deletion: Deletion, now: int) -> Denied:
+    return Denied(
+        namespace=deletion.namespace,
+        name=deletion.name,
+        operation=str(deletion.operation),
+        by=deletion.by[:MAX_NAME],
+        time=rfc3339(now),
+    )
+
+
+def noted(known: Sequence[Denied], new: Iterable[Denied]) -> tuple[Denied, ...]:
+    """The refused deletions, the last ones first. One entry for each pod, operation and user."""
+    found = {_identity(each): each for each in reversed(known)}
+    for each in new:
+        before = found.pop(_identity(each), None)
+        if before is not None:
+            each = msgspec.structs.replace(each, count=before.count + each.count)
+        found[_identity(each)] = each
+    return tuple(reversed(found.values()))[:MAX_DENIED]
+
+
+def _identity(each: Denied) -> tuple[str, str, str, str]:
+    return each.namespace, each.name, each.operation, each.by

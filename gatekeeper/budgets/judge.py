@@ -1,0 +1,164 @@
+"""Asks the budgets of a pod about a disruption, and does the I/O that the decision asks for."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from altershield.api.budgets import BudgetMode, PodUnavailableBudget, PodUnavailableBudgetSpec
+from altershield.budget_caches.caches import BudgetCaches
+from altershield.budgets import texts
+from altershield.budgets.decision import (
+    AwaitPods,
+    Disruption,
+    Passed,
+    ReadOwners,
+    Refused,
+    Reserve,
+    step,
+)
+from altershield.budgets.overlap import overlap
+from altershield.budgets.pods import Pod
+from altershield.errors import AlterShieldError
+from altershield.kube.client import Client
+from gatekeeper.budgets.known import Known
+from gatekeeper.budgets.writer import Stored, Writer
+
+logger = logging.getLogger(__name__)
+
+_TRIES = 6
+_SECONDS = 3.0
+_MAX_OWNERS = 32
+_STEPS = 50
+
+
+class Busy(NamedTuple):
+    """No decision came about in time."""
+
+    message: str
+
+
+Verdict = Passed | Refused | Busy
+
+
+class Budgets(Protocol):
+    """The budgets, as handlers see them."""
+
+    @property
+    def filled(self) -> bool:
+        """Whether the caches are filled, so that decisions can rest on them."""
+
+    def protects(self, namespace: str) -> bool:
+        """Whether a budget of this namespace is in force. It costs no call."""
+
+    def overlapping(self, namespace: str, spec: PodUnavailableBudgetSpec) -> str:
+        """What a new budget shares with another one; empty: nothing. It costs no call."""
+
+    async def pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod from the cache, else from the API server. KubernetesError: it cannot be read."""
+
+    async def judge(self, disruption: Disruption) -> Verdict:
+        """Decide, and record the disruption if it passes. A dry run is not recorded."""
+
+
+class Judge:
+    """`now` is the API server's clock."""
+
+    def __init__(self, client: Client, caches: BudgetCaches, now: Callable[[], float]) -> None:
+        self._caches = caches
+        self._known = Known(client, caches)
+        self._writer = Writer(client, caches, self._known, now)
+        self._writer.gone = self._known.gone
+        self._now = now
+        self._ends: set[asyncio.Task[None]] = set()
+        self._filled = False
+
+    @property
+    def filled(self) -> bool:
+        self._filled = self._filled or all(informer.synced for informer in self._caches.required)
+        return self._filled
+
+    def protects(self, namespace: str) -> bool:
+        return bool(self._caches.budgets(namespace))
+
+    def overlapping(self, namespace: str, spec: PodUnavailableBudgetSpec) -> str:
+        caches = self._caches
+        return overlap(spec, caches.budgets(namespace), caches.index.groups(namespace), caches.scales)
+
+    async def pod(self, namespace: str, name: str) -> Pod | None:
+        return self._caches.pod(namespace, name) or await self._known.live_pod(namespace, name)
+
+    async def judge(self, disruption: Disruption) -> Verdict:
+        reserved: dict[str, Stored] = {}
+        try:
+            async with asyncio.timeout(_SECONDS):
+                verdict = await self._decided(disruption, reserved)
+        except TimeoutError:
+            verdict = Busy("")
+        if not isinstance(verdict, Passed):
+            self._take_back(disruption, reserved)
+        if isinstance(verdict, Busy):
+            return self._without_decision(disruption, verdict)
+        return verdict
+
+    async def _decided(self, disruption: Disruption, reserved: dict[str, Stored]) -> Verdict:
+        tries = 0
+        excesses: list[str] = []
+        for _ in range(_STEPS):
+            asked = step(disruption, self._known, self._now(), reserved=frozenset(reserved))
+            match asked:
+                case Passed() if excesses:
+                    return asked._replace(warnings=(*excesses, *asked.warnings), broken_glass=True)
+                case Passed() | Refused():
+                    return asked
+                case ReadOwners(owners):
+                    try:
+                        await asyncio.gather(*(
+                            self._caches.scales.read(owner, disruption.pod.namespace) for owner in owners[:_MAX_OWNERS]
+                        ))  # fmt: skip
+                    except AlterShieldError as error:
+                        logger.warning("cannot read the owner of a pod", extra={"cause": str(error)})
+                        return Busy("")
+                case AwaitPods(budget, version):
+                    try:
+                        await self._known.pods_up_to(budget, version)
+                    except (AlterShieldError, msgspec.DecodeError) as error:
+                        logger.warning("cannot list the pods of a budget", extra={"cause": str(error)})
+                        return Busy(texts.unknown(budget.metadata.name))
+                case Reserve(budget, excess):
+                    tries += 1
+                    if tries > _TRIES:
+                        return Busy(texts.busy(budget.metadata.name))
+                    outcome = await self._writer.store(budget, disruption)
+                    if isinstance(outcome, Stored):
+                        reserved[budget.metadata.uid] = outcome
+                        if excess:
+                            excesses.append(texts.passed_by_break_glass(excess))
+                    elif outcome is not None:
+                        logger.warning("cannot write the status of a budget", extra={"cause": str(outcome)})
+                        return Busy(texts.busy(budget.metadata.name))
+        return Busy("")
+
+    def _without_decision(self, disruption: Disruption, busy: Busy) -> Verdict:
+        """What happens to a request that could not be decided. Budgets that only warn, and break glass, let it pass."""
+        budgets = self._known.budgets(disruption.pod.namespace)
+        name = budgets[0].metadata.name if budgets else ""
+        message = busy.message or texts.busy(name)
+        if disruption.break_glass:
+            return Passed((f"passed by break glass, and not recorded: {message}",), broken_glass=True, covered=True)
+        if all(map(_only_warns, budgets)):
+            return Passed((texts.only_warned(message),), only_warned=True, covered=True)
+        return Busy(message)
+
+    def _take_back(self, disruption: Disruption, reserved: dict[str, Stored]) -> None:
+        for stored in reserved.values():
+            if stored.sole:
+                task = asyncio.create_task(self._writer.take_back(stored, disruption.pod.uid, disruption.operation))
+                self._ends.add(task)
+                task.add_done_callback(self._ends.discard)
+
+
+def _only_warns(budget: PodUnavailableBudget) -> bool:
+    return budget.spec.mode == BudgetMode.WARN

@@ -1,0 +1,111 @@
+"""What a gatekeeper knows of the cluster: its caches, and pods that it listed because a cache was too old."""
+
+import asyncio
+from collections.abc import Sequence
+
+from altershield.api.budgets import PodUnavailableBudget
+from altershield.api.policy import Selector
+from altershield.api.resources import PODS
+from altershield.budget_caches.caches import BudgetCaches
+from altershield.budgets import pods
+from altershield.budgets.coverage import Scales
+from altershield.budgets.index import PodIndex
+from altershield.budgets.numbers import Counted, counted
+from altershield.budgets.pods import Pod
+from altershield.kube.client import Client
+from altershield.kube.errors import NotFoundError
+from altershield.kube.objects import version_number
+from altershield.kube.optional import run_while_defined
+from altershield.workloads.workload import WireExpression, WireSelector
+
+_WATCH_SECONDS = 0.3
+"""The time in which the watch usually brings what another process has seen."""
+_POLL_SECONDS = 0.005
+
+
+class Known:
+    """Implements `altershield.budgets.decision.World`."""
+
+    def __init__(self, client: Client, caches: BudgetCaches) -> None:
+        self._client = client
+        self._caches = caches
+        self._listed: dict[str, tuple[int, PodIndex]] = {}
+        self._listing: dict[str, asyncio.Task[None]] = {}
+        self.gone: set[str] = set()
+        """The uids of budgets that do not exist although the cache has them."""
+
+    @property
+    def scales(self) -> Scales:
+        return self._caches.scales
+
+    @property
+    def seen(self) -> int:
+        return self._caches.seen
+
+    def is_terminating(self, namespace: str) -> bool:
+        return self._caches.is_terminating(namespace)
+
+    def budgets(self, namespace: str) -> Sequence[PodUnavailableBudget]:
+        found = self._caches.budgets(namespace)
+        return [each for each in found if each.metadata.uid not in self.gone] if self.gone else found
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        return self._caches.pod(namespace, name)
+
+    def counted(self, budget: PodUnavailableBudget) -> tuple[Counted, int]:
+        listed = self._listed.get(budget.metadata.uid)
+        if listed is not None:
+            version, index = listed
+            if version > self.seen:
+                return counted(budget, index.groups(budget.metadata.namespace), self.scales), version
+            del self._listed[budget.metadata.uid]
+        return self._caches.counted(budget)
+
+    def blocking_pdb(self, pod: Pod) -> str:
+        return self._caches.blocking_pdb(pod)
+
+    async def live_pod(self, namespace: str, name: str) -> Pod | None:
+        """Read a pod from the API server."""
+        try:
+            return pods.read(await self._client.request("GET", PODS.path(namespace, name)))
+        except NotFoundError:
+            return None
+
+    async def pods_up_to(self, budget: PodUnavailableBudget, version: int) -> None:
+        """Wait for the watch to bring the pods up to `version`, else list the pods of the budget."""
+        uid = budget.metadata.uid
+        for _ in range(int(_WATCH_SECONDS / _POLL_SECONDS)):
+            if self.seen >= version or self._listed.get(uid, (0,))[0] >= version:
+                return
+            await asyncio.sleep(_POLL_SECONDS)
+        if uid not in self._listing:
+            task = asyncio.create_task(self._list(budget))
+            self._listing[uid] = task
+            task.add_done_callback(lambda _: self._listing.pop(uid, None))
+        await asyncio.shield(self._listing[uid])
+
+    async def _list(self, budget: PodUnavailableBudget) -> None:
+        namespace = budget.metadata.namespace
+        selector = as_query(budget.spec.selector) if budget.spec.selector is not None else ""
+        version, index = 0, PodIndex()
+        async for page in self._client.pages(PODS, namespace, label_selector=selector):
+            version = version_number(page.metadata.resource_version)
+            for item in page.items:
+                index.put(None, pods.read(item))
+        self._listed = {uid: each for uid, each in self._listed.items() if each[0] > self.seen}
+        self._listed[budget.metadata.uid] = (version, index)
+
+
+async def follow(caches: BudgetCaches) -> None:
+    """Keep the caches up to date until cancelled."""
+    async with asyncio.TaskGroup() as group:
+        for informer in caches.required:
+            group.create_task(informer.run())
+        for definition, informer in caches.optional:
+            group.create_task(run_while_defined(definition, informer))
+
+
+def as_query(selector: Selector) -> str:
+    """The selector in the syntax of a list request."""
+    expressions = tuple(WireExpression(each.key, each.operator, each.values) for each in selector.match_expressions)
+    return str(WireSelector(selector.match_labels, expressions))

@@ -1,0 +1,1 @@
+"""The handlers of disruptions of pods: PodUnavailableBudgets decide."""

@@ -1,0 +1,83 @@
+"""How a handler asks the budgets, and the response that follows from their verdict."""
+
+from typing import Any
+
+from altershield.api.budgets import BREAK_GLASS_GROUP, Operation
+from altershield.budgets.changes import NO_CHANGES, Changes
+from altershield.budgets.decision import Disruption, Passed, Refused
+from altershield.budgets.pods import Pod
+from gatekeeper.errors import ReviewError
+from gatekeeper.handlers.budgets.reasons import Reason
+from gatekeeper.listers import Listers
+from gatekeeper.request import Request
+from gatekeeper.response import NOTHING, Denial, Response
+from gatekeeper.texts import clean, warning
+
+HANDLER_SECONDS = 4.0
+"""The time of a handler. The API server waits for 5 seconds."""
+
+_MAX_MESSAGE = 1024  # bytes
+_MAX_WARNINGS = 8
+_DISRUPTION_BUDGET = "DisruptionBudget"
+"""The cause in a refused eviction, as the API server gives it for PodDisruptionBudgets."""
+
+
+def concerns(request: Request[Any], listers: Listers) -> bool:
+    """Whether there are budgets in the namespace of the request. ReviewError (503): the caches are not filled yet, so
+    the failure policy of the webhook decides."""
+    if not listers.budgets.filled:
+        raise ReviewError("the caches of PodUnavailableBudgets and pods are not filled yet", 503)
+    return listers.budgets.protects(request.namespace)
+
+
+async def answer(
+    request: Request[Any],
+    listers: Listers,
+    operation: Operation,
+    pod: Pod,
+    *,
+    changes: Changes = NO_CHANGES,
+    generation: int = 0,
+    restarts: tuple[str, ...] = (),
+    container_ids: tuple[tuple[str, str], ...] = (),
+    dry_run: bool = False,
+) -> Response:
+    """The response to a request that disrupts `pod` by `operation`."""
+    verdict = await listers.budgets.judge(
+        Disruption(
+            operation,
+            pod,
+            clean(request.user, _MAX_MESSAGE),
+            BREAK_GLASS_GROUP in request.groups,
+            dry_run or request.dry_run,
+            changes,
+            generation,
+            restarts,
+            container_ids,
+        )
+    )
+    match verdict:
+        case Passed(covered=False):
+            return NOTHING
+        case Passed(warnings, broken_glass, only_warned):
+            reason = Reason.BREAK_GLASS if broken_glass else Reason.WARNED if only_warned else Reason.ADMITTED
+            return Response(warnings=_warnings(warnings), reason=reason)
+        case Refused(message, warnings, by_pdb):
+            return _denied(operation, message, warnings, Reason.BLOCKED_BY_PDB if by_pdb else Reason.EXCEEDED)
+        case _:
+            return _denied(operation, verdict.message, (), Reason.BUSY)
+
+
+def _denied(operation: Operation, message: str, warnings: tuple[str, ...], reason: Reason) -> Response:
+    """`kubectl drain` repeats an eviction after 429 only. There is no `retryAfterSeconds`: clients would repeat the
+    request by themselves, up to ten times."""
+    message = clean(message, _MAX_MESSAGE)
+    if operation == Operation.EVICT:
+        denial = Denial(message, "TooManyRequests", 429, _DISRUPTION_BUDGET)
+    else:
+        denial = Denial(message, "Forbidden")
+    return Response(warnings=_warnings(warnings), denial=denial, reason=reason)
+
+
+def _warnings(texts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(warning(f"AlterShield: {text}") for text in texts[:_MAX_WARNINGS])

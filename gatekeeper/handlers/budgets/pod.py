@@ -1,0 +1,40 @@
+"""The fields of a pod that the handlers read."""
+
+from typing import Any
+
+import msgspec
+
+from altershield.api.meta import OwnerReference
+from altershield.budgets import pods
+from altershield.budgets.changes import WireSpec
+from altershield.budgets.pods import Pod, WireStatus
+from gatekeeper.request import Metadata, Object
+
+
+class PodMetadata(Metadata, frozen=True, rename="camel"):
+    namespace: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    deletion_timestamp: str | None = None
+    annotations: dict[str, Any] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+
+
+class ReviewedPod(Object, frozen=True, rename="camel"):
+    """A pod in a review."""
+
+    metadata: PodMetadata
+    status: WireStatus = WireStatus()
+
+    def projection(self, namespace: str) -> Pod:
+        """As the caches have pods. `namespace`: that of the request."""
+        metadata = self.metadata
+        if metadata.namespace != namespace:
+            metadata = msgspec.structs.replace(metadata, namespace=namespace)
+        return pods.projected(metadata, self.status)
+
+
+class ChangedPod(ReviewedPod, frozen=True, rename="camel"):
+    """A pod in a review of an update, with what an update can change."""
+
+    spec: WireSpec = WireSpec()

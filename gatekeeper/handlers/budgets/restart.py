@@ -1,0 +1,52 @@
+"""The restart of containers by a ContainerRecreateRequest of OpenKruise, the only request for a restart there is."""
+
+import msgspec
+
+from altershield.api.budgets import Operation
+from altershield.budgets.pods import short_id
+from gatekeeper.handler import handler
+from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer, concerns
+from gatekeeper.handlers.budgets.reasons import OUTCOMES
+from gatekeeper.listers import Listers
+from gatekeeper.request import Object, Request
+from gatekeeper.response import NOTHING, Response
+
+
+class _Context(msgspec.Struct, frozen=True, rename="camel"):
+    container_id: str = msgspec.field(default="", name="containerID")
+
+
+class _Container(msgspec.Struct, frozen=True, rename="camel"):
+    name: str = ""
+    status_context: _Context | None = None
+    """OpenKruise's webhook sets it."""
+
+
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    pod_name: str = ""
+    containers: tuple[_Container, ...] = ()
+
+
+class RestartRequest(Object, frozen=True):
+    """The fields of a ContainerRecreateRequest that the handler reads."""
+
+    spec: _Spec = _Spec()
+
+
+@handler(reads=RestartRequest, outcomes=OUTCOMES, seconds=HANDLER_SECONDS)
+async def judge(request: Request[RestartRequest], listers: Listers) -> Response:
+    """It does I/O because the request lacks the pod, and because an admitted restart is recorded in its budget before
+    the answer."""
+    spec = request.object.spec
+    if not spec.pod_name or not concerns(request, listers):
+        return NOTHING
+    pod = await listers.budgets.pod(request.namespace, spec.pod_name)
+    if pod is None:
+        return NOTHING  # OpenKruise refuses the request
+    ids = tuple(
+        (each.name, short_id(each.status_context.container_id))
+        for each in spec.containers
+        if each.status_context is not None and each.status_context.container_id
+    )
+    names = tuple(each.name for each in spec.containers)
+    return await answer(request, listers, Operation.RESTART, pod, restarts=names, container_ids=ids)

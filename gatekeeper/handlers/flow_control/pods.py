@@ -1,0 +1,154 @@
+"""Deletions and evictions of pods are counted in PodDeletionFlowControls. Those beyond a limit are refused.
+
+A deletion that a PodUnavailableBudget refuses is not counted, so the budgets are asked before. A deletion that is
+refused here takes no slot of a budget, so the first two handlers ask before the budgets, and count nothing as long as
+the deletion is within the limits.
+"""
+
+import secrets
+import time
+from typing import Any
+
+from altershield.api.budgets import BREAK_GLASS_GROUP
+from altershield.budgets.pods import Pod
+from altershield.errors import AlterShieldError
+from altershield.flow_control.deletion import Deletion, Operation, exempt
+from altershield.flow_control.texts import Hint
+from gatekeeper.errors import ReviewError
+from gatekeeper.flow_controls import Decided
+from gatekeeper.handler import handler
+from gatekeeper.handlers.budgets.eviction import Eviction
+from gatekeeper.handlers.budgets.pod import ReviewedPod
+from gatekeeper.handlers.flow_control.reasons import OUTCOMES, Reason
+from gatekeeper.listers import Listers
+from gatekeeper.request import Request
+from gatekeeper.response import NOTHING, Denial, Response
+from gatekeeper.texts import advice, clean, warning
+
+_SECONDS = 4.5
+"""The time of all handlers of a request. The API server waits for 5 seconds."""
+_LEAST = 0.5  # seconds
+_MAX_MESSAGE = 1024  # bytes
+_MAX_NAME = 253  # bytes
+_TAINT = "DeletionByTaintManager"
+
+
+@handler(reads=ReviewedPod, outcomes=OUTCOMES, seconds=_SECONDS)
+async def refuse_deletion_early(request: Request[ReviewedPod], listers: Listers) -> Response:
+    """It does I/O because a refusal must not rest on an old cache, and may open a breaker."""
+    deletion = _deletion(request, listers)
+    if deletion is None or not listers.flow_controls.refuse(deletion):
+        return NOTHING
+    return await _decided(request, deletion, listers)
+
+
+@handler(reads=ReviewedPod, outcomes=OUTCOMES, seconds=_SECONDS)
+async def count_deletion(request: Request[ReviewedPod], listers: Listers) -> Response:
+    """It does I/O because a deletion is admitted only after its count is stored in the cluster."""
+    deletion = _deletion(request, listers)
+    return await _decided(request, deletion, listers) if deletion is not None else NOTHING
+
+
+@handler(reads=Eviction, outcomes=OUTCOMES, seconds=_SECONDS)
+async def refuse_eviction_early(request: Request[Eviction], listers: Listers) -> Response:
+    """It does I/O for the same reasons, and because the request for an eviction does not contain the pod."""
+    found = await _eviction(request, listers)
+    if not isinstance(found, Deletion):
+        return found
+    return await _decided(request, found, listers) if listers.flow_controls.refuse(found) else NOTHING
+
+
+@handler(reads=Eviction, outcomes=OUTCOMES, seconds=_SECONDS)
+async def count_eviction(request: Request[Eviction], listers: Listers) -> Response:
+    """It does I/O for the same reasons."""
+    found = await _eviction(request, listers)
+    return await _decided(request, found, listers) if isinstance(found, Deletion) else found
+
+
+def _deletion(request: Request[ReviewedPod], listers: Listers) -> Deletion | None:
+    """The deletion that is to be decided; None: no policy counts it."""
+    if not _exist(listers):
+        return None
+    pod = request.object
+    projection = request.once(_projection)
+    if not projection.judged:
+        return None
+    tainted = any(
+        each.type == "DisruptionTarget" and each.status == "True" and each.reason == _TAINT
+        for each in pod.status.conditions or ()
+    )
+    return _made(request, projection, Operation.DELETE, request.dry_run, by_taint_manager=tainted)
+
+
+async def _eviction(request: Request[Eviction], listers: Listers) -> Deletion | Response:
+    """The eviction that is to be decided, or the answer without a decision."""
+    if not _exist(listers):
+        return NOTHING
+    try:
+        pod = await listers.budgets.pod(request.namespace, request.name)
+    except AlterShieldError:
+        unknown = listers.flow_controls.unknown(f"{request.namespace}/{request.name}")
+        return _refused(unknown, 429) if unknown is not None else NOTHING
+    if pod is None or not pod.judged:  # the API server answers
+        return NOTHING
+    return _made(request, pod, Operation.EVICT, request.dry_run or request.object.dry_run)
+
+
+def _exist(listers: Listers) -> bool:
+    """Whether there are policies. ReviewError (503): that is not known yet, so the failure policy of the webhook
+    decides."""
+    if not listers.flow_controls.filled:
+        raise ReviewError("the caches of PodDeletionFlowControls and namespaces are not filled yet", 503)
+    return listers.flow_controls.exist
+
+
+def _projection(request: Request[ReviewedPod]) -> Pod:
+    return request.object.projection(request.namespace)
+
+
+def _claim(request: Request[Any]) -> str:
+    return secrets.token_hex(8)
+
+
+def _made(
+    request: Request[Any], pod: Pod, operation: Operation, dry_run: bool, *, by_taint_manager: bool = False
+) -> Deletion:
+    break_glass = BREAK_GLASS_GROUP in request.groups
+    return Deletion(
+        uid=pod.uid,
+        namespace=request.namespace,
+        name=pod.name,
+        operation=operation,
+        by=clean(request.user, _MAX_NAME),
+        claim=request.once(_claim),
+        labels=pod.labels,
+        exempt=exempt(break_glass=break_glass, by_taint_manager=by_taint_manager, ready=pod.ready),
+        break_glass=break_glass,
+        dry_run=dry_run,
+    )
+
+
+async def _decided(request: Request[Any], deletion: Deletion, listers: Listers) -> Response:
+    left = request.received + _SECONDS - time.time()
+    found = await listers.flow_controls.decide(deletion, max(_LEAST, left))
+    if found is None:
+        return NOTHING
+    if found.refusal:
+        return _refused(found, deletion.code)
+    warnings = tuple(map(_warning, found.hints))
+    if deletion.break_glass:
+        note = warning("AlterShield: break glass: this deletion passes all limits, and your name is recorded")
+        return Response(warnings=(note, *warnings), audit={"break-glass": found.policy}, reason=Reason.BREAK_GLASS)
+    return Response(warnings=warnings, reason=Reason.COUNTED)
+
+
+def _refused(found: Decided, code: int) -> Response:
+    message = clean(found.refusal, _MAX_MESSAGE)
+    denial = Denial(message=message, reason="TooManyRequests" if code == 429 else "Forbidden", code=code)
+    reason = Reason.NOT_COUNTED if found.busy else Reason.BEYOND_LIMIT
+    warnings = tuple(map(_warning, found.hints))
+    return Response(denial=denial, warnings=warnings, audit={"flow-control": found.policy}, reason=reason)
+
+
+def _warning(hint: Hint) -> str:
+    return advice(hint.text, hint.command) if hint.command else warning(hint.text)

@@ -1,0 +1,1 @@
+"""The status of PodUnavailableBudgets: their numbers, and how long records of admitted disruptions are kept."""

@@ -1,0 +1,138 @@
+"""Controller: keeps the numbers in the status of each PodUnavailableBudget, drops records of disruptions that have
+happened or can no longer happen, and reports disruptions that no gatekeeper was asked about."""
+
+from collections.abc import Callable, Iterable, Mapping
+
+from altershield.api.budgets import REMOVING, BudgetMode, PodUnavailableBudget
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS, PODS
+from altershield.budget_caches.caches import BudgetCaches
+from altershield.budgets import pods
+from altershield.budgets.numbers import Counted, numbers
+from altershield.budgets.overlap import overlapping
+from altershield.budgets.pods import Pod
+from altershield.budgets.records import Settled, settled
+from altershield.kube.client import Client
+from altershield.kube.errors import NotFoundError
+from altershield.kube.events import WARNING, EventRecorder, ObjectRef
+from reconciler.budgets.status import wait, with_conditions
+from reconciler.budgets.unasked import Departures, Gone
+from reconciler.machinery.caches import Key
+from reconciler.machinery.metrics import Metrics
+from reconciler.machinery.writer import Writer
+
+_AGAIN = 30.0
+"""Seconds after which a budget is reconciled again: records run out without an event."""
+
+
+class BudgetReconciler:
+    """Its keys are the namespace and name of a PodUnavailableBudget. `clock` returns the API server's time."""
+
+    def __init__(
+        self,
+        client: Client,
+        caches: BudgetCaches,
+        writer: Writer,
+        recorder: EventRecorder,
+        metrics: Metrics,
+        departures: Departures,
+        clock: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._caches = caches
+        self._writer = writer
+        self._recorder = recorder
+        self._metrics = metrics
+        self._departures = departures
+        self._clock = clock
+        self._written: dict[Key, float] = {}
+        """When the status was written last."""
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Report departures, then update the status."""
+        gone = self._departures.take(key)
+        budget = self._caches.budgets_informer.get(*key)
+        if budget is None or budget.metadata.deletion_timestamp is not None:
+            self._written.pop(key, None)
+            return None
+        if gone:
+            await self._report(budget, gone)
+        found = await self._count(budget)
+        kept = await self._settle(budget, found)
+        now = self._clock()
+        generation = budget.metadata.generation
+        figures = numbers(found, kept)
+        status = with_conditions(
+            kept.on(budget.status, figures, generation), figures, self._overlapping(budget), generation, now
+        )
+        if status == budget.status:
+            return _AGAIN
+        delay = wait(budget, status, self._written.get(key, 0.0), now)
+        if delay:
+            return delay
+        await self._writer.save_budget(budget, status)
+        self._written[key] = now
+        return _AGAIN
+
+    async def _count(self, budget: PodUnavailableBudget) -> Counted:
+        found, _ = self._caches.counted(budget)
+        if found.unread:
+            for owner in found.unread:
+                await self._caches.scales.read(owner, budget.metadata.namespace)
+            found, _ = self._caches.counted(budget)
+        return found
+
+    async def _settle(self, budget: PodUnavailableBudget, found: Counted) -> Settled:
+        live: dict[str, Pod | None] = {}
+        namespace = budget.metadata.namespace
+
+        def decided() -> Settled:
+            return settled(
+                budget.status,
+                find=lambda name: self._caches.pod(namespace, name),
+                covered=lambda pod: pod.packed_uid in found.pods,
+                seen=self._caches.seen,
+                now=self._clock(),
+                live=live,
+            )
+
+        kept = decided()
+        if not kept.unread:
+            return kept
+        for name in kept.unread:
+            live[name] = await self._read(namespace, name)
+        return decided()
+
+    async def _read(self, namespace: str, name: str) -> Pod | None:
+        try:
+            return pods.read(await self._client.request("GET", PODS.path(namespace, name)))
+        except NotFoundError:
+            return None
+
+    def _overlapping(self, budget: PodUnavailableBudget) -> Iterable[str]:
+        """The names of other budgets of the namespace that cover a pod of this one."""
+        namespace, caches = budget.metadata.namespace, self._caches
+        return overlapping(budget, caches.budgets(namespace), caches.index.groups(namespace), caches.scales)
+
+    async def _report(self, budget: PodUnavailableBudget, gone: Mapping[str, Gone]) -> None:
+        """An Event for pods without a record. The budget is read live, because the cache may be older than a record
+        whose deletion the pods show already."""
+        if budget.spec.mode != BudgetMode.ENFORCE or not set(REMOVING) <= set(budget.spec.protect_operations):
+            return
+        try:
+            live = await self._client.get(
+                POD_UNAVAILABLE_BUDGETS, budget.metadata.name, budget.metadata.namespace, as_=PodUnavailableBudget
+            )
+        except NotFoundError:
+            return
+        recorded = {*live.status.disrupted_pods, *budget.status.disrupted_pods}
+        names = sorted(each.name for uid, each in gone.items() if uid not in recorded)
+        if not names:
+            return
+        self._metrics.slipped.inc(len(names))
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        self._recorder.event(
+            ObjectRef.of(POD_UNAVAILABLE_BUDGETS, budget.metadata),
+            WARNING,
+            "DisruptionSlipped",
+            f"no gatekeeper was asked before these pods were deleted: {', '.join(names[:3])}{more}",
+        )

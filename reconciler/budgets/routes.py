@@ -1,0 +1,77 @@
+"""Which events put which PodUnavailableBudgets into the queue."""
+
+from altershield.api.budgets import PodUnavailableBudget
+from altershield.budget_caches.caches import BudgetCaches
+from altershield.budgets.coverage import covers
+from altershield.budgets.pods import Pod
+from altershield.budgets.scaled import Scaled
+from altershield.kube.queue import WorkQueue
+from reconciler.budgets.unasked import Departures
+from reconciler.machinery.caches import Key
+
+
+class BudgetRoutes:
+    """Handlers for the events of the caches. `old` is None for a new object, `new` is None for a deleted one."""
+
+    def __init__(self, caches: BudgetCaches, queue: WorkQueue[Key], departures: Departures) -> None:
+        self._caches = caches
+        self._queue = queue
+        self._departures = departures
+        caches.budgets_informer.add_handler(self._budget)
+        caches.pods_informer.add_handler(self._pod, evicted=lambda old: None)
+        caches.add_scaled_handler(self._scaled)
+
+    def _budget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> None:
+        for budget in (old, new):
+            if budget is not None:
+                self._queue.add((budget.metadata.namespace, budget.metadata.name))
+        if old is None or new is None or old.spec != new.spec:  # others may overlap with it
+            self._all((new or old).metadata.namespace)  # type: ignore[union-attr]
+
+    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        if (
+            old is not None
+            and new is not None
+            and (old.labels, old.owner, old.flags, old.containers)
+            == (
+                new.labels,
+                new.owner,
+                new.flags,
+                new.containers,
+            )
+        ):
+            return
+        pod = new or old
+        # until the first list is complete, budgets are queued by their own events: comparing all pods takes long
+        if pod is None or not self._caches.pods_informer.synced:
+            return
+        for budget in self._caches.budgets(pod.namespace):
+            covered = [each for each in (old, new) if each is not None and self._covers(budget, each)]
+            if not covered:
+                continue
+            key = (budget.metadata.namespace, budget.metadata.name)
+            self._queue.add(key)
+            if old is not None and old in covered:
+                self._departures.add(key, old, new)
+
+    def _covers(self, budget: PodUnavailableBudget, pod: Pod) -> bool:
+        return covers(budget.spec, pod.owner, pod.labels, self._caches.scales)
+
+    def _scaled(self, old: Scaled | None, new: Scaled | None) -> None:
+        if (
+            old is not None
+            and new is not None
+            and (old.replicas, old.deleting, old.owner)
+            == (
+                new.replicas,
+                new.deleting,
+                new.owner,
+            )
+        ):
+            return
+        if self._caches.pods_informer.synced:
+            self._all((new or old).namespace)  # type: ignore[union-attr]
+
+    def _all(self, namespace: str) -> None:
+        for budget in self._caches.budgets(namespace):
+            self._queue.add((namespace, budget.metadata.name))

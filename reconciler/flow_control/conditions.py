@@ -1,0 +1,115 @@
+"""The conditions of a PodDeletionFlowControl, and the Events of their transitions. Pure functions."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from altershield.api.flow_control import Breaker, BreakerState, Pending
+from altershield.api.kinds import ConditionType
+from altershield.api.meta import Condition, find_condition, set_condition
+from altershield.flow_control.decision import Working
+from altershield.flow_control.rules import useless
+
+_FAR = 0.9
+"""The condition NearLimit ends below this part of `warnPercent`, so that it does not change with each deletion."""
+
+
+class Announce(NamedTuple):
+    """An Event."""
+
+    reason: str
+    message: str
+    warning: bool = True
+
+
+def conditions(work: Working) -> tuple[Condition, ...]:
+    """The conditions at the time of `work`."""
+    found = work.policy.status.conditions
+    near = find_condition(found, ConditionType.NEAR_LIMIT)
+    for condition in (_accepted(work), _near_limit(work, was=near is not None and near.is_true), _breaker(work)):
+        dated = msgspec.structs.replace(condition, observed_generation=work.policy.metadata.generation)
+        found = set_condition(found, dated, work.now)
+    return found
+
+
+def _accepted(work: Working) -> Condition:
+    if not work.rules:
+        message = "no interval in spec.limitRules can be read; write it as 90s, 10m or 1h30m"
+        return Condition(ConditionType.ACCEPTED, "False", "InvalidRule", message)
+    if found := useless(work.rules):
+        message = (
+            f"the rule {found[0]} has no effect: the rule {found[1]} allows no more deletions in a longer interval"
+        )
+        return Condition(ConditionType.ACCEPTED, "True", "UselessRule", message)
+    return Condition(ConditionType.ACCEPTED, "True", "Valid", "deletions of pods are counted")
+
+
+def _near_limit(work: Working, *, was: bool) -> Condition:
+    percent = work.policy.spec.warn_percent
+    for tally in work.tallies:
+        if tally.full:
+            message = f"the limit of the rule {tally.rule} is reached"
+            return Condition(ConditionType.NEAR_LIMIT, "True", "LimitReached", message)
+    for tally in work.tallies:
+        if tally.percent() >= percent * (_FAR if was else 1):
+            message = f"about {percent} % of the limit of the rule {tally.rule} are used"
+            return Condition(ConditionType.NEAR_LIMIT, "True", "WarnPercentReached", message)
+    return Condition(ConditionType.NEAR_LIMIT, "False", "BelowLimits", "no limit is near")
+
+
+def _breaker(work: Working) -> Condition:
+    breaker = work.breaker
+    match breaker.state:
+        case BreakerState.OPEN if breaker.rule:
+            message = f"a deletion was beyond the limit of the rule {breaker.rule}; {_end(breaker, work.name)}"
+            return Condition(ConditionType.BREAKER_OPEN, "True", "LimitExceeded", message)
+        case BreakerState.OPEN:
+            message = f"{breaker.opened_by} opened the breaker; {_end(breaker, work.name)}"
+            return Condition(ConditionType.BREAKER_OPEN, "True", "OpenedByPerson", message)
+        case BreakerState.HALF_OPEN:
+            message = f"a few deletions pass; without a refusal, the breaker closes at {breaker.until}"
+            return Condition(ConditionType.BREAKER_OPEN, "Unknown", "HalfOpen", message)
+    message = f"{breaker.reset_by} reset it last" if breaker.reset_by else "deletions within the limits pass"
+    return Condition(ConditionType.BREAKER_OPEN, "False", "Closed", message)
+
+
+def _end(breaker: Breaker, name: str) -> str:
+    """How the breaker closes."""
+    if breaker.until:
+        return f"some deletions pass from {breaker.until}"
+    return f"all deletions are refused until a person resets it: altershield breaker reset {name}"
+
+
+def announcements(
+    before: Sequence[Condition], after: Sequence[Condition], ended: Sequence[Pending]
+) -> Iterator[Announce]:
+    """The Events of a written status: one for each transition, and one for each deletion by break glass."""
+    accepted, near, breaker = (
+        (find_condition(before, type_), find_condition(after, type_))
+        for type_ in (ConditionType.ACCEPTED, ConditionType.NEAR_LIMIT, ConditionType.BREAKER_OPEN)
+    )
+    if _changed(*accepted) and accepted[1] is not None and accepted[1].reason != "Valid":
+        yield Announce("RuleWithoutEffect", accepted[1].message)
+    if _changed(*near) and near[1] is not None and near[1].is_true:
+        reached = near[1].reason == "LimitReached"
+        message = near[1].message
+        yield Announce("DeletionLimitReached", message) if reached else Announce("DeletionLimitNear", message)
+    if _changed(*breaker) and breaker[1] is not None:
+        state = breaker[1].status
+        if state == "True":
+            yield Announce("DeletionBreakerOpened", breaker[1].message)
+        elif state == "Unknown":
+            yield Announce("DeletionBreakerHalfOpen", breaker[1].message, warning=False)
+        elif breaker[0] is not None:
+            yield Announce("DeletionBreakerClosed", breaker[1].message, warning=False)
+    for pending in ended:
+        if pending.break_glass:
+            message = (
+                f"{pending.by} removed the pod {pending.namespace}/{pending.name} by break glass ({pending.operation})"
+            )
+            yield Announce("BreakGlassUsed", message)
+
+
+def _changed(before: Condition | None, after: Condition | None) -> bool:
+    return after is not None and (before is None or (before.status, before.reason) != (after.status, after.reason))

@@ -1,0 +1,145 @@
+"""Controller: confirms the pending deletions of each PodDeletionFlowControl or gives them back, moves its windows and
+its breaker on with the time, and sets its conditions."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from altershield.api.flow_control import FlowControlStatus, PodDeletionFlowControl
+from altershield.api.meta import ObjectMeta
+from altershield.api.resources import POD_DELETION_FLOW_CONTROLS, PODS
+from altershield.flow_control.decision import Working
+from altershield.flow_control.settling import Question, Seen, questions, settle
+from altershield.flow_control.times import time_of
+from altershield.kube.client import Client
+from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
+from altershield.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
+from reconciler.flow_control.conditions import Announce, announcements, conditions
+from reconciler.machinery.caches import Caches, Key
+from reconciler.machinery.writer import Writer
+
+_TRIES = 6
+_PENDING_EVERY = 1.0  # seconds
+_WINDOWS_EVERY = 15.0  # seconds between writes of windows alone
+_ASK_EVERY = 10.0  # seconds between two questions about one pod
+_QUESTIONS = 32  # to the API server, at once
+
+
+class _Pod(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+
+
+class FlowControlReconciler:
+    """Its keys are the names of PodDeletionFlowControls, with an empty namespace. `clock` returns Unix seconds by the
+    API server's clock."""
+
+    def __init__(
+        self, client: Client, caches: Caches, writer: Writer, recorder: EventRecorder, clock: Callable[[], float]
+    ) -> None:
+        self._client = client
+        self._caches = caches
+        self._writer = writer
+        self._recorder = recorder
+        self._clock = clock
+        self._asked: dict[str, dict[str, float]] = {}
+        """By policy and pod: when the API server was asked."""
+        self._written: dict[str, float] = {}
+        """By policy: when this reconciler wrote it last."""
+
+    async def reconcile(self, key: Key) -> float | None:
+        """Bring the status up to date. Each transition raises an Event, and each deletion by break glass.
+
+        Gatekeepers write the status too, possibly many times a second. So a conflict is decided again at once, on what
+        the API server has.
+        """
+        policy = self._caches.flow_controls.get(*key)
+        if policy is None:
+            self._asked.pop(key[1], None)
+            self._written.pop(key[1], None)
+            return None
+        read = await self._read(policy)
+        for tries in range(1, _TRIES + 1):
+            try:
+                policy = await self._settle(policy, read)
+                break
+            except ConflictError:
+                if tries == _TRIES:
+                    raise
+                policy = await self._client.get(
+                    POD_DELETION_FLOW_CONTROLS, policy.metadata.name, as_=PodDeletionFlowControl
+                )
+        return self._next(policy)
+
+    async def _settle(self, policy: PodDeletionFlowControl, read: dict[str, Seen]) -> PodDeletionFlowControl:
+        """Decide and write once. ConflictError: the policy has changed."""
+        now = self._clock()
+        work = Working(policy, now)
+        ended = settle(work, read)
+        status = msgspec.structs.replace(
+            work.status(), conditions=conditions(work), observed_generation=policy.metadata.generation
+        )
+        name = policy.metadata.name
+        if not _is_due(policy.status, status, now - self._written.get(name, 0.0)):
+            return policy
+        saved = await self._writer.save_flow_control(policy, status)
+        self._written[name] = now
+        for each in announcements(policy.status.conditions, status.conditions, ended):
+            self._announce(policy, each)
+        return saved
+
+    def _announce(self, policy: PodDeletionFlowControl, event: Announce) -> None:
+        regarding = ObjectRef.of(POD_DELETION_FLOW_CONTROLS, policy.metadata)
+        self._recorder.event(regarding, WARNING if event.warning else NORMAL, event.reason, event.message)
+
+    def _next(self, policy: PodDeletionFlowControl) -> float | None:
+        """The seconds after which the status changes by itself."""
+        status, now = policy.status, self._clock()
+        if status.pending:
+            return _PENDING_EVERY
+        delays = [_WINDOWS_EVERY] if any(window.used for window in status.windows) else []
+        if status.breaker.until:
+            delays.append(max(1.0, time_of(status.breaker.until, now) - now))
+        return min(delays, default=None)
+
+    async def _read(self, policy: PodDeletionFlowControl) -> dict[str, Seen]:
+        """The pods of pending deletions that are decided: those that the cache knows to be ending, and what the API
+        server says of others."""
+        read = {}
+        for uid, pending in policy.status.pending.items():
+            pod = self._caches.pods.get(pending.namespace, pending.name)
+            if pod is not None and pod.metadata.uid == uid and pod.metadata.deleting:
+                read[uid] = Seen.ENDING
+        now = self._clock()
+        known = self._asked.get(policy.metadata.name, {})
+        asked = {uid: time for uid, time in known.items() if uid in policy.status.pending}
+        due = [each for each in questions(policy, read, now) if now - asked.get(each.uid, 0.0) >= _ASK_EVERY]
+        due = due[:_QUESTIONS]
+        asked.update((each.uid, now) for each in due)
+        self._asked[policy.metadata.name] = asked
+        for question, answer in zip(due, await asyncio.gather(*map(self._ask, due)), strict=True):
+            if answer is not None:
+                read[question.uid] = answer
+        return read
+
+    async def _ask(self, question: Question) -> Seen | None:
+        """What the API server knows of the pod; None: nothing that decides. A read without a resourceVersion returns
+        the latest state."""
+        try:
+            pod = await self._client.get(PODS, question.name, question.namespace, as_=_Pod)
+        except NotFoundError:
+            return Seen.ENDING
+        except KubernetesError:
+            return None  # a count is given back only if the pod is known to be alive
+        if pod.metadata.uid != question.uid or pod.metadata.deletion_timestamp is not None:
+            return Seen.ENDING
+        return Seen.ALIVE if question.decisive else None
+
+
+def _is_due(old: FlowControlStatus, new: FlowControlStatus, since: float) -> bool:
+    """Whether the new status is to be written: at once, unless only the windows have moved on. `since`: seconds since
+    the last write."""
+    if old == new:
+        return False
+    without = msgspec.structs.replace
+    return without(old, windows=()) != without(new, windows=()) or since >= _WINDOWS_EVERY

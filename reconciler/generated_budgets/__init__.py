@@ -1,0 +1,1 @@
+"""The budgets that annotations of workloads and Namespaces ask for: made, followed and deleted."""

@@ -1,0 +1,127 @@
+"""Controller: makes, follows and deletes the budgets that annotations ask for.
+
+The garbage collector deletes the budgets of a deleted workload.
+"""
+
+from typing import Any
+
+import msgspec
+
+from altershield.api.meta import ObjectMeta
+from altershield.kube.client import Client
+from altershield.kube.errors import NotFoundError
+from altershield.kube.events import WARNING, EventRecorder, ObjectRef
+from altershield.workloads import BY_KIND
+from altershield.workloads.workload import Workload, generates
+from reconciler.generated_budgets.plan import RESOURCES, Budget, Plan, Target, amount, is_by_user, is_of, plan
+from reconciler.generated_budgets.wish import Invalid, Sort, Wish, wish
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.ownership import WorkloadKey
+from reconciler.machinery.writer import Writer
+
+
+class _Template(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class _Spec(msgspec.Struct, frozen=True):
+    selector: dict[str, Any] = {}
+    template: _Template = _Template()
+
+
+class _Live(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
+    spec: _Spec = _Spec()
+
+
+class GeneratedBudgetReconciler:
+    """Its keys are workloads."""
+
+    def __init__(self, client: Client, caches: Caches, writer: Writer, recorder: EventRecorder) -> None:
+        self._client = client
+        self._caches = caches
+        self._writer = writer
+        self._recorder = recorder
+        self._told: dict[tuple[WorkloadKey, Sort], str] = {}
+        """The message of the last Event, for workloads whose annotations ask for a budget that they do not get."""
+
+    async def reconcile(self, key: WorkloadKey) -> float | None:
+        """Make the budgets as the annotations ask for them. They are decided on the workload as the API server has it
+        now, and only if the caches say that something may be to do."""
+        workload = self._caches.workload(key)
+        if workload is None or not self._caches.governed(key.namespace):
+            for sort in Sort:
+                self._told.pop((key, sort), None)
+            return None
+        wishes = {sort: wish(sort, workload, self._default(key.namespace)) for sort in Sort}
+        open_ = [sort for sort, wanted in wishes.items() if not self._is_settled(sort, wanted, workload)]
+        if not open_:
+            return None
+        target = await self._read(workload)
+        if target is None:
+            return None  # the watch brings its deletion
+        for sort in open_:
+            await self._carry_out(key, sort, plan(sort, wishes[sort], target, self._budgets(sort, key.namespace)))
+        return None
+
+    def _default(self, namespace: str) -> dict[str, str]:
+        found = self._caches.namespaces.get("", namespace)
+        return dict(generates(found.metadata.annotations)) if found is not None else {}
+
+    def _budgets(self, sort: Sort, namespace: str) -> list[Budget]:
+        return self._caches.budgets.of(RESOURCES[sort], namespace)
+
+    def _is_settled(self, sort: Sort, wanted: Wish | Invalid | None, workload: Workload) -> bool:
+        """Whether the caches show that there is nothing to do. A budget of a user may cover the pods, which only the
+        workload's template shows."""
+        budgets = self._budgets(sort, workload.metadata.namespace)
+        own = [each for each in budgets if is_of(each, workload.metadata.uid)]
+        if wanted is None or (not isinstance(wanted, Invalid) and workload.replicas <= 1):
+            return not own
+        by_users = any(map(is_by_user, budgets))
+        return not by_users and [amount(each) for each in own] == [wanted]
+
+    async def _read(self, workload: Workload) -> Target | None:
+        resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
+        try:
+            live = await self._client.get(resource, metadata.name, metadata.namespace, as_=_Live)
+        except NotFoundError:
+            return None
+        if live.metadata.uid != metadata.uid:
+            return None
+        return Target(
+            resource, live.metadata, workload.replicas, live.spec.selector, live.spec.template.metadata.labels
+        )
+
+    async def _carry_out(self, key: WorkloadKey, sort: Sort, found: Plan) -> None:
+        resource = RESOURCES[sort]
+        for budget in found.delete:
+            await self._writer.delete(resource, budget.metadata)
+        if found.replace is not None:
+            budget, spec = found.replace
+            await self._writer.patch_uncached(
+                resource, budget.metadata, [{"op": "replace", "path": "/spec", "value": spec}]
+            )
+        if found.create is not None:
+            # not with server-side apply, which would adopt an object of this name that the cache does not have yet
+            await self._writer.create_uncached(resource, found.create, key.namespace)
+        self._tell(key, sort, found)
+
+    def _tell(self, key: WorkloadKey, sort: Sort, found: Plan) -> None:
+        """An Event when a workload stops getting its budget, or for another reason."""
+        told = self._told.pop((key, sort), "")
+        if not found.reason:
+            return
+        self._told[key, sort] = found.message
+        workload = self._caches.workload(key)
+        if told != found.message and workload is not None:
+            regarding = _reference(workload)
+            if found.reason == "BudgetInvalid":
+                self._recorder.event(regarding, WARNING, "BudgetInvalid", found.message)
+            else:
+                self._recorder.event(regarding, WARNING, "BudgetSkipped", found.message)
+
+
+def _reference(workload: Workload) -> ObjectRef:
+    resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
+    return ObjectRef(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid)

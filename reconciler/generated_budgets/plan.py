@@ -1,0 +1,129 @@
+"""What is to be done about the generated budget of a workload. Pure functions."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from altershield.api import labels
+from altershield.api.budgets import PodUnavailableBudget
+from altershield.api.label_selectors import selects
+from altershield.api.meta import ObjectMeta
+from altershield.api.resources import DISRUPTION_BUDGETS, POD_UNAVAILABLE_BUDGETS, Resource
+from altershield.budget_caches.disruption_budgets import DisruptionBudget
+from altershield.budgets.coverage import group_of
+from reconciler.generated_budgets.wish import MAX_UNAVAILABLE, MIN_AVAILABLE, Invalid, Sort, Wish
+
+Object = dict[str, Any]
+
+RESOURCES = {Sort.PUB: POD_UNAVAILABLE_BUDGETS, Sort.PDB: DISRUPTION_BUDGETS}
+
+_MAX_NAME = 253
+
+
+Budget = PodUnavailableBudget | DisruptionBudget
+
+
+def is_of(budget: Budget, uid: str) -> bool:
+    """Whether it was generated for the workload with this uid."""
+    owner = budget.metadata.controller
+    return owner is not None and owner.uid == uid
+
+
+def is_by_user(budget: Budget) -> bool:
+    return budget.metadata.controller is None
+
+
+def amount(budget: Budget) -> Wish | None:
+    spec = budget.spec
+    if spec.max_unavailable is not None:
+        return Wish(MAX_UNAVAILABLE, spec.max_unavailable)
+    return Wish(MIN_AVAILABLE, spec.min_available) if spec.min_available is not None else None
+
+
+class Target(NamedTuple):
+    """The workload, as the API server has it now. `selector` and `template_labels` are those of its manifest."""
+
+    resource: Resource
+    metadata: ObjectMeta
+    replicas: int
+    selector: Object
+    template_labels: dict[str, str]
+
+
+class Plan(NamedTuple):
+    """At most one of `create` and `replace` is set. `reason` and `message` are those of an Event about the workload."""
+
+    create: Object | None = None
+    replace: tuple[Budget, Object] | None = None
+    """A budget and its new spec."""
+    delete: tuple[Budget, ...] = ()
+    reason: str = ""
+    message: str = ""
+
+
+def plan(sort: Sort, wanted: Wish | Invalid | None, target: Target, budgets: Sequence[Budget]) -> Plan:
+    """What is to be done. `budgets`: all of this kind in the namespace.
+
+    A budget of a user has precedence: two PodDisruptionBudgets for a pod make each eviction fail. A workload with one
+    replica gets none, because it would block each drain of a node.
+    """
+    own = tuple(each for each in budgets if is_of(each, target.metadata.uid))
+    if isinstance(wanted, Invalid):
+        return Plan(delete=own, reason="BudgetInvalid", message=wanted.message)
+    if wanted is None or target.replicas <= 1 or target.metadata.deletion_timestamp is not None:
+        return Plan(delete=own)
+    other = next((each for each in budgets if is_by_user(each) and _covers(each, target)), None)
+    if other is not None:
+        message = (
+            f"no {RESOURCES[sort].kind} is generated: {other.metadata.name} of this namespace covers the pods already"
+        )
+        return Plan(delete=own, reason="BudgetSkipped", message=message)
+    spec = _spec(sort, wanted, target)
+    if own:
+        kept, *surplus = own
+        changed = amount(kept) != wanted or not _covers(kept, target)
+        return Plan(replace=(kept, spec) if changed else None, delete=tuple(surplus))
+    return Plan(create=_manifest(sort, spec, target, {each.metadata.name for each in budgets}))
+
+
+def _covers(budget: Budget, target: Target) -> bool:
+    """Whether it covers the pods that the workload creates. An empty selector selects all pods of the namespace."""
+    spec = budget.spec
+    if spec.target_ref is not None:
+        reference, resource = spec.target_ref, target.resource
+        return (
+            reference.name == target.metadata.name
+            and reference.kind == resource.kind
+            and group_of(reference.api_version) == resource.group
+        )
+    if spec.selector is None:
+        return False
+    return selects(spec.selector.match_labels or {}, spec.selector.match_expressions, target.template_labels)
+
+
+def _spec(sort: Sort, wanted: Wish, target: Target) -> Object:
+    resource, name = target.resource, target.metadata.name
+    covered: Object = (
+        {"targetRef": {"apiVersion": resource.api_version, "kind": resource.kind, "name": name}}
+        if sort == Sort.PUB
+        else {"selector": target.selector}
+    )
+    return {**covered, wanted.field: wanted.amount}
+
+
+def _manifest(sort: Sort, spec: Object, target: Target, taken: set[str]) -> Object:
+    metadata, resource = target.metadata, target.resource
+    name = metadata.name
+    if name in taken:
+        ending = f"-{resource.kind.lower()}-auto"
+        name = name[: _MAX_NAME - len(ending)] + ending
+    owner = {"apiVersion": resource.api_version, "kind": resource.kind, "name": metadata.name, "uid": metadata.uid}
+    return {
+        "apiVersion": RESOURCES[sort].api_version,
+        "kind": RESOURCES[sort].kind,
+        "metadata": {
+            "name": name,
+            "labels": {labels.MANAGED_BY: labels.MANAGED_BY_VALUE},
+            "ownerReferences": [{**owner, "controller": True, "blockOwnerDeletion": True}],
+        },
+        "spec": spec,
+    }

@@ -1,0 +1,62 @@
+"""What the annotations `generate-pub` and `generate-pdb` ask for. Pure functions."""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from altershield.api.annotations import GENERATE
+from altershield.workloads.workload import Workload
+
+_AMOUNT = re.compile("[0-9]{1,9}|([0-9]|[1-9][0-9]|100)%")
+MAX_UNAVAILABLE, MIN_AVAILABLE = "maxUnavailable", "minAvailable"
+
+
+class Sort(StrEnum):
+    """The kinds of budgets, as the annotations name them."""
+
+    PUB = "pub"
+    PDB = "pdb"
+
+
+class Wish(NamedTuple):
+    """A budget that the annotations ask for. `field` is `maxUnavailable` or `minAvailable`."""
+
+    field: str
+    amount: int | str
+
+
+class Invalid(NamedTuple):
+    """Annotations that ask for no valid budget, and why."""
+
+    message: str
+
+
+def wish(sort: Sort, workload: Workload, default: Mapping[str, str]) -> Wish | Invalid | None:
+    """The wish for a workload. `default`: the annotations of its Namespace, as in `Workload.generates`. Annotations of
+    the workload have precedence. None: no budget is asked for.
+
+    Without an amount, it is that of the update strategy: as many pods may be unavailable at other times as in a
+    release."""
+    own = dict(workload.generates)
+    asked = own.get(sort, default.get(sort))
+    if asked is None or asked == "false":
+        return None
+    if asked != "true":
+        return Invalid(f'{GENERATE}{sort} is "{asked}": write "true" or "false"')
+    given = _amounts(sort, own) or _amounts(sort, default)
+    if not given:
+        return Wish(MAX_UNAVAILABLE, workload.max_unavailable)
+    if len(given) > 1:
+        return Invalid(
+            f"{GENERATE}{sort}-{MAX_UNAVAILABLE} and {GENERATE}{sort}-{MIN_AVAILABLE} are set: remove one of them"
+        )
+    ((field, text),) = given.items()
+    if not _AMOUNT.fullmatch(text):
+        return Invalid(f'{GENERATE}{sort}-{field} is "{text}": write a number of pods, or a share from 0% to 100%')
+    return Wish(field, text if text.endswith("%") else int(text))
+
+
+def _amounts(sort: Sort, annotations: Mapping[str, str]) -> dict[str, str]:
+    keys = {field: f"{sort}-{field}" for field in (MAX_UNAVAILABLE, MIN_AVAILABLE)}
+    return {field: annotations[key] for field, key in keys.items() if key in annotations}

@@ -1,0 +1,117 @@
+"""PodUnavailableBudgets with gatekeeper, reconciler and controllers: what is refused, and what comes back."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from altershield.api.budgets import API_VERSION
+from tests.e2e.conftest import govern
+from tests.support import workloads
+from tests.support.kubectl import Kubectl
+from tests.support.polling import eventually
+
+BREAK_GLASS = ("--as=ann", "--as-group=altershield:break-glass", "--as-group=system:masters")
+
+
+def budget(kubectl: Kubectl, name: str = "web", **spec: Any) -> None:
+    spec.setdefault("selector", {"matchLabels": {"app": "web"}})
+    obj = {"apiVersion": API_VERSION, "kind": "PodUnavailableBudget", "metadata": {"name": name}, "spec": spec}
+    kubectl.apply(json.dumps(obj))
+
+
+def status(kubectl: Kubectl) -> dict[str, Any]:
+    found: dict[str, Any] = kubectl.json("pub", "web").get("status", {})
+    return found
+
+
+def pods(kubectl: Kubectl) -> list[str]:
+    """The names of the ready pods."""
+    return [
+        each["metadata"]["name"]
+        for each in kubectl.json("pods")["items"]
+        if "deletionTimestamp" not in each["metadata"]
+        for condition in each["status"].get("conditions", [])
+        if (condition["type"], condition["status"]) == ("Ready", "True")
+    ]
+
+
+def application(kubectl: Kubectl, replicas: int) -> None:
+    kubectl.apply(json.dumps(workloads.manifest("Deployment", "web", "busybox", replicas=replicas)))
+    eventually(lambda: len(pods(kubectl)) == replicas, "the pods to be ready")
+
+
+def settled(kubectl: Kubectl, allowed: int) -> None:
+    def is_settled() -> bool:
+        found = status(kubectl)
+        records = found.get("disruptedPods", {}) | found.get("unavailablePods", {})
+        return found.get("unavailableAllowed", 0) == allowed and found.get("observedGeneration", 0) > 0 and not records
+
+    eventually(is_settled, "the slots to come back")
+
+
+def test_frozen_budget_refuses_people_and_wedges_no_controller(kubectl: Kubectl, installed: Path) -> None:
+    application(kubectl, 3)
+    budget(kubectl, maxUnavailable=0, protectOperations=["DELETE", "EVICT", "UPDATE", "RESIZE"])
+    settled(kubectl, 0)
+    web = pods(kubectl)[0]
+    text = "PodUnavailableBudget web: 3 of 3 pods are available and 3 must be (maxUnavailable 0)"
+
+    deleted = kubectl.run("delete", "pod", web, "--wait=false")
+    assert deleted.returncode == 1
+    assert f'Error from server (Forbidden): admission webhook "vpod.kb.io" denied the request: {text}' in deleted.stderr
+    assert "raise maxUnavailable, lower minAvailable or add pods" in deleted.stderr
+    dry = kubectl.run("delete", "pod", web, "--wait=false", "--dry-run=server")
+    assert text in dry.stderr
+
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": web, "namespace": kubectl.namespace},
+    }
+    path = f"/api/v1/namespaces/{kubectl.namespace}/pods/{web}/eviction"
+    evicted = kubectl.run("create", "--raw", path, "-f", "-", stdin=json.dumps(eviction))
+    assert "(TooManyRequests)" in evicted.stderr
+    assert text in evicted.stderr
+
+    changed = kubectl.run("set", "image", f"pod/{web}", "main=busybox:2")
+    assert text in changed.stderr
+    kubectl("annotate", "pod", web, "note=1")
+    kubectl("label", "pod", web, "tier=1")
+    moved = kubectl.run("label", "pod", web, "app=other", "--overwrite")
+    assert text in moved.stderr
+    assert web in pods(kubectl)
+
+    passed = kubectl.run("delete", "pod", web, "--wait=false", *BREAK_GLASS)
+    assert passed.returncode == 0, passed.stderr
+    assert "passed by break glass, and recorded" in passed.stderr
+    settled(kubectl, 0)
+
+    eventually(lambda: len(pods(kubectl)) == 3, "the pod to be replaced")
+    kubectl("rollout", "restart", "deployment/web")  # a surge of pods makes room
+    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("scale", "deployment/web", "--replicas=1")
+    eventually(lambda: len(pods(kubectl)) == 1, "the scale-down")
+    kubectl("scale", "deployment/web", "--replicas=2")
+    eventually(lambda: len(pods(kubectl)) == 2, "the scale-up")
+    kubectl("delete", "deployment", "web")  # garbage collection
+    eventually(lambda: kubectl.json("pods")["items"] == [], "the garbage collector to delete the pods")
+
+    other = Kubectl(installed, f"{kubectl.namespace}-other")
+    govern(installed, [other.namespace])
+    application(other, 2)
+    budget(other, maxUnavailable=0)
+    other("delete", "namespace", other.namespace, "--timeout=60s")
+
+
+def test_slots_come_back_once_pods_are_replaced_or_restarted_in_place(kubectl: Kubectl) -> None:
+    application(kubectl, 4)
+    budget(kubectl, maxUnavailable="25%")
+    settled(kubectl, 1)
+    assert (status(kubectl)["totalReplicas"], status(kubectl)["desiredAvailable"]) == (4, 3)
+    first = pods(kubectl)[0]
+    kubectl("delete", "pod", first, "--wait=false")
+    settled(kubectl, 1)
+    eventually(lambda: len(pods(kubectl)) == 4, "the pod to be replaced")
+    settled(kubectl, 1)
+    kubectl("set", "image", f"pod/{pods(kubectl)[1]}", "main=busybox:2")
+    settled(kubectl, 1)

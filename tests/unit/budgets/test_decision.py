@@ -1,0 +1,280 @@
+"""Whether a disruption is admitted: the order of the questions, the texts, and changes in place."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from altershield.api.budgets import (
+    MAX_RECORDS,
+    DisruptionRecord,
+    Operation,
+    PodUnavailableBudget,
+    PodUnavailableBudgetStatus,
+)
+from altershield.api.meta import rfc3339
+from altershield.budgets.changes import Changes, WireSpec, changes, shown
+from altershield.budgets.decision import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve, Step, charge, step
+from altershield.budgets.index import PodIndex
+from altershield.budgets.numbers import Counted, counted
+from altershield.budgets.pods import Pod
+from altershield.budgets.records import settled
+from tests.unit.budgets.builders import DEPLOYMENT, LABELS, NAMESPACE, NOW, SET, Cluster, budget, pod, scaled, web
+
+EXCEEDED = "PodUnavailableBudget web: 3 of 3 pods are available and 3 must be (maxUnavailable 0)"
+
+
+class World:
+    """Three ready pods of a Deployment, unless a test gives others."""
+
+    def __init__(
+        self, *budgets: PodUnavailableBudget, pods: Sequence[Pod] | None = None, cluster: Cluster | None = None
+    ) -> None:
+        self.pods = [pod(f"web-{number}") for number in range(3)] if pods is None else list(pods)
+        self.found = list(budgets)
+        self.scales = cluster or web(3)
+        self.seen = 100
+        self.pdb = ""
+        self.terminating = False
+
+    def is_terminating(self, namespace: str) -> bool:
+        return self.terminating
+
+    def budgets(self, namespace: str) -> Sequence[PodUnavailableBudget]:
+        return self.found
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        return next((each for each in self.pods if each.name == name), None)
+
+    def counted(self, budget: PodUnavailableBudget) -> tuple[Counted, int]:
+        return counted(budget, PodIndex(self.pods).groups(NAMESPACE), self.scales), self.seen
+
+    def blocking_pdb(self, pod: Pod) -> str:
+        return self.pdb
+
+
+def asked(world: World, which: Pod | None = None, operation: Operation = Operation.DELETE, **fields: Any) -> Step:
+    return step(Disruption(operation, which or world.pods[0], "ann", **fields), world, NOW)
+
+
+def frozen(**spec: Any) -> PodUnavailableBudget:
+    return budget(**{"maxUnavailable": 0, **spec})
+
+
+def test_what_is_never_judged_passes_without_a_record() -> None:
+    world = World(frozen())
+    for fields in (
+        {"deleting": True},
+        {"phase": "Succeeded"},
+        {"phase": "Failed"},
+        {"annotations": {"kubernetes.io/config.mirror": "x"}},
+        {"annotations": {"pub.kruise.io/no-protect": "true"}},
+        {"labels": {"app": "other"}},
+    ):
+        assert asked(world, pod("web-0", version=2, **fields)) == Passed()
+    assert asked(World(frozen(ignoredPodSelector={"matchLabels": LABELS}))) == Passed()
+    assert asked(World(frozen(protectOperations=["EVICT"]))) == Passed()
+    assert asked(World(frozen(), cluster=web(0))) == Passed(), "the workload is scaled to 0"
+    assert asked(World(frozen(), cluster=Cluster(gone=["set-web"]))) == Passed(), "the garbage collector asks"
+    world.terminating = True
+    assert asked(world) == Passed()
+
+
+def test_newer_of_cached_and_reviewed_pod_is_judged() -> None:
+    world = World(frozen(), pods=[pod("web-0", version=5, deleting=True)])
+    assert asked(world, pod("web-0", version=4)) == Passed()
+    assert isinstance(asked(world, pod("web-0", version=6)), Refused)
+
+
+def test_refusal_has_one_sentence_and_warnings_with_pods_and_the_way_out() -> None:
+    assert asked(World(frozen())) == Refused(
+        EXCEEDED,
+        (
+            "the budget allows no disruption at all: raise maxUnavailable, lower minAvailable or add pods "
+            "(kubectl edit pub web -n shop)",
+        ),
+    )
+    record = DisruptionRecord("web-1", Operation.EVICT, rfc3339(NOW), "bob")
+    status = PodUnavailableBudgetStatus(disrupted_pods={"uid-web-1": record})
+    pods = [pod("web-0"), pod("web-1"), pod("web-2", ready=False)]
+    found = asked(World(budget(status, minAvailable="60%"), pods=pods))
+    assert isinstance(found, Refused)
+    assert found.message == "PodUnavailableBudget web: 1 of 3 pods are available and 2 must be (minAvailable 60%)"
+    assert found.warnings == (
+        "pod web-1 is not available: EVICT by bob at 2027-01-15T08:00:00Z",
+        "pod web-2 is not available",
+        "wait until other pods are available again, or edit the budget: kubectl edit pub web -n shop",
+    )
+
+
+def test_pods_that_are_not_available_may_go_unless_the_budget_has_to_be_healthy() -> None:
+    pods = [pod("web-0", ready=False), pod("web-1"), pod("web-2")]
+    assert asked(World(frozen(), pods=pods)) == Passed(covered=True)
+    strict = frozen(unhealthyPodPolicy="IfHealthyBudget")
+    found = asked(World(strict, pods=pods))
+    assert isinstance(found, Refused)
+    assert "2 of 3 pods are available and 3 must be" in found.message
+    enough = budget(maxUnavailable=1, unhealthyPodPolicy="IfHealthyBudget")
+    assert asked(World(enough, pods=pods)) == Passed(covered=True)
+    pending = [pod("web-0", ready=False, phase="Pending"), *pods[1:]]
+    assert asked(World(strict, pods=pending)) == Passed(covered=True), "it never served"
+
+
+def test_eviction_that_a_pod_disruption_budget_blocks_is_not_reserved() -> None:
+    world = World(budget(maxUnavailable=1))
+    world.pdb = "guard"
+    assert asked(world, operation=Operation.EVICT) == Refused(
+        "Cannot evict pod as it would violate the pod's disruption budget guard.", by_pdb=True
+    )
+    assert isinstance(asked(world), Reserve), "a deletion asks no PodDisruptionBudget"
+
+
+def test_dry_run_gets_the_same_verdict_and_asks_for_no_record() -> None:
+    assert asked(World(budget(maxUnavailable=1)), dry_run=True) == Passed(covered=True)
+    assert isinstance(asked(World(frozen()), dry_run=True), Refused)
+
+
+def test_break_glass_is_recorded_and_warned_about_and_mode_warn_only_warns() -> None:
+    found = asked(World(frozen()), break_glass=True)
+    assert isinstance(found, Reserve)
+    assert found.excess == EXCEEDED
+    dry = asked(World(frozen()), break_glass=True, dry_run=True)
+    assert dry == Passed((f"passed by break glass, and recorded: {EXCEEDED}",), broken_glass=True, covered=True)
+    warned = asked(World(frozen(mode="Warn")))
+    text = f"the budget has the mode Warn; with Enforce, this request would be refused: {EXCEEDED}"
+    assert warned == Passed((text,), only_warned=True, covered=True)
+
+
+def test_full_status_refuses_further_disruptions() -> None:
+    record = DisruptionRecord("gone", Operation.DELETE, rfc3339(NOW))
+    status = PodUnavailableBudgetStatus(disrupted_pods={f"u{number}": record for number in range(MAX_RECORDS)})
+    found = asked(World(budget(status, maxUnavailable=1)))
+    assert isinstance(found, Refused)
+    assert "too many disruptions are under way" in found.message
+
+
+def test_what_is_missing_is_read_first() -> None:
+    assert asked(World(frozen(), cluster=Cluster())) == ReadOwners((SET,))
+    status = PodUnavailableBudgetStatus(pods_resource_version="101")
+    made = budget(status, maxUnavailable=1)
+    assert asked(World(made)) == AwaitPods(made, 101)
+
+
+def test_all_budgets_of_a_pod_have_to_agree_and_nothing_is_reserved_before() -> None:
+    free, full = budget(name="a", maxUnavailable=3), budget(name="b", maxUnavailable=0)
+    assert isinstance(asked(World(free, full)), Refused)
+    other = budget(name="b", maxUnavailable=1)
+    world = World(free, other)
+    first = asked(world)
+    assert first == Reserve(free)
+    second = step(Disruption(Operation.DELETE, world.pods[0], "ann"), world, NOW, reserved=frozenset({"budget-a"}))
+    assert second == Reserve(other)
+
+
+def test_charge_admits_waiting_requests_in_their_order_as_far_as_the_budget_goes() -> None:
+    world = World(budget(maxUnavailable=1))
+    waiting = [Disruption(Operation.DELETE, each, "x" * 300) for each in (world.pods[0], world.pods[0], world.pods[1])]
+    status, recorded = charge(world.found[0], waiting, world, NOW)
+    assert recorded == (True, True, False)
+    assert (status.current_available, status.unavailable_allowed, status.pods_resource_version) == (2, 0, "1")
+    (record,) = status.disrupted_pods.values()
+    assert len(record.by) == 128
+
+
+SPEC = {"containers": [{"name": "web", "image": "web:1", "resources": {"requests": {"cpu": "1"}}}]}
+
+
+def changed(before: Any = None, after: Any = None, **fields: Any) -> Changes:
+    old, new = (msgspec.convert(each or SPEC, WireSpec) for each in (before, after))
+    return changes(pod("web-0"), pod("web-0", version=2, **fields), old, new)
+
+
+def resized(policy: str = "", **more: Any) -> Any:
+    container: dict[str, Any] = {"name": "web", "image": "web:1", "resources": {"requests": {"cpu": "2"}}}
+    if policy:
+        container["resizePolicy"] = [{"resourceName": "cpu", "restartPolicy": policy}]
+    return {"containers": [container], **more}
+
+
+@pytest.mark.parametrize(
+    ("made", "operation"),
+    [
+        (changed(), None),
+        (changed(annotations={"a": "b"}), None),
+        (changed(labels={**LABELS, "tier": "x"}), None),
+        (changed(after={**SPEC, "tolerations": [{"key": "x"}]}), None),
+        (changed(after={"containers": [{**SPEC["containers"][0], "image": "web:2"}]}), Operation.UPDATE),
+        (changed(after={**SPEC, "activeDeadlineSeconds": 5}), Operation.UPDATE),
+        (changed({**SPEC, "activeDeadlineSeconds": 5}, {**SPEC, "activeDeadlineSeconds": 4}), Operation.UPDATE),
+        (changed({**SPEC, "activeDeadlineSeconds": 5}), None),
+        (changed(labels={**LABELS, "unavailable-pod.kruise.io/x": ""}), Operation.UPDATE),
+        (changed(labels={"app": "other"}), Operation.UPDATE),
+        (changed(owner=None), Operation.UPDATE),
+        (changed(after=resized()), Operation.RESIZE),
+        (changed(after=resized("NotRequired")), Operation.RESIZE),
+        (changed(after=resized("RestartContainer")), Operation.UPDATE),
+    ],
+)
+def test_update_is_judged_by_what_it_changes(made: Changes, operation: Operation | None) -> None:
+    for protected in (Operation.UPDATE, Operation.RESIZE):
+        found = asked(World(frozen(protectOperations=[protected])), operation=Operation.UPDATE, changes=made)
+        assert isinstance(found, Refused) == (protected == operation)
+
+
+def test_pod_that_leaves_its_workload_by_a_label_is_judged() -> None:
+    cluster = Cluster(scaled(DEPLOYMENT, 3), scaled(SET, 3, above=DEPLOYMENT))
+    target = frozen(targetRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"})
+    world = World(target, cluster=cluster)
+    assert isinstance(asked(world, operation=Operation.UPDATE, changes=changed(labels={"app": "x"})), Refused)
+
+
+@pytest.mark.parametrize(
+    ("shows", "fields", "covered", "found"),
+    [
+        ("restarted:web=0123456789ab", {}, True, False),
+        ("restarted:web=0123456789ab", {"containers": {"web": "f" * 64}}, True, True),
+        ("restarted:web=0123456789ab", {"containers": {"web": "f" * 64}, "ready": False}, True, False),
+        ("restarted:web=0123456789ab", {"containers": {}}, True, False),
+        ("resized:3", {"observed": 2}, True, False),
+        ("resized:3", {"observed": 3}, True, True),
+        ("resized:3", {"observed": 3, "conditions": {"PodResizeInProgress": "True"}}, True, False),
+        ("resized:0", {"observed": 0}, True, False),
+        ("labelled", {}, True, False),
+        ("labelled", {"labels": {**LABELS, "unavailable-pod.kruise.io/x": ""}}, True, True),
+        ("left", {}, True, False),
+        ("left", {}, False, True),
+        ("restarted:web=0123456789ab;left", {"containers": {"web": "f" * 64}}, True, False),
+        ("ends", {}, True, False),
+        ("", {}, True, False),
+    ],
+)
+def test_change_in_place_shows_as_its_record_says(shows: str, fields: Any, covered: bool, found: bool) -> None:
+    record = DisruptionRecord("web-0", Operation.UPDATE, rfc3339(NOW), "ann", shows)
+    assert shown(record, pod("web-0", **fields), covered=covered) == found
+
+
+def test_second_change_of_a_pod_is_added_to_its_record() -> None:
+    first = DisruptionRecord("web-0", Operation.UPDATE, rfc3339(NOW), "ann", "restarted:web=000000000000")
+    status = PodUnavailableBudgetStatus(unavailable_pods={"uid-web-0": first})
+    made = Changes(restarted=("web",))
+    for fields in ({}, {"ready": False}):
+        pods = [pod("web-0", **fields), pod("web-1"), pod("web-2")]
+        world = World(budget(status, maxUnavailable=1), pods=pods)
+        again = Disruption(Operation.UPDATE, pods[0], "ann", changes=made)
+        written, _ = charge(world.found[0], [again], world, NOW)
+        (record,) = written.unavailable_pods.values()
+        assert record.shows == "restarted:web=000000000000;restarted:web=0123456789ab"
+
+
+def test_records_of_pods_that_are_gone_or_replaced_are_dropped_with_the_version_that_shows_it() -> None:
+    record = DisruptionRecord("web-0", Operation.DELETE, rfc3339(NOW))
+    status = PodUnavailableBudgetStatus(disrupted_pods={"uid-web-0": record}, pods_resource_version="50")
+    for cached, kept in (
+        (None, 0), (pod("web-0", uid="another"), 0), (pod("web-0", deleting=True), 0), (pod("web-0"), 1),
+    ):  # fmt: skip
+        found = settled(
+            status, find=lambda name, cached=cached: cached, covered=lambda _: True, seen=60, now=NOW, live={}
+        )
+        assert len(found.disrupted_pods) == kept
+        assert found.pods_resource_version == ("50" if kept else "60")

@@ -1,0 +1,83 @@
+"""What `altershield protected` says about an object, and about kinds that it cannot list."""
+
+from typing import Any
+
+import pytest
+
+from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, Level
+from altershield.api.protected_kinds import PROTECTED_KINDS, ProtectedKind
+from altershield.api.resources import DEPLOYMENTS, JOBS, NAMESPACES
+from altershield.commands.protection.reading import Deletion, find, judged
+from altershield.commands.protection.targets import kinds, parse
+from altershield.errors import UsageError
+from tests.support.stub_api import answer, serving
+
+
+def kind(plural: str) -> ProtectedKind:
+    return next(each for each in PROTECTED_KINDS if each.plural == plural)
+
+
+def obj(labels: dict[str, str], *, terminating: bool = False, **fields: Any) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": "web", "namespace": "shop", "uid": "1", "labels": labels}
+    return {"metadata": metadata | ({"deletionTimestamp": "2026-01-01T00:00:00Z"} if terminating else {}), **fields}
+
+
+ALWAYS, CASCADING = {LABEL: "Always"}, {LABEL: "Cascading"}
+
+
+@pytest.mark.parametrize(
+    ("plural", "found", "level", "deletion", "because"),
+    [
+        ("deployments.apps", obj(ALWAYS, spec={"replicas": 0}), Level.ALWAYS, Deletion.REFUSED, ""),
+        ("deployments.apps", obj(CASCADING, spec={"replicas": 3}), Level.CASCADING, Deletion.REFUSED, "replicas 3"),
+        ("deployments.apps", obj(CASCADING, spec={"replicas": 0}), Level.CASCADING, Deletion.ALLOWED, "replicas 0"),
+        ("deployments.apps", obj({LABEL: "always"}, spec={"replicas": 3}), None, Deletion.ALLOWED, ""),
+        ("deployments.apps", obj(ALWAYS, terminating=True), Level.ALWAYS, Deletion.BEGUN, ""),
+        ("uniteddeployments.apps.kruise.io", obj(CASCADING, spec={}, status={"replicas": 2}), Level.CASCADING,
+         Deletion.REFUSED, "replicas 2"),
+        ("jobs.batch", obj({CASCADING_LABEL: "true"}), Level.CASCADING, Deletion.ALLOWED, "active pods 0"),
+        ("namespaces", obj(CASCADING), Level.CASCADING, Deletion.ASKS, ""),
+        ("services", obj(CASCADING), Level.CASCADING, Deletion.ALLOWED, ""),
+    ],
+)  # fmt: skip
+def test_deletion_of_an_object_is_judged_as_the_policies_judge_it(
+    plural: str, found: dict[str, Any], level: Level | None, deletion: Deletion, because: str
+) -> None:
+    item = judged(kind(plural), found)
+    assert (item.level, item.deletion, item.because) == (level, deletion, because)
+
+
+async def test_kind_that_cannot_be_listed_is_a_problem_and_the_others_are_shown() -> None:
+    async with serving() as (api, client):
+        await api.put(JOBS, obj(ALWAYS))
+        await api.put(NAMESPACES, {"metadata": {"name": "shop", "uid": "2"}})
+        api.fault(lambda request: "/deployments" in request.path, answer(403, "Forbidden"))
+        found = await find(client, "shop")
+    assert [each.kind.plural for each in found.items if each.kind.resource in (JOBS, DEPLOYMENTS)] == ["jobs.batch"]
+    assert found.problems == ["cannot list deployments.apps: 403 Forbidden"]
+
+
+@pytest.mark.parametrize(
+    ("argument", "plural"),
+    [
+        ("deploy/web", "deployments.apps"),
+        ("StatefulSet/db", "statefulsets.apps"),
+        ("statefulsets.apps.kruise.io/db", "statefulsets.apps.kruise.io"),
+        ("asts/db", "statefulsets.apps.kruise.io"),
+        ("crd/widgets.example.com", "customresourcedefinitions.apiextensions.k8s.io"),
+        ("ns/shop", "namespaces"),
+    ],
+)
+def test_argument_names_the_kind_as_in_kubectl(argument: str, plural: str) -> None:
+    assert parse(argument).kind.plural == plural
+
+
+@pytest.mark.parametrize("argument", ["web", "pod/web", "deploy/", "deploy/Web", "deploy.batch/web", ""])
+def test_argument_that_names_no_protected_kind_is_refused(argument: str) -> None:
+    with pytest.raises(UsageError, match="cannot be protected; write KIND/NAME"):
+        parse(argument)
+
+
+def test_completion_offers_each_kind_once() -> None:
+    assert kinds("dep") == ["deployment/"]
+    assert len(kinds("")) == len(set(kinds("")))

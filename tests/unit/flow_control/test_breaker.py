@@ -1,0 +1,111 @@
+"""The breaker: what opens and closes it."""
+
+import msgspec
+import pytest
+
+from altershield.api.flow_control import Breaker, BreakerMode, BreakerState, PodDeletionFlowControl
+from altershield.flow_control import breaker as breakers
+from altershield.flow_control.times import rfc3339
+from tests.unit.flow_control.builders import NOW, asked, one, policy, refusal, written
+
+OPEN = "PodDeletionFlowControl guard is open since 2027-01-15T08:00:00Z (rule 1m/20)"
+
+
+def tripped(mode: BreakerMode, *rules: str) -> PodDeletionFlowControl:
+    """A policy whose breaker a deletion beyond the limit has opened."""
+    of = asked(policy(*(rules or ("1m/20",)), breaker=mode), *(f"u{number}" for number in range(20)))
+    done, after = one(of, "beyond")
+    assert done.verdicts[0].refusal == "PodDeletionFlowControl guard: 20 of 20 pod deletions in 1m are used"
+    assert str(done.verdicts[0].hints[0]).startswith("this deletion opens the breaker")
+    assert after.status.breaker.state == BreakerState.OPEN
+    assert after.status.last_denied[0].name == "web-beyond"
+    return after
+
+
+def with_breaker(of: PodDeletionFlowControl, breaker: Breaker) -> PodDeletionFlowControl:
+    return written(of, msgspec.structs.replace(of.status, breaker=breaker))
+
+
+def state(of: PodDeletionFlowControl, now: int) -> BreakerState:
+    return breakers.current(of.status.breaker, of.spec, now).state
+
+
+def test_manual_breaker_refuses_all_deletions_until_a_person_resets_it() -> None:
+    of = tripped(BreakerMode.MANUAL)
+    for now in (NOW, NOW + 100, NOW + 10**7):
+        done, _ = one(of, "x", now)
+        assert (done.status, done.verdicts[0].refusal) == (None, OPEN)
+    assert next(str(hint) for hint in done.verdicts[0].hints) == (
+        "to let deletions pass again, reset the breaker: altershield breaker reset guard"
+    )
+    reset = with_breaker(of, breakers.reset_by("ann", NOW + 100))
+    assert refusal(reset, "x", NOW + 100) == ""
+    assert reset.status.breaker == Breaker(since="2027-01-15T08:01:40Z", reset_by="ann")
+
+
+def test_patch_of_the_state_alone_resets_and_opens_the_breaker() -> None:
+    of = tripped(BreakerMode.MANUAL)
+    reset = with_breaker(of, msgspec.structs.replace(of.status.breaker, state=BreakerState.CLOSED))
+    assert refusal(reset, "x", NOW + 100) == ""
+    assert breakers.current(reset.status.breaker, reset.spec, NOW + 100) == Breaker(since="2027-01-15T08:01:40Z")
+    opened = with_breaker(policy("1m/5", breaker=BreakerMode.AUTO), Breaker(BreakerState.OPEN))
+    assert refusal(opened, "x") == (
+        "PodDeletionFlowControl guard is open since 2027-01-15T08:00:00Z (opened by unknown)"
+    )
+
+
+def test_reset_breaker_opens_again_once_the_later_deletions_reach_a_limit() -> None:
+    of = with_breaker(tripped(BreakerMode.MANUAL), breakers.reset_by("ann", NOW + 2))
+    done, of = one(of, "x", NOW + 3)  # the window is still full
+    assert done.verdicts[0].refusal == "PodDeletionFlowControl guard: 20 of 20 pod deletions in 1m are used"
+    assert state(of, NOW + 3) == BreakerState.CLOSED
+    of = asked(of, *(f"later{number}" for number in range(20)), now=NOW + 70)
+    _, of = one(of, "y", NOW + 71)
+    assert state(of, NOW + 71) == BreakerState.OPEN
+
+
+def test_automatic_breaker_half_opens_after_its_cooldown_and_then_closes() -> None:
+    of = tripped(BreakerMode.AUTO)
+    assert of.status.breaker.until == rfc3339(NOW + 600)
+    assert next(str(hint) for hint in one(of, "x", NOW + 599)[0].verdicts[0].hints) == (
+        "the breaker lets some deletions pass from 2027-01-15T08:10:00Z"
+    )
+    assert [state(of, NOW + after) for after in (599, 600, 659, 660)] == [
+        BreakerState.OPEN, BreakerState.HALF_OPEN, BreakerState.HALF_OPEN, BreakerState.CLOSED,
+    ]  # fmt: skip
+    of = asked(of, "x", "y", now=NOW + 601)  # a tenth of 20
+    assert of.status.breaker == Breaker(
+        BreakerState.HALF_OPEN, rfc3339(NOW + 600), rfc3339(NOW + 660), rule="1m/20", passed=2
+    )
+    done, opened = one(of, "z", NOW + 602)
+    assert done.verdicts[0].refusal == (
+        "PodDeletionFlowControl guard: 2 of 2 pod deletions of the half-open breaker are used"
+    )
+    assert opened.status.breaker.since == rfc3339(NOW + 602)
+    assert state(of, NOW + 660) == BreakerState.CLOSED
+
+
+def test_full_window_opens_a_breaker_that_is_half_open() -> None:
+    of = tripped(BreakerMode.AUTO, "1m/20", "2h/20")
+    _, again = one(of, "x", NOW + 601)
+    assert (again.status.breaker.state, again.status.breaker.rule) == (BreakerState.OPEN, "2h/20")
+
+
+@pytest.mark.parametrize("stored", list(BreakerState))
+def test_changed_mode_takes_effect_at_once(stored: BreakerState) -> None:
+    breaker = Breaker(stored, rfc3339(NOW), rule="1m/20")
+    off, manual = policy("1m/20"), policy("1m/20", breaker=BreakerMode.MANUAL)
+    assert breakers.current(breaker, off.spec, NOW + 5).state == BreakerState.CLOSED
+    wanted = BreakerState.CLOSED if stored == BreakerState.CLOSED else BreakerState.OPEN
+    assert breakers.current(breaker, manual.spec, NOW + 5).state == wanted
+    shorter = policy("1m/20", breaker=BreakerMode.AUTO, cooldown="1s")
+    assert breakers.current(breaker, shorter.spec, NOW + 100).state == BreakerState.CLOSED
+
+
+@pytest.mark.parametrize("since", ["", "soon", "99999999-01-01T00:00:00Z"])
+def test_unreadable_times_stop_no_deletion_for_ever(since: str) -> None:
+    breaker = Breaker(BreakerState.OPEN, since, rule="1m/20")
+    of = with_breaker(policy("1m/20", breaker=BreakerMode.AUTO), breaker)
+    now = breakers.current(of.status.breaker, of.spec, NOW)
+    assert now.until == rfc3339(NOW + 600)  # the leading reconciler stores it
+    assert state(with_breaker(of, now), NOW + 600) == BreakerState.HALF_OPEN

@@ -1,0 +1,166 @@
+"""Which budget the annotations of a workload and its Namespace ask for, and what is done about it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from altershield.api.annotations import GENERATE
+from altershield.api.budgets import PodUnavailableBudget
+from altershield.api.meta import ObjectMeta
+from altershield.workloads import BY_KIND
+from altershield.workloads.workload import Workload
+from reconciler.generated_budgets.plan import RESOURCES, Budget, DisruptionBudget, Plan, Target, plan
+from reconciler.generated_budgets.wish import Invalid, Sort, Wish, wish
+from tests.unit.workloads import objects
+
+Object = dict[str, Any]
+UID = "3f1c9a52-0d4e-4a43-8a30-1f6f3a1f0c11"
+SELECTOR = {"matchLabels": {"app": "web"}}
+HALF = Wish("maxUnavailable", "50%")
+TYPES: dict[Sort, Any] = {Sort.PUB: PodUnavailableBudget, Sort.PDB: DisruptionBudget}
+
+
+def workload(kind: str = "Deployment", generate: Object | None = None, **spec: Any) -> Workload:
+    annotations = {f"{GENERATE}{key}": value for key, value in (generate or {}).items()}
+    return objects.workload(kind, metadata={"annotations": annotations}, **spec)
+
+
+def wished(generate: Object, default: Object | None = None) -> Wish | Invalid | None:
+    return wish(Sort.PUB, workload(generate=generate, strategy={"type": "Recreate"}), default or {})
+
+
+@pytest.mark.parametrize(
+    ("generate", "default", "wanted"),
+    [
+        ({}, {}, None),
+        ({"pdb": "true"}, {}, None),
+        ({"pub": "true"}, {}, Wish("maxUnavailable", 1)),
+        ({"pub": "true", "pub-maxUnavailable": "20%"}, {}, Wish("maxUnavailable", "20%")),
+        ({"pub": "true", "pub-minAvailable": "3", "pdb-maxUnavailable": "1"}, {}, Wish("minAvailable", 3)),
+        ({}, {"pub": "true", "pub-minAvailable": "80%"}, Wish("minAvailable", "80%")),
+        ({"pub-maxUnavailable": "2"}, {"pub": "true", "pub-minAvailable": "80%"}, Wish("maxUnavailable", 2)),
+        ({"pub": "false"}, {"pub": "true"}, None),
+    ],
+)
+def test_annotations_of_the_workload_have_precedence_over_those_of_the_namespace(
+    generate: Object, default: Object, wanted: Wish | None
+) -> None:
+    assert wished(generate, default) == wanted
+
+
+@pytest.mark.parametrize(
+    ("generate", "message"),
+    [
+        ({"pub": "yes"}, 'generate-pub is "yes": write'),
+        ({"pub": "true", "pub-maxUnavailable": "1", "pub-minAvailable": "1"}, "are set: remove one of them"),
+        ({"pub": "true", "pub-maxUnavailable": "101%"}, 'generate-pub-maxUnavailable is "101%": write a number'),
+        ({"pub": "true", "pub-minAvailable": "-1"}, 'generate-pub-minAvailable is "-1": write a number'),
+        ({"pub": "true", "pub-minAvailable": "٣"}, "write a number"),
+    ],
+)
+def test_wrong_annotations_ask_for_no_budget_and_say_why(generate: Object, message: str) -> None:
+    found = wished(generate)
+    assert isinstance(found, Invalid)
+    assert message in found.message
+    own = budget(Sort.PUB, HALF, owner=UID)
+    assert plan(Sort.PUB, found, target(), [own]) == Plan(None, None, (own,), "BudgetInvalid", found.message)
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "amount"),
+    [
+        ("Deployment", {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%"}}}, "25%"),
+        ("Deployment", {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}}}, 0),
+        ("StatefulSet", {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}}, 1),
+        ("StatefulSet", {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}}, 2),
+        ("StatefulSet", {"updateStrategy": {"type": "OnDelete"}}, 1),
+        ("DaemonSet", {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}}}, "10%"),
+        ("CloneSet", {}, "20%"),
+        ("CloneSet", {"updateStrategy": {"maxUnavailable": 3}}, 3),
+    ],
+)
+def test_amount_is_that_of_the_update_strategy(kind: str, spec: Object, amount: int | str) -> None:
+    assert wish(Sort.PDB, workload(kind, {"pdb": "true"}, **spec), {}) == Wish("maxUnavailable", amount)
+
+
+def target(*, replicas: int = 3, name: str = "web", **metadata: Any) -> Target:
+    resource = BY_KIND["Deployment"].resource
+    return Target(
+        resource, ObjectMeta(name=name, namespace="shop", uid=UID, **metadata), replicas, SELECTOR, {"app": "web"}
+    )
+
+
+def budget(sort: Sort, amount: Wish, *, name: str = "web", owner: str = "", **spec: Any) -> Budget:
+    references = [{"kind": "Deployment", "name": "web", "uid": owner, "controller": True}] if owner else []
+    covered = spec or ({"selector": SELECTOR} if sort == Sort.PDB else {"targetRef": reference("web")})
+    metadata = {"name": name, "namespace": "shop", "uid": name, "ownerReferences": references}
+    obj = {"metadata": metadata, "spec": {**covered, amount.field: amount.amount}}
+    found: Budget = msgspec.convert(obj, TYPES[sort])
+    return found
+
+
+def reference(name: str, kind: str = "Deployment", api_version: str = "apps/v1") -> Object:
+    return {"apiVersion": api_version, "kind": kind, "name": name}
+
+
+@pytest.mark.parametrize("sort", Sort)
+def test_budget_is_created_once_and_follows_the_annotations(sort: Sort) -> None:
+    made = plan(sort, HALF, target(), []).create
+    assert made is not None
+    covered = {"selector": SELECTOR} if sort == Sort.PDB else {"targetRef": reference("web")}
+    assert made["spec"] == {**covered, "maxUnavailable": "50%"}
+    assert (made["kind"], made["metadata"]["name"]) == (RESOURCES[sort].kind, "web")
+    existing: Budget = msgspec.convert(made, TYPES[sort])
+    assert plan(sort, HALF, target(), [existing]) == Plan()
+    other = Wish("minAvailable", 2)
+    assert plan(sort, other, target(), [existing]).replace == (existing, {**covered, "minAvailable": 2})
+
+
+@pytest.mark.parametrize("sort", Sort)
+def test_no_budget_for_one_replica_or_a_workload_that_is_deleted_or_asks_for_none(sort: Sort) -> None:
+    own = budget(sort, HALF, owner=UID)
+    for wanted, found in (
+        (HALF, target(replicas=1)),
+        (HALF, target(deletion_timestamp="2026-01-01T00:00:00Z")),
+        (None, target()),
+    ):
+        assert plan(sort, wanted, found, [own]) == Plan(delete=(own,))
+        assert plan(sort, wanted, found, []) == Plan()
+
+
+@pytest.mark.parametrize(
+    ("sort", "spec"),
+    [
+        (Sort.PDB, {"selector": {}}),
+        (Sort.PDB, {"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}),
+        (Sort.PUB, {"selector": SELECTOR}),
+        (Sort.PUB, {"targetRef": reference("web", api_version="apps/v1beta1")}),
+    ],
+)
+def test_budget_of_a_user_has_precedence(sort: Sort, spec: Object) -> None:
+    own, users = budget(sort, HALF, owner=UID), budget(sort, HALF, name="mine", **spec)
+    found = plan(sort, HALF, target(), [own, users])
+    assert (found.create, found.replace, found.delete, found.reason) == (None, None, (own,), "BudgetSkipped")
+    assert "mine of this namespace covers the pods already" in found.message
+
+
+@pytest.mark.parametrize(
+    ("sort", "spec"),
+    [
+        (Sort.PDB, {"selector": {"matchLabels": {"app": "other"}}}),
+        (Sort.PDB, {}),
+        (Sort.PUB, {"targetRef": reference("other")}),
+        (Sort.PUB, {"targetRef": reference("web", kind="StatefulSet")}),
+    ],
+)
+def test_budget_of_another_workload_only_takes_the_name(sort: Sort, spec: Object) -> None:
+    users = budget(sort, HALF, **(spec or {"selector": None}))
+    made = plan(sort, HALF, target(), [users]).create
+    assert made is not None
+    assert made["metadata"]["name"] == "web-deployment-auto"
+    long = "w" * 253
+    taken = budget(sort, HALF, name=long, **(spec or {"selector": None}))
+    made = plan(sort, HALF, target(name=long), [taken]).create
+    assert made is not None
+    assert len(made["metadata"]["name"]) == 253
