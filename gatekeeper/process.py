@@ -22,7 +22,6 @@ from altershield.process.signals import stop_event
 from altershield.process.watchdog import watched
 from gatekeeper import memory
 from gatekeeper.budgets.judge import Judge
-from gatekeeper.budgets.known import follow
 from gatekeeper.flow_controls import CountedFlowControls
 from gatekeeper.journal import Journal
 from gatekeeper.listers import CacheListers, caches
@@ -110,7 +109,7 @@ async def run(options: Options) -> None:
             logger.info("listening", extra={"port": tls.port, "metrics_port": metrics_port, "server": client.server})
             async with asyncio.TaskGroup() as group:
                 own = (each.run() for each in (releases, config, namespaces, policies))
-                works = (*own, follow(budgets), certificate.follow())
+                works = (*own, budgets.run(), certificate.follow())
                 followers = [group.create_task(work) for work in works]
                 await stop.wait()
                 gatekeeper.drain()

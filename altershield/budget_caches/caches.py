@@ -1,6 +1,7 @@
 """The informers of budgets, and of the pods and workloads that they count."""
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from altershield.api.budgets import PodUnavailableBudget
@@ -12,6 +13,7 @@ from altershield.api.resources import (
 )
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budget_caches.known_scales import KnownScales
+from altershield.budget_caches.namespaces import BudgetNamespaces
 from altershield.budgets import pods
 from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Counted, counted
@@ -19,7 +21,7 @@ from altershield.budgets.pods import Pod
 from altershield.budgets.scaled import Reader, Scaled
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
-from altershield.kube.optional import definition_informer
+from altershield.kube.optional import definition_informer, run_while_defined
 from altershield.workloads import ADAPTERS
 
 _NAMESPACE = "namespace"
@@ -27,7 +29,7 @@ _NAMESPACE = "namespace"
 
 class BudgetCaches:
     """The informers, and what decisions read of them. `governs`: whether budgets of this namespace are in force. The
-    caches have the objects of these namespaces only.
+    caches have the budgets of these namespaces only, and the pods and workloads of those that have a budget.
 
     Implements the parts of `altershield.budgets.decision.World` that need no I/O.
     """
@@ -41,13 +43,19 @@ class BudgetCaches:
     ) -> None:
         """`definitions`: the informers of CustomResourceDefinitions that the process has already, by kind."""
 
-        def keep(obj: Any) -> bool:
+        def is_governed(obj: Any) -> bool:
             return governs(obj.metadata.namespace)
 
+        def keep(obj: Any) -> bool:
+            return self.namespaces.has_budget(obj.metadata.namespace) and is_governed(obj)
+
         self.is_terminating = is_terminating
-        self.budgets_informer = Informer(client, POD_UNAVAILABLE_BUDGETS, PodUnavailableBudget, keep=keep, resync=0)
+        self.budgets_informer = Informer(
+            client, POD_UNAVAILABLE_BUDGETS, PodUnavailableBudget, keep=is_governed, resync=0
+        )
+        self.disruption_budgets = Informer(client, DISRUPTION_BUDGETS, DisruptionBudget, keep=is_governed, resync=0)
+        self.namespaces = BudgetNamespaces(self.budgets_informer, self._of_namespaces_with_budgets)
         self.pods_informer = Informer(client, PODS, Pod, read=pods.read, keep=keep, name="budget-pods", resync=0)
-        self.disruption_budgets = Informer(client, DISRUPTION_BUDGETS, DisruptionBudget, keep=keep, resync=0)
         readers = {adapter.resource: Reader(adapter.resource, adapter) for adapter in ADAPTERS}
         between = {adapter.intermediate for adapter in ADAPTERS if adapter.intermediate is not None}
         readers |= {resource: Reader(resource) for resource in between}
@@ -72,6 +80,7 @@ class BudgetCaches:
             for adapter in ADAPTERS
             if adapter.crd
         }
+        self._own_definitions = [each for each in self._definitions.values() if each not in known.values()]
         self.scales = KnownScales(client, self._scaled, readers)
         self.index = PodIndex()
         self.pods_informer.add_handler(self.index.put)
@@ -126,15 +135,35 @@ class BudgetCaches:
         )  # fmt: skip
 
     @property
-    def namespaced(self) -> tuple[Informer[Any], ...]:
-        """The informers whose objects follow `governs`."""
-        kept = (each for each in self._scaled.values() if each.synced)
-        return (self.disruption_budgets, *kept, self.pods_informer, self.budgets_informer)
+    def governed(self) -> tuple[Informer[Any], ...]:
+        """The informers whose objects follow `governs` alone."""
+        return (self.disruption_budgets, self.budgets_informer)
 
-    @property
-    def optional(self) -> list[tuple[Informer[Any], Informer[Any]]]:
-        """The informers of kinds that a cluster may lack, each with that of its CustomResourceDefinition."""
-        return [(definition, self._scaled[resource]) for resource, definition in self._definitions.items()]
+    def _of_namespaces_with_budgets(self) -> Iterator[Informer[Any]]:
+        """The workloads come before the pods: pods whose owners are not known would be read live."""
+        for resource, informer in self._scaled.items():
+            definition = self._definitions.get(resource)
+            if definition is None or len(definition):
+                yield informer
+        yield self.pods_informer
+
+    def is_filled(self, namespace: str) -> bool:
+        """Whether the caches have all objects of the namespace."""
+        return self.pods_informer.synced and self.namespaces.is_filled(namespace)
+
+    async def run(self) -> None:
+        """Keep the caches up to date until cancelled. Budgets come first, because they decide which pods and workloads
+        are kept."""
+        async with asyncio.TaskGroup() as group:
+            for informer in (self.budgets_informer, self.disruption_budgets, *self._own_definitions):
+                group.create_task(informer.run())
+            await self.budgets_informer.wait_synced()
+            group.create_task(self.namespaces.run())
+            group.create_task(self.pods_informer.run())
+            for resource, scaled in self._scaled.items():
+                definition = self._definitions.get(resource)
+                run = scaled.run() if definition is None else run_while_defined(definition, scaled)
+                group.create_task(run)
 
     def of(self, resource: Resource, namespace: str) -> list[PodUnavailableBudget | DisruptionBudget]:
         """All budgets of this resource in the namespace."""

@@ -46,9 +46,8 @@ Verdict = Passed | Refused | Busy
 class Budgets(Protocol):
     """The budgets, as handlers see them."""
 
-    @property
-    def filled(self) -> bool:
-        """Whether the caches are filled, so that decisions can rest on them."""
+    def filled(self, namespace: str) -> bool:
+        """Whether it is known which budgets the namespace has, and the first lists of what they count are complete."""
 
     def protects(self, namespace: str) -> bool:
         """Whether a budget of this namespace is in force. It costs no call."""
@@ -75,10 +74,9 @@ class Judge:
         self._ends: set[asyncio.Task[None]] = set()
         self._filled = False
 
-    @property
-    def filled(self) -> bool:
+    def filled(self, namespace: str) -> bool:
         self._filled = self._filled or all(informer.synced for informer in self._caches.required)
-        return self._filled
+        return self._filled or (self._caches.budgets_informer.synced and not self.protects(namespace))
 
     def protects(self, namespace: str) -> bool:
         return bool(self._caches.budgets(namespace))
@@ -94,6 +92,7 @@ class Judge:
         reserved: dict[str, Stored] = {}
         try:
             async with asyncio.timeout(_SECONDS):
+                await self._caches.namespaces.wait_filled(disruption.pod.namespace)  # it may have its first budget
                 verdict = await self._decided(disruption, reserved)
         except TimeoutError:
             verdict = Busy("")

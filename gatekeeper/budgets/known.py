@@ -15,7 +15,6 @@ from altershield.budgets.pods import Pod
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
 from altershield.kube.objects import version_number
-from altershield.kube.optional import run_while_defined
 from altershield.workloads.workload import WireExpression, WireSelector
 
 _WATCH_SECONDS = 0.3
@@ -94,15 +93,6 @@ class Known:
                 index.put(None, pods.read(item))
         self._listed = {uid: each for uid, each in self._listed.items() if each[0] > self.seen}
         self._listed[budget.metadata.uid] = (version, index)
-
-
-async def follow(caches: BudgetCaches) -> None:
-    """Keep the caches up to date until cancelled."""
-    async with asyncio.TaskGroup() as group:
-        for informer in caches.required:
-            group.create_task(informer.run())
-        for definition, informer in caches.optional:
-            group.create_task(run_while_defined(definition, informer))
 
 
 def as_query(selector: Selector) -> str:

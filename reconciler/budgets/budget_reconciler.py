@@ -54,6 +54,8 @@ class BudgetReconciler:
         if budget is None or budget.metadata.deletion_timestamp is not None:
             self._written.pop(key, None)
             return None
+        if not self._caches.is_filled(key[0]):
+            return _AGAIN  # it is queued when all pods of the namespace are listed
         if gone:
             await self._report(budget, gone)
         found = await self._count(budget)

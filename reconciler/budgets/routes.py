@@ -20,6 +20,7 @@ class BudgetRoutes:
         caches.budgets_informer.add_handler(self._budget)
         caches.pods_informer.add_handler(self._pod, evicted=lambda old: None)
         caches.add_scaled_handler(self._scaled)
+        caches.namespaces.add_handler(self._all)
 
     def _budget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> None:
         for budget in (old, new):
@@ -42,8 +43,8 @@ class BudgetRoutes:
         ):
             return
         pod = new or old
-        # until the first list is complete, budgets are queued by their own events: comparing all pods takes long
-        if pod is None or not self._caches.pods_informer.synced:
+        # until all pods are listed, budgets are queued by their own events: comparing all pods takes long
+        if pod is None or not self._caches.is_filled(pod.namespace):
             return
         for budget in self._caches.budgets(pod.namespace):
             covered = [each for each in (old, new) if each is not None and self._covers(budget, each)]
@@ -69,8 +70,9 @@ class BudgetRoutes:
             )
         ):
             return
-        if self._caches.pods_informer.synced:
-            self._all((new or old).namespace)  # type: ignore[union-attr]
+        namespace = (new or old).namespace  # type: ignore[union-attr]
+        if self._caches.is_filled(namespace):
+            self._all(namespace)
 
     def _all(self, namespace: str) -> None:
         for budget in self._caches.budgets(namespace):

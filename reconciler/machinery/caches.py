@@ -134,8 +134,15 @@ class Caches:
         the cluster does not have are left out, because they cannot be listed.
         """
         workloads = (each for kind, each in self.workloads.items() if self.defined(kind))
-        budgets = self.budgets.namespaced
-        return (self.policies, *budgets, self.releases, self.batches, self.pods, *self.sets.values(), *workloads)
+        return (
+            self.policies,
+            *self.budgets.governed,
+            self.releases,
+            self.batches,
+            self.pods,
+            *self.sets.values(),
+            *workloads,
+        )
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:

@@ -18,10 +18,9 @@ async def run_informers(caches: Caches) -> None:
             group.create_task(informer.run())
         for informer in first:
             await informer.wait_synced()
+        group.create_task(caches.budgets.run())
         for each in caches.required:
-            if each not in first:
+            if each not in (*first, *caches.budgets.required) or each in caches.definitions.values():
                 group.create_task(each.run())
         for kind, definition in caches.definitions.items():
             group.create_task(run_while_defined(definition, caches.workloads[kind]))
-        for definition, scaled in caches.budgets.optional:
-            group.create_task(run_while_defined(definition, scaled))

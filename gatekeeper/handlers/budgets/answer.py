@@ -25,7 +25,7 @@ _DISRUPTION_BUDGET = "DisruptionBudget"
 def concerns(request: Request[Any], listers: Listers) -> bool:
     """Whether there are budgets in the namespace of the request. ReviewError (503): the caches are not filled yet, so
     the failure policy of the webhook decides."""
-    if not listers.budgets.filled:
+    if not listers.budgets.filled(request.namespace):
         raise ReviewError("the caches of PodUnavailableBudgets and pods are not filled yet", 503)
     return listers.budgets.protects(request.namespace)
 

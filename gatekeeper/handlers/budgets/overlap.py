@@ -26,7 +26,7 @@ class NewBudget(Object, frozen=True):
 def deny(request: Request[NewBudget], listers: Listers) -> Response:
     """Refuse a budget with the target of another one, or that would cover a pod of another one now. Budgets that
     AlterShield made give way to it."""
-    if request.user == listers.reconciler or not listers.budgets.filled:
+    if request.user == listers.reconciler or not listers.budgets.filled(request.namespace):
         return NOTHING
     other = listers.budgets.overlapping(request.namespace, request.object.spec)
     if not other:

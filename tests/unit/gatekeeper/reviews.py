@@ -94,7 +94,8 @@ class StaticLive:
 class NoBudgets:
     """The budgets of a cluster that has none."""
 
-    filled = True
+    def filled(self, namespace: str) -> bool:
+        return True
 
     def protects(self, namespace: str) -> bool:
         return False

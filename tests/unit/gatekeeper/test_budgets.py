@@ -28,7 +28,6 @@ from altershield.install.crds import crds
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, TooManyRequestsError
 from gatekeeper.budgets.judge import Busy, Judge
-from gatekeeper.budgets.known import follow
 from kube_sandbox.apiserver.server import ApiServer
 from tests.support.polling import until
 
@@ -141,7 +140,7 @@ async def clusters(directory: Path, gatekeepers: int) -> AsyncIterator[Cluster]:
             for _ in range(gatekeepers):
                 client = await stack.enter_async_context(await Client.connect(str(kubeconfig)))
                 caches = BudgetCaches(client, lambda namespace: True, lambda namespace: False)
-                tasks.append(group.create_task(follow(caches)))
+                tasks.append(group.create_task(caches.run()))
                 cluster.caches.append(caches)
                 cluster.judges.append(Judge(client, caches, lambda: 1_800_000_000.0 + now[0]))
             for caches in cluster.caches:

@@ -140,7 +140,7 @@ async def test_workloads_of_a_namespace_are_read_last(caches: Caches) -> None:
     assert filled[-len(caches.workloads) :] == tuple(caches.workloads.values())
     assert set(filled) == {
         caches.policies,
-        *caches.budgets.namespaced,
+        *caches.budgets.governed,
         caches.batches,
         caches.releases,
         caches.pods,

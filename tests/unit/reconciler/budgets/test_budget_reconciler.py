@@ -35,6 +35,7 @@ class World:
         self.now = NOW
         self.caches = BudgetCaches(client, lambda namespace: True, lambda namespace: False)
         self.caches.pods_informer._reflector.synced.set()
+        self.caches.namespaces.has_budget = lambda namespace: True  # type: ignore[method-assign]
         self.live: dict[str, Pod] = {}
         self.stored: PodUnavailableBudget | None = None
         self.writes = 0

@@ -1,0 +1,101 @@
+"""The namespaces that have a PodUnavailableBudget. The caches hold pods and workloads of these only, so that clusters
+without budgets do not pay for them."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from altershield.api.budgets import PodUnavailableBudget
+from altershield.errors import AlterShieldError
+from altershield.kube.informer import Informer
+from altershield.kube.queue import WorkQueue
+
+logger = logging.getLogger(__name__)
+
+_WORKERS = 4
+_SECONDS = 60.0  # for the lists of one namespace; a kind can vanish meanwhile, which ends its list
+
+
+class BudgetNamespaces:
+    """Fills the caches with the objects of a namespace that gets its first budget, and removes those of one that has
+    lost its last budget. `informers` returns the informers whose objects depend on `has_budget`."""
+
+    def __init__(
+        self, budgets: Informer[PodUnavailableBudget], informers: Callable[[], Iterable[Informer[Any]]]
+    ) -> None:
+        self._budgets = budgets
+        self._informers = informers
+        self._known: set[str] = set()
+        self._filling: dict[str, asyncio.Event] = {}
+        self._queue: WorkQueue[str] = WorkQueue()
+        self._handlers: list[Callable[[str], None]] = []
+        budgets.add_handler(self._changed)
+
+    def has_budget(self, namespace: str) -> bool:
+        return self._budgets.has_namespace(namespace)
+
+    def is_filled(self, namespace: str) -> bool:
+        """Whether the caches have all objects of the namespace, once their first lists are complete."""
+        return namespace not in self._filling
+
+    async def wait_filled(self, namespace: str) -> None:
+        while (filling := self._filling.get(namespace)) is not None:
+            await filling.wait()
+
+    def add_handler(self, handler: Callable[[str], None]) -> None:
+        """Call `handler(namespace)` when the caches have got all objects of a namespace."""
+        self._handlers.append(handler)
+
+    def _changed(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> None:
+        namespace = (new or old).metadata.namespace  # type: ignore[union-attr]
+        if new is not None and namespace not in self._known:
+            self._known.add(namespace)
+            if self._budgets.synced:  # else the first lists of the other informers are still to come
+                self._filling[namespace] = asyncio.Event()
+                self._queue.add(namespace)
+        elif new is None and not self.has_budget(namespace):
+            self._known.discard(namespace)
+            self._end(namespace)
+            self._queue.add(namespace)
+
+    def _end(self, namespace: str) -> None:
+        filling = self._filling.pop(namespace, None)
+        if filling is not None:
+            filling.set()
+
+    async def run(self) -> None:
+        """Work until cancelled. Errors of the API server are retried."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_WORKERS):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            namespace = await self._queue.get()
+            try:
+                async with asyncio.timeout(_SECONDS):
+                    await self._settle(namespace)
+            except (AlterShieldError, TimeoutError) as error:
+                logger.warning(
+                    "cannot list the pods and workloads of a namespace with budgets; its pods cannot be deleted or"
+                    " evicted until this succeeds",
+                    extra={"namespace": namespace, "cause": str(error) or "the lists took too long"},
+                )
+                self._queue.add_rate_limited(namespace)
+            else:
+                self._queue.forget(namespace)
+            finally:
+                self._queue.done(namespace)
+
+    async def _settle(self, namespace: str) -> None:
+        filling = self._filling.get(namespace)
+        for informer in self._informers():
+            if self.has_budget(namespace):
+                await informer.refill(namespace)
+            else:
+                await informer.evict(namespace)
+        if filling is not None and self._filling.get(namespace) is filling:
+            self._end(namespace)
+            for handler in self._handlers:
+                handler(namespace)

@@ -1,0 +1,182 @@
+"""The caches have the pods and workloads of the namespaces that have a budget, and of no others."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from altershield.api.budgets import Operation
+from altershield.api.resources import DEPLOYMENTS, POD_UNAVAILABLE_BUDGETS, PODS, REPLICA_SETS, Resource
+from altershield.budget_caches.caches import BudgetCaches
+from altershield.budgets.decision import Disruption, Refused
+from altershield.kube.client import Client
+from gatekeeper.budgets.judge import Busy, Judge
+from tests.support.polling import until
+from tests.support.stub_api import StubApi, answer, is_paged_list, is_watch, serving
+from tests.unit.budgets.builders import DEPLOYMENT, NOW, SET, pod, wire
+
+pytestmark = pytest.mark.looptime
+
+BUDGET = {"selector": {"matchLabels": {"app": "web"}}, "maxUnavailable": 0}
+
+
+def lists_pods(request: web.Request) -> bool:
+    return is_paged_list(request) and request.path == PODS.path("shop")
+
+
+def lists_all_pods(request: web.Request) -> bool:
+    return is_paged_list(request) and request.path == PODS.path()
+
+
+async def put(api: StubApi, resource: Resource, name: str, uid: str, owner: dict[str, Any] | None = None) -> None:
+    metadata = {"name": name, "namespace": "shop", "uid": uid, "ownerReferences": [owner] if owner else []}
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {"containers": []}}}
+    await api.put(resource, {"metadata": metadata, "spec": spec, "status": {"replicas": 2}})
+
+
+async def put_application(api: StubApi) -> None:
+    owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": DEPLOYMENT.uid, "controller": True}
+    await put(api, DEPLOYMENTS, DEPLOYMENT.name, DEPLOYMENT.uid)
+    await put(api, REPLICA_SETS, SET.name, SET.uid, owner)
+    for number in (1, 2):
+        await api.put(PODS, wire(f"web-{number}"))
+
+
+async def put_budget(api: StubApi, name: str = "web", **spec: Any) -> None:
+    metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "generation": 1}
+    await api.put(POD_UNAVAILABLE_BUDGETS, {"metadata": metadata, "spec": BUDGET | spec})
+
+
+@contextlib.asynccontextmanager
+async def following(client: Client) -> AsyncIterator[BudgetCaches]:
+    caches = BudgetCaches(client, lambda namespace: True, lambda namespace: False)
+    task = asyncio.create_task(caches.run())
+    try:
+        for informer in caches.required:
+            await informer.wait_synced()
+        yield caches
+    finally:
+        task.cancel()
+        await asyncio.wait((task,))
+
+
+async def has_budgets(caches: BudgetCaches, count: int) -> None:
+    await until(lambda: len(caches.budgets("shop")) == count, "the watch to bring the budgets")
+
+
+async def test_namespace_without_a_budget_costs_no_memory() -> None:
+    async with serving() as (api, client):
+        await put_application(api)
+        async with following(client) as caches:
+            await api.put(PODS, wire("web-3"))
+            await asyncio.sleep(1)
+            assert not any(map(len, (caches.pods_informer, *caches._scaled.values())))
+
+
+async def test_namespace_that_has_a_budget_at_the_start_is_listed_once() -> None:
+    async with serving() as (api, client):
+        await put_application(api)
+        await put_budget(api)
+        async with following(client) as caches:
+            assert caches.is_filled("shop")
+            assert len(caches.pods_informer) == 2
+            assert not any(map(lists_pods, api.requests))
+
+
+async def test_first_budget_is_in_force_at_once() -> None:
+    """The request waits until the pods are listed: before, no pod of the budget would be known."""
+    async with serving() as (api, client):
+        await put_application(api)
+
+        async def late(request: web.Request) -> web.StreamResponse:
+            await asyncio.sleep(2)
+            return await api.list_page(request)
+
+        api.fault(lists_pods, late)
+        async with following(client) as caches:
+            judge = Judge(client, caches, lambda: NOW)
+            await put_budget(api)
+            await has_budgets(caches, 1)
+            assert not caches.is_filled("shop")
+            verdict = await judge.judge(Disruption(Operation.DELETE, pod(), "ann"))
+            assert isinstance(verdict, Refused), verdict
+            assert verdict.message == (
+                "PodUnavailableBudget web: 2 of 2 pods are available and 2 must be (maxUnavailable 0)"
+            )
+
+
+async def test_request_is_refused_while_the_pods_cannot_be_listed_and_decided_afterwards() -> None:
+    async with serving() as (api, client):
+        await put_application(api)
+        api.fault(lists_pods, answer(503), times=40)
+        async with following(client) as caches:
+            judge = Judge(client, caches, lambda: NOW)
+            await put_budget(api)
+            await has_budgets(caches, 1)
+            assert isinstance(await judge.judge(Disruption(Operation.DELETE, pod(), "ann")), Busy)
+            async with asyncio.timeout(3600):
+                await caches.namespaces.wait_filled("shop")
+            assert isinstance(await judge.judge(Disruption(Operation.DELETE, pod(), "ann")), Refused)
+
+
+async def test_pods_are_dropped_with_the_last_budget_and_listed_again_with_the_next() -> None:
+    async with serving() as (api, client):
+        await put_application(api)
+        await put_budget(api)
+        await put_budget(api, "other", selector={"matchLabels": {"app": "other"}})
+        async with following(client) as caches:
+            filled: list[str] = []
+            caches.namespaces.add_handler(filled.append)
+            await api.remove(POD_UNAVAILABLE_BUDGETS, "other", "shop")
+            await has_budgets(caches, 1)
+            await asyncio.sleep(1)
+            assert len(caches.pods_informer) == 2
+            await api.remove(POD_UNAVAILABLE_BUDGETS, "web", "shop")
+            await until(lambda: len(caches.pods_informer) == 0, "the pods to be dropped")
+            assert not caches.index.groups("shop")
+            await put_budget(api)
+            await until(lambda: filled == ["shop"], "the pods to be listed")
+            assert len(caches.pods_informer) == 2
+
+
+async def test_budget_that_is_replaced_during_the_list_has_all_pods() -> None:
+    async with serving() as (api, client):
+        await put_application(api)
+
+        async def replaced(request: web.Request) -> web.StreamResponse:
+            found = await api.list_page(request)
+            await api.remove(POD_UNAVAILABLE_BUDGETS, "web", "shop")
+            await asyncio.sleep(1)
+            await put_budget(api)
+            await asyncio.sleep(1)
+            return found
+
+        api.fault(lists_pods, replaced)
+        async with following(client) as caches:
+            await put_budget(api)
+            await api.wait_for_requests(lists_pods, 2)
+            await caches.namespaces.wait_filled("shop")
+            assert len(caches.pods_informer) == 2
+            assert len(caches.index.groups("shop")) == 1
+
+
+async def test_budget_that_comes_during_the_first_list_has_all_pods() -> None:
+    async with serving() as (api, client):
+        await put_application(api)
+
+        async def late(request: web.Request) -> web.StreamResponse:
+            found = await api.list_page(request)
+            await put_budget(api)
+            await asyncio.sleep(1)
+            return found
+
+        api.streams_lists = False
+        api.fault(lists_all_pods, late)
+        async with following(client) as caches:
+            await has_budgets(caches, 1)
+            await caches.namespaces.wait_filled("shop")
+            await api.wait_for_requests(is_watch, 1)
+            assert len(caches.pods_informer) == 2
