@@ -75,15 +75,19 @@ async def run(options: Options) -> None:
         certificate = Certificate(options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
         served = routes()
         metrics = Metrics(certificate, served.values())
-        metrics.observe(client, informers, releases.has_namespace)
+        metrics.observe(client, (*informers, *budgets.counted_informers), releases.has_namespace)
 
-        began = asyncio.get_running_loop().time()
+        filling_until = asyncio.get_running_loop().time() + _FILLING
 
         def unready() -> list[str]:
-            reasons = [certificate.unusable] if certificate.unusable else []
-            filling = asyncio.get_running_loop().time() - began < _FILLING
-            needed = informers if filling else (releases, config)
+            nonlocal filling_until
+            needed: tuple[Informer[Any], ...] = (releases, config)
+            if asyncio.get_running_loop().time() < filling_until:
+                needed = (*informers, *(budgets.counted_informers if len(budgets.budgets_informer) else ()))
             waiting = [informer.resource.plural for informer in needed if not informer.synced]
+            if not waiting:
+                filling_until = 0.0  # the first budget of a cluster must not make all gatekeepers unready
+            reasons = [certificate.unusable] if certificate.unusable else []
             return reasons + [f"the cache of {resource} is not filled yet" for resource in waiting]
 
         listers = CacheListers(

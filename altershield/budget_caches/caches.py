@@ -128,11 +128,14 @@ class BudgetCaches:
 
     @property
     def required(self) -> tuple[Informer[Any], ...]:
-        """The informers that have to be filled before a decision."""
+        """The informers that have to be filled before it is known which budgets there are."""
+        return (self.budgets_informer, self.disruption_budgets, *self._definitions.values())
+
+    @property
+    def counted_informers(self) -> tuple[Informer[Any], ...]:
+        """The informers of what budgets count, of kinds that each cluster has. They begin with the first budget."""
         always = (each for resource, each in self._scaled.items() if resource not in self._definitions)
-        return (
-            self.budgets_informer, self.disruption_budgets, *self._definitions.values(), *always, self.pods_informer,
-        )  # fmt: skip
+        return (*always, self.pods_informer)
 
     @property
     def governed(self) -> tuple[Informer[Any], ...]:
@@ -148,22 +151,36 @@ class BudgetCaches:
         yield self.pods_informer
 
     def is_filled(self, namespace: str) -> bool:
-        """Whether the caches have all objects of the namespace."""
-        return self.pods_informer.synced and self.namespaces.is_filled(namespace)
+        """Whether the caches have all objects of a namespace that has a budget."""
+        return self.is_listed and self.namespaces.is_filled(namespace)
+
+    async def wait_filled(self, namespace: str) -> None:
+        for informer in self.counted_informers:
+            await informer.wait_synced()
+        await self.namespaces.wait_filled(namespace)
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the first lists of what budgets count are complete."""
+        return all(informer.synced for informer in self.counted_informers)
 
     async def run(self) -> None:
-        """Keep the caches up to date until cancelled. Budgets come first, because they decide which pods and workloads
-        are kept."""
+        """Keep the caches up to date until cancelled. What budgets count is listed once there is a budget. Budgets
+        decide which of it is kept."""
         async with asyncio.TaskGroup() as group:
             for informer in (self.budgets_informer, self.disruption_budgets, *self._own_definitions):
                 group.create_task(informer.run())
             await self.budgets_informer.wait_synced()
+            await self.namespaces.wait_first()
             group.create_task(self.namespaces.run())
             group.create_task(self.pods_informer.run())
             for resource, scaled in self._scaled.items():
                 definition = self._definitions.get(resource)
                 run = scaled.run() if definition is None else run_while_defined(definition, scaled)
                 group.create_task(run)
+            for informer in self.counted_informers:
+                await informer.wait_synced()
+            self.namespaces.announce()
 
     def of(self, resource: Resource, namespace: str) -> list[PodUnavailableBudget | DisruptionBudget]:
         """All budgets of this resource in the namespace."""

@@ -27,6 +27,7 @@ class BudgetNamespaces:
         self._budgets = budgets
         self._informers = informers
         self._known: set[str] = set()
+        self._first = asyncio.Event()
         self._filling: dict[str, asyncio.Event] = {}
         self._queue: WorkQueue[str] = WorkQueue()
         self._handlers: list[Callable[[str], None]] = []
@@ -39,6 +40,10 @@ class BudgetNamespaces:
         """Whether the caches have all objects of the namespace, once their first lists are complete."""
         return namespace not in self._filling
 
+    async def wait_first(self) -> None:
+        """Wait for the first budget of the cluster."""
+        await self._first.wait()
+
     async def wait_filled(self, namespace: str) -> None:
         while (filling := self._filling.get(namespace)) is not None:
             await filling.wait()
@@ -47,10 +52,20 @@ class BudgetNamespaces:
         """Call `handler(namespace)` when the caches have got all objects of a namespace."""
         self._handlers.append(handler)
 
+    def announce(self) -> None:
+        """The first lists are complete: call the handlers for the namespaces that these lists have filled."""
+        for namespace in self._known - self._filling.keys():
+            self._call(namespace)
+
+    def _call(self, namespace: str) -> None:
+        for handler in self._handlers:
+            handler(namespace)
+
     def _changed(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> None:
         namespace = (new or old).metadata.namespace  # type: ignore[union-attr]
         if new is not None and namespace not in self._known:
             self._known.add(namespace)
+            self._first.set()
             if self._budgets.synced:  # else the first lists of the other informers are still to come
                 self._filling[namespace] = asyncio.Event()
                 self._queue.add(namespace)
@@ -97,5 +112,4 @@ class BudgetNamespaces:
                 await informer.evict(namespace)
         if filling is not None and self._filling.get(namespace) is filling:
             self._end(namespace)
-            for handler in self._handlers:
-                handler(namespace)
+            self._call(namespace)

@@ -47,7 +47,7 @@ class Budgets(Protocol):
     """The budgets, as handlers see them."""
 
     def filled(self, namespace: str) -> bool:
-        """Whether it is known which budgets the namespace has, and the first lists of what they count are complete."""
+        """Whether `judge` can decide about disruptions in the namespace. It costs no call."""
 
     def protects(self, namespace: str) -> bool:
         """Whether a budget of this namespace is in force. It costs no call."""
@@ -75,8 +75,14 @@ class Judge:
         self._filled = False
 
     def filled(self, namespace: str) -> bool:
-        self._filled = self._filled or all(informer.synced for informer in self._caches.required)
-        return self._filled or (self._caches.budgets_informer.synced and not self.protects(namespace))
+        if self._filled:
+            return True
+        caches = self._caches
+        if not all(informer.synced for informer in caches.required):
+            return False
+        self._filled = caches.is_listed
+        # a request waits for the pods of a budget that is new; the failure policy decides while the process starts
+        return self._filled or not self.protects(namespace) or not caches.namespaces.is_filled(namespace)
 
     def protects(self, namespace: str) -> bool:
         return bool(self._caches.budgets(namespace))
@@ -92,7 +98,8 @@ class Judge:
         reserved: dict[str, Stored] = {}
         try:
             async with asyncio.timeout(_SECONDS):
-                await self._caches.namespaces.wait_filled(disruption.pod.namespace)  # it may have its first budget
+                if self._caches.budgets(disruption.pod.namespace):
+                    await self._caches.wait_filled(disruption.pod.namespace)  # the budget may be the first one
                 verdict = await self._decided(disruption, reserved)
         except TimeoutError:
             verdict = Busy("")

@@ -147,7 +147,8 @@ class Caches:
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
         """All informers."""
-        return (*self.required, *(self.workloads[kind] for kind in self.definitions))
+        optional = (self.workloads[kind] for kind in self.definitions)
+        return (*self.required, *optional, *self.budgets.counted_informers)
 
     def defined(self, kind: str) -> bool:
         """Whether the cluster has this kind of workload."""

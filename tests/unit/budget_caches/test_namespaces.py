@@ -15,7 +15,7 @@ from altershield.budgets.decision import Disruption, Refused
 from altershield.kube.client import Client
 from gatekeeper.budgets.judge import Busy, Judge
 from tests.support.polling import until
-from tests.support.stub_api import StubApi, answer, is_paged_list, is_watch, serving
+from tests.support.stub_api import StubApi, answer, is_paged_list, serving
 from tests.unit.budgets.builders import DEPLOYMENT, NOW, SET, pod, wire
 
 pytestmark = pytest.mark.looptime
@@ -45,8 +45,8 @@ async def put_application(api: StubApi) -> None:
         await api.put(PODS, wire(f"web-{number}"))
 
 
-async def put_budget(api: StubApi, name: str = "web", **spec: Any) -> None:
-    metadata = {"name": name, "namespace": "shop", "uid": f"uid-{name}", "generation": 1}
+async def put_budget(api: StubApi, name: str = "web", namespace: str = "shop", **spec: Any) -> None:
+    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "generation": 1}
     await api.put(POD_UNAVAILABLE_BUDGETS, {"metadata": metadata, "spec": BUDGET | spec})
 
 
@@ -67,10 +67,20 @@ async def has_budgets(caches: BudgetCaches, count: int) -> None:
     await until(lambda: len(caches.budgets("shop")) == count, "the watch to bring the budgets")
 
 
+async def test_nothing_is_listed_in_a_cluster_without_budgets() -> None:
+    async with serving() as (api, client):
+        await put_application(api)
+        async with following(client):
+            await asyncio.sleep(60)
+            assert not any(request.path.endswith(("/pods", "/deployments")) for request in api.requests)
+
+
 async def test_namespace_without_a_budget_costs_no_memory() -> None:
     async with serving() as (api, client):
         await put_application(api)
+        await put_budget(api, namespace="other")
         async with following(client) as caches:
+            await caches.wait_filled("other")
             await api.put(PODS, wire("web-3"))
             await asyncio.sleep(1)
             assert not any(map(len, (caches.pods_informer, *caches._scaled.values())))
@@ -81,12 +91,16 @@ async def test_namespace_that_has_a_budget_at_the_start_is_listed_once() -> None
         await put_application(api)
         await put_budget(api)
         async with following(client) as caches:
-            assert caches.is_filled("shop")
+            filled: list[str] = []
+            caches.namespaces.add_handler(filled.append)
+            await caches.wait_filled("shop")
+            await until(lambda: filled == ["shop"], "the handlers to be called")
             assert len(caches.pods_informer) == 2
             assert not any(map(lists_pods, api.requests))
 
 
-async def test_first_budget_is_in_force_at_once() -> None:
+@pytest.mark.parametrize("cluster_has_none", [True, False], ids=["of the cluster", "of the namespace"])
+async def test_first_budget_is_in_force_at_once(cluster_has_none: bool) -> None:
     """The request waits until the pods are listed: before, no pod of the budget would be known."""
     async with serving() as (api, client):
         await put_application(api)
@@ -95,9 +109,14 @@ async def test_first_budget_is_in_force_at_once() -> None:
             await asyncio.sleep(2)
             return await api.list_page(request)
 
-        api.fault(lists_pods, late)
+        api.streams_lists = False
+        api.fault(lists_all_pods if cluster_has_none else lists_pods, late)
+        if not cluster_has_none:
+            await put_budget(api, namespace="other")
         async with following(client) as caches:
             judge = Judge(client, caches, lambda: NOW)
+            if not cluster_has_none:
+                await caches.wait_filled("other")
             await put_budget(api)
             await has_budgets(caches, 1)
             assert not caches.is_filled("shop")
@@ -111,14 +130,15 @@ async def test_first_budget_is_in_force_at_once() -> None:
 async def test_request_is_refused_while_the_pods_cannot_be_listed_and_decided_afterwards() -> None:
     async with serving() as (api, client):
         await put_application(api)
-        api.fault(lists_pods, answer(503), times=40)
+        api.streams_lists = False
+        api.fault(lists_all_pods, answer(503), times=40)
         async with following(client) as caches:
             judge = Judge(client, caches, lambda: NOW)
             await put_budget(api)
             await has_budgets(caches, 1)
             assert isinstance(await judge.judge(Disruption(Operation.DELETE, pod(), "ann")), Busy)
             async with asyncio.timeout(3600):
-                await caches.namespaces.wait_filled("shop")
+                await caches.wait_filled("shop")
             assert isinstance(await judge.judge(Disruption(Operation.DELETE, pod(), "ann")), Refused)
 
 
@@ -130,6 +150,8 @@ async def test_pods_are_dropped_with_the_last_budget_and_listed_again_with_the_n
         async with following(client) as caches:
             filled: list[str] = []
             caches.namespaces.add_handler(filled.append)
+            await until(lambda: filled == ["shop"], "the pods to be listed")
+            filled.clear()
             await api.remove(POD_UNAVAILABLE_BUDGETS, "other", "shop")
             await has_budgets(caches, 1)
             await asyncio.sleep(1)
@@ -155,10 +177,12 @@ async def test_budget_that_is_replaced_during_the_list_has_all_pods() -> None:
             return found
 
         api.fault(lists_pods, replaced)
+        await put_budget(api, namespace="other")
         async with following(client) as caches:
+            await caches.wait_filled("other")
             await put_budget(api)
             await api.wait_for_requests(lists_pods, 2)
-            await caches.namespaces.wait_filled("shop")
+            await caches.wait_filled("shop")
             assert len(caches.pods_informer) == 2
             assert len(caches.index.groups("shop")) == 1
 
@@ -174,9 +198,9 @@ async def test_budget_that_comes_during_the_first_list_has_all_pods() -> None:
             return found
 
         api.streams_lists = False
+        await put_budget(api, "other", namespace="other")
         api.fault(lists_all_pods, late)
         async with following(client) as caches:
             await has_budgets(caches, 1)
-            await caches.namespaces.wait_filled("shop")
-            await api.wait_for_requests(is_watch, 1)
+            await caches.wait_filled("shop")
             assert len(caches.pods_informer) == 2

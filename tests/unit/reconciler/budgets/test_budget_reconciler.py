@@ -34,7 +34,8 @@ class World:
     def __init__(self, client: Client) -> None:
         self.now = NOW
         self.caches = BudgetCaches(client, lambda namespace: True, lambda namespace: False)
-        self.caches.pods_informer._reflector.synced.set()
+        for informer in self.caches.counted_informers:
+            informer._reflector.synced.set()
         self.caches.namespaces.has_budget = lambda namespace: True  # type: ignore[method-assign]
         self.live: dict[str, Pod] = {}
         self.stored: PodUnavailableBudget | None = None
