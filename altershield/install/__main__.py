@@ -11,6 +11,8 @@ from altershield.install.crds import crds
 
 HEADER = "# Generated from the types in altershield/api/kinds.py by `make crds`. Do not edit.\n"
 POLICIES_HEADER = "# Generated from altershield/install/*_policies.py by `make crds`. Do not edit.\n"
+GATEKEEPER = "GATEKEEPER"
+"""What the template of the chart replaces by the user name of the gatekeeper."""
 RECONCILER = "RECONCILER"
 """What the template of the chart replaces by the user name of the reconciler."""
 CHECK = "HELM-TEST"
@@ -28,7 +30,7 @@ def files() -> dict[str, str]:
     }
     values = yaml.safe_dump(webhooks.chart_values(), sort_keys=False, width=110)
     named = {
-        "policies.yaml": policies.release_policies(RECONCILER, CHECK),
+        "policies.yaml": policies.own_policies(GATEKEEPER, RECONCILER, CHECK),
         "deletion_policies.yaml": policies.deletion_policies(GROUPS, lock=True),
     }
     written = {

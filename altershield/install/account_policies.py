@@ -13,7 +13,7 @@ permission to act as AlterShield's account.
 
 from altershield.api import labels
 from altershield.api.resources import DISRUPTION_BUDGETS, JOBS, POD_UNAVAILABLE_BUDGETS, PODS
-from altershield.install.admission_policy import USER, Object, admission_policy, validation
+from altershield.install.admission_policy import USER, Object, admission_policy, equal_but, validation
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
 
@@ -59,10 +59,10 @@ def account_policies(*accounts: str) -> list[Object]:
             governed,
             owners,
             validation(
-                _equal_but("oldLabels", "newLabels", str(_OWN_LABELS)), f"{_ACCOUNT} + 'labels that are not its own'"
+                equal_but("oldLabels", "newLabels", str(_OWN_LABELS)), f"{_ACCOUNT} + 'labels that are not its own'"
             ),
             validation(
-                _equal_but("oldSpec", "newSpec", "variables.writable"),
+                equal_but("oldSpec", "newSpec", "variables.writable"),
                 f"{_ACCOUNT} + 'fields of spec other than ' + variables.writable.join(', ')",
             ),
         ],
@@ -76,7 +76,7 @@ def account_policies(*accounts: str) -> list[Object]:
             governed,
             owners,
             validation(
-                f"{_same('annotations', '{}')} && {_equal_but('oldLabels', 'newLabels', str(_POD_LABELS))}",
+                f"{_same('annotations', '{}')} && {equal_but('oldLabels', 'newLabels', str(_POD_LABELS))}",
                 f"{_ACCOUNT} + 'annotations, and labels that are not its own'",
             ),
             validation("object.spec == oldObject.spec", f"{_ACCOUNT} + 'spec'"),
@@ -114,14 +114,6 @@ _LABELS = {
 }
 # `dyn` makes maps of typed objects, so that unknown fields of later versions of Kubernetes are compared too
 _SPECS = {"newSpec": "dyn(object.spec)", "oldSpec": "dyn(oldObject.spec)"}
-
-
-def _equal_but(old: str, new: str, keys: str) -> str:
-    """Whether two variables that hold maps are equal, apart from these keys."""
-    return f"""\
-variables.{new}.all(k, k in {keys} ||
-(k in variables.{old} && variables.{old}[k] == variables.{new}[k])) &&
-variables.{old}.all(k, k in {keys} || k in variables.{new})"""
 
 
 def _same(field: str, empty: str) -> str:

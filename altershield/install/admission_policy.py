@@ -93,6 +93,14 @@ def validation(expression: str, message: str) -> Object:
     return {"expression": one_line(expression), "messageExpression": message, "reason": "Forbidden"}
 
 
+def equal_but(old: str, new: str, keys: str) -> str:
+    """Whether two variables that hold maps are equal, apart from these keys."""
+    return f"""\
+variables.{new}.all(k, k in {keys} ||
+(k in variables.{old} && variables.{old}[k] == variables.{new}[k])) &&
+variables.{old}.all(k, k in {keys} || k in variables.{new})"""
+
+
 def one_line(expression: str) -> str:
     return " ".join(expression.split())
 

@@ -21,8 +21,6 @@ _ACTIONS = """\
 
 _NOTIFIED = _ACTIONS.replace("actions", "notified")
 
-_NOTIFIED = _ACTIONS.replace("actions", "notified")
-
 _BEFORE = "has(oldObject.status) && has(oldObject.status.podResults) ? oldObject.status.podResults : []"
 
 # The third line compares each result with each earlier one, which the API server limits. It is evaluated only if a user

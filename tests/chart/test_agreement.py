@@ -130,7 +130,7 @@ def test_admission_policies_match_those_of_dev_and_name_the_service_account_of_t
     username = "request.userInfo.username"
     assert conditions == {f"{username} != '{user}'", f"{username} in ['{user}', '{user}-check']"}
     names = {obj["metadata"]["name"] for obj in elsewhere}
-    of_users = ("accepted", "applied", "checks", "history", "requests", "verdicts")
+    of_users = ("accepted", "applied", "breaker", "checks", "history", "requests", "verdicts")
     of_account = ("own-workloads", "own-pods", "own-deletions", "own-objects")
     assert names == {f"{account}-{suffix}" for suffix in (*of_users, *of_account, *of_deletions)}
     assert {obj["spec"].get("policyName") for obj in elsewhere} == {*names, None}
@@ -284,7 +284,10 @@ def test_gatekeeper_and_policies_get_the_service_account_of_the_reconciler(
     assert conditions
     assert all(f"'{user}'" in condition for condition in conditions)
     (check,) = [obj["metadata"]["name"] for obj in objects if obj["kind"] == "ServiceAccount" and is_hook(obj)]
-    expected = policies.policies(user, service_account_user(name=check))
+    (gated,) = [obj for obj in of_kind(objects, "Deployment") if "gatekeeper" in containers(obj)]
+    gatekeeper = gated["spec"]["template"]["spec"]["serviceAccountName"]
+    own = policies.own_policies(service_account_user(name=gatekeeper), user, service_account_user(name=check))
+    expected = [*own, *policies.deletion_policies()]
     assert [obj["spec"] for obj in expected if obj["kind"] == "ValidatingAdmissionPolicy"] == [
         obj["spec"] for obj in of_kind(objects, "ValidatingAdmissionPolicy")
     ]

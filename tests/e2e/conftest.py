@@ -32,6 +32,7 @@ _OF_POLICIES = (
     "test_policy_schema.py",
     "test_check_permissions.py",
     "test_account.py",
+    "test_breaker_policy.py",
     "test_deletion_protection.py",
     "test_requests.py",
     "test_status.py",

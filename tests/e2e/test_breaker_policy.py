@@ -1,0 +1,92 @@
+"""What a user with the role `altershield-breaker` may write: the breaker in their own name, and nothing else."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from altershield.api.flow_control import API_VERSION
+from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.install.breaker_policies import ONLY_BREAKER
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
+
+ANN, BOB = "ann", "bob"
+KIND = "poddeletionflowcontrol"
+
+
+@pytest.fixture
+def guard(installed: Path, has_kubectl: None) -> Iterator[str]:
+    """The name of a PodDeletionFlowControl with a breaker, which counts no pods. Ann and Bob have the role."""
+    admin, name = Kubectl(installed, SYSTEM_NAMESPACE), f"guard-{uuid.uuid4().hex[:8]}"
+    spec = {
+        "limitRules": [{"interval": "1h", "limit": 2}],
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
+        "breaker": {"mode": "Manual"},
+    }
+    made = {"apiVersion": API_VERSION, "kind": "PodDeletionFlowControl", "metadata": {"name": name}, "spec": spec}
+    admin("create", "-f", "-", stdin=json.dumps(made))
+    admin("create", "clusterrolebinding", name, "--clusterrole=altershield-breaker", f"--user={ANN}", f"--user={BOB}")
+    eventually(lambda: "windows" in admin.json(KIND, name).get("status", {}), "the reconciler to see the policy")
+    yield name
+    admin("delete", "clusterrolebinding", name)
+    admin("delete", KIND, name)
+
+
+def patch(kubeconfig: Path, user: str, name: str, **status: object) -> str:
+    """Patch the status as this user. Returns the error; empty if it is accepted."""
+    body = json.dumps({"status": status})
+    done = Kubectl(kubeconfig).run(
+        "patch", KIND, name, "--subresource=status", "--type=merge", "-p", body, f"--as={user}"
+    )
+    assert (done.returncode == 0) == (done.stderr == ""), done.stderr
+    return done.stderr
+
+
+def breaker(kubeconfig: Path, name: str) -> Json:
+    found: Json = Kubectl(kubeconfig).json(KIND, name)["status"]["breaker"]
+    return found
+
+
+def test_users_open_and_reset_a_breaker_only_in_their_own_name(installed: Path, guard: str) -> None:
+    def refused(user: str, field: str, **fields: object) -> None:
+        error = patch(installed, user, guard, breaker=fields)
+        assert "ValidatingAdmissionPolicy 'altershield-breaker'" in error
+        assert f"status.breaker.{field}" in error
+
+    refused(ANN, "openedBy has to be your user name: ann; run: altershield breaker open", state="Open", openedBy=BOB)
+    refused(ANN, "rule", state="Open", openedBy=ANN, rule="1h/2")
+    assert patch(installed, ANN, guard, breaker={"state": "Open", "openedBy": ANN}) == ""
+    refused(BOB, "openedBy", openedBy=None)
+    refused(BOB, "openedBy", openedBy="carol")
+    refused(BOB, "resetBy has to be your user name: bob; run: altershield breaker reset", state="Closed", resetBy=ANN)
+    assert patch(installed, BOB, guard, breaker={"state": "Closed", "openedBy": None, "resetBy": BOB}) == ""
+    eventually(lambda: "openedBy" not in breaker(installed, guard), "the name of who opened it to go")
+    refused(ANN, "resetBy", resetBy=ANN + BOB)
+
+    # Ann opens and resets by the state alone, where no other name stands for what she does
+    assert patch(installed, ANN, guard, breaker={"state": "Open"}) == ""
+    refused(ANN, "resetBy", state="Closed")
+    assert breaker(installed, guard)["state"] == "Open"
+    assert patch(installed, ANN, guard, breaker={"state": "Closed", "resetBy": None}) == ""
+    eventually(lambda: breaker(installed, guard).get("state", "Closed") == "Closed", "the breaker to be closed")
+
+
+def test_users_write_nothing_but_the_breaker(installed: Path, guard: str) -> None:
+    windows = Kubectl(installed).json(KIND, guard)["status"]["windows"]
+    forged: dict[str, object] = {
+        "windows": [{**each, "used": 2} for each in windows],
+        "pending": {"u": {"namespace": "default", "name": "web"}},
+        "topSources": [{"by": BOB, "count": 9}],
+        "conditions": [],
+        "observedGeneration": 9,
+    }
+    for field, value in forged.items():
+        assert ONLY_BREAKER in patch(installed, ANN, guard, **{field: value}), field
+    assert ONLY_BREAKER in patch(installed, ANN, guard, windows=None, breaker={"state": "Open", "openedBy": ANN})
+    changed = Kubectl(installed).run(
+        "patch", KIND, guard, "--type=merge", "-p", '{"spec":{"mode":"Warn"}}', f"--as={ANN}"
+    )
+    assert "cannot patch resource" in changed.stderr
