@@ -13,6 +13,7 @@ from altershield.api.label_selectors import selects
 from altershield.api.policy import Selector
 from altershield.budgets.scaled import Scaled
 from altershield.workloads.meta import Owner
+from altershield.workloads.workload import WireExpression, WireSelector
 
 
 class Scales(Protocol):
@@ -79,6 +80,12 @@ def _not_cached(owner: Owner, scales: Scales) -> Workload | Owner:
 
 def is_selected(selector: Selector, labels: Mapping[str, str]) -> bool:
     return selects(selector.match_labels, selector.match_expressions, labels)
+
+
+def as_query(selector: Selector) -> str:
+    """The selector in the syntax of a list request."""
+    expressions = tuple(WireExpression(each.key, each.operator, each.values) for each in selector.match_expressions)
+    return str(WireSelector(selector.match_labels, expressions))
 
 
 def covers(spec: PodUnavailableBudgetSpec, owner: Owner, labels: Mapping[str, str], scales: Scales) -> bool:

@@ -83,6 +83,11 @@ def later(version: str, other: int) -> str:
     return version if version_number(version) >= other else str(other)
 
 
+def runs_out(record: DisruptionRecord) -> float:
+    """When a record is dropped at the latest if its pod is alive, in Unix seconds."""
+    return unix(record.time) + (HOLD + CLOCK_ERROR if record.operation in REMOVING else IN_PLACE_HOLD)
+
+
 class Settled(NamedTuple):
     """The records that are kept."""
 
@@ -129,7 +134,7 @@ def settled(
     version = status.pods_resource_version
     unread: list[str] = []
     kept: list[dict[str, DisruptionRecord]] = []
-    for records, hold in ((status.disrupted_pods, HOLD + CLOCK_ERROR), (status.unavailable_pods, IN_PLACE_HOLD)):
+    for records in (status.disrupted_pods, status.unavailable_pods):
         kept.append({})
         for uid, record in records.items():
             pod = find(record.name)
@@ -138,7 +143,7 @@ def settled(
                 continue
             # A record that ran out is dropped only if the API server shows that the pod is alive: a watch that hangs
             # would show a pod that was deleted long ago as available.
-            if now - unix(record.time) > hold:
+            if now > runs_out(record):
                 if record.name not in live:
                     unread.append(record.name)
                 else:

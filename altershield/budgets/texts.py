@@ -4,7 +4,7 @@ changes from moment to moment is in warnings.
 
 from collections.abc import Iterator
 
-from altershield.api.budgets import DisruptionRecord, PodUnavailableBudget
+from altershield.api.budgets import DisruptionRecord, PodUnavailableBudget, PodUnavailableBudgetSpec
 from altershield.budgets.numbers import Counted, Numbers
 from altershield.workloads.meta import packed
 
@@ -15,7 +15,7 @@ def exceeded(budget: PodUnavailableBudget, found: Numbers) -> str:
     """Why a disruption is refused: too few pods are available."""
     return (
         f"PodUnavailableBudget {budget.metadata.name}: {found.current} of {found.total} pods are available and "
-        f"{found.desired} must be ({_amount(budget)})"
+        f"{found.desired} must be ({amount(budget.spec)})"
     )
 
 
@@ -74,8 +74,8 @@ def passed_by_break_glass(refusal: str) -> str:
     return f"passed by break glass, and recorded: {refusal}"
 
 
-def _amount(budget: PodUnavailableBudget) -> str:
-    spec = budget.spec
+def amount(spec: PodUnavailableBudgetSpec) -> str:
+    """How many pods may be unavailable, as the budget says it."""
     if spec.min_available is not None:
         return f"minAvailable {spec.min_available}"
     return f"maxUnavailable {spec.max_unavailable}"

@@ -13,6 +13,7 @@ import typer
 
 from altershield.commands import (
     breaker,
+    budgets,
     check,
     demo,
     dev,
@@ -57,6 +58,7 @@ for each in (
 app.command()(protection.protect)
 app.command()(protection.unprotect)
 app.command()(protection.protected)
+app.command()(budgets.budgets)
 app.command()(report.report)
 app.command()(check.check)
 app.command()(uninstall.uninstall)

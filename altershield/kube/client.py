@@ -109,6 +109,10 @@ class Client:
         took."""
         self._transport.on_date = callback
 
+    def on_warning(self, callback: Callable[[str], None]) -> None:
+        """Call `callback` with each warning of a response, before an error of this response is raised."""
+        self._transport.on_warning = callback
+
     @property
     def server(self) -> str:
         """The API server's URL."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import aiohttp
 
-from altershield.kube import credentials
+from altershield.kube import credentials, warning_headers
 from altershield.kube.authentication import Authentication, RequestCredentials
 from altershield.kube.errors import KubernetesError, UnreachableError, code_of, from_status
 
@@ -42,6 +42,8 @@ class Transport:
         self.on_date: Callable[[str, float], None] = lambda date, elapsed: None
         """Called about once a second with the header Date of a response, and the seconds that the response took."""
         self._date_reported_at = 0.0
+        self.on_warning: Callable[[str], None] = lambda text: None
+        """Called with each warning of a response, before an error of this response is raised."""
         self._authentication = authentication
         self._errors = errors
         self._session = aiohttp.ClientSession(
@@ -111,6 +113,8 @@ class Transport:
         if now - self._date_reported_at >= _DATE_PERIOD:
             self._date_reported_at = now
             self.on_date(response.headers.get("Date", ""), now - sent)
+        for text in warning_headers.texts(response.headers.getall("Warning", ())):
+            self.on_warning(text)
         return response
 
 

@@ -9,8 +9,10 @@ import reconciler.__main__
 from altershield.commands.app import app
 from altershield.commands.breaker import EXIT_OPEN
 from altershield.commands.breaker import app as breaker
+from altershield.commands.budgets import EXIT_EXHAUSTED
 from altershield.commands.notify import app as notify
 from altershield.commands.protection import EXIT_STAYS
+from altershield.commands.requests import EXIT_REFUSED
 from altershield.commands.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED, EXIT_UNDER_WAY
 from altershield.errors import AlterShieldError, UsageError
 from certgen.command import app as certgen
@@ -55,6 +57,12 @@ _EXIT_CODES = (
         "an object that is shown stays although its owner or namespace is deleted: only its label keeps it",
     ),
     (EXIT_OPEN, "`altershield breaker status`", "a breaker that is shown is open"),
+    (
+        EXIT_EXHAUSTED,
+        "`altershield budgets`",
+        "a PodUnavailableBudget that is shown has the mode `Enforce` and allows no disruption now",
+    ),
+    (EXIT_REFUSED, "`altershield why pod/NAME`", "the deletion or the eviction of the pod would be refused now"),
     (CertificateError.exit_code, "`certgen`", "a certificate, a key or their Secret cannot be used"),
     (
         EXIT_UNDER_WAY,

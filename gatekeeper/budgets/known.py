@@ -4,18 +4,16 @@ import asyncio
 from collections.abc import Sequence
 
 from altershield.api.budgets import PodUnavailableBudget
-from altershield.api.policy import Selector
 from altershield.api.resources import PODS
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budgets import pods
-from altershield.budgets.coverage import Scales
+from altershield.budgets.coverage import Scales, as_query
 from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Counted, counted
 from altershield.budgets.pods import Pod
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
 from altershield.kube.objects import version_number
-from altershield.workloads.workload import WireExpression, WireSelector
 
 _WATCH_SECONDS = 0.3
 """The time in which the watch usually brings what another process has seen."""
@@ -93,9 +91,3 @@ class Known:
                 index.put(None, pods.read(item))
         self._listed = {uid: each for uid, each in self._listed.items() if each[0] > self.seen}
         self._listed[budget.metadata.uid] = (version, index)
-
-
-def as_query(selector: Selector) -> str:
-    """The selector in the syntax of a list request."""
-    expressions = tuple(WireExpression(each.key, each.operator, each.values) for each in selector.match_expressions)
-    return str(WireSelector(selector.match_labels, expressions))

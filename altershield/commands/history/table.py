@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from altershield.api.kinds import WorkloadState
 from altershield.commands.history.reading import Found
 from altershield.commands.status import objects
-from altershield.commands.status.table import Columns
+from altershield.commands.status.table import Columns, printable
 from altershield.releases.history import CheckOutcome, Entry, Record
 
 _DIGITS = 12  # of a version, unless the table is wide
@@ -40,7 +40,7 @@ def about(entry: Entry) -> list[str]:
         lines.append(
             f"{each.time} {each.verb} by {each.by or 'an unnamed user'}{reason}: {each.result}: {each.outcome}"
         )
-    return [_printable(line) for line in lines]
+    return [printable(line) for line in lines]
 
 
 def _row(entry: Entry, *, present: bool, wide: bool) -> Sequence[str]:
@@ -52,16 +52,11 @@ def _row(entry: Entry, *, present: bool, wide: bool) -> Sequence[str]:
         *(_state(record), record.since or _UNKNOWN),
         *(*more, record.message),
     )
-    return [_printable(cell) for cell in cells]
+    return [printable(cell) for cell in cells]
 
 
 def _state(record: Record) -> str:
     return ("RollingBack" if record.state == WorkloadState.ROLLBACK else record.state) or _UNKNOWN
-
-
-def _printable(text: str) -> str:
-    """Without control characters, which must not reach the terminal: users write the messages of verdicts."""
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _checks(checks: Iterable[CheckOutcome]) -> str:

@@ -10,7 +10,7 @@ from altershield.api.names import is_name
 from altershield.api.policy import OnPauseEnd
 from altershield.commands.status.durations import age
 from altershield.commands.status.snapshot import Release
-from altershield.commands.status.table import resource_name
+from altershield.commands.status.table import printable, resource_name
 from altershield.releases.enforcement import only_text
 from altershield.releases.release import By
 from altershield.workloads.workload import Workload
@@ -54,7 +54,7 @@ def explain(shown: Sequence[Release], batches: Sequence[ChangePod], now: float) 
     lines.append("What to do:" if advice else "What to do: nothing")
     for each in advice:
         lines += [f"  # {each.when}", f"  {each.command}"]
-    return [_printable(line) for line in lines]
+    return [printable(line) for line in lines]
 
 
 def _about(
@@ -212,8 +212,3 @@ def _fields(fields: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> li
 
 def _time(at: float, now: float) -> str:
     return f"{rfc3339(at)} ({age(max(0.0, now - at))} ago)" if at else "an unknown time"
-
-
-def _printable(line: str) -> str:
-    """Without control characters: users write the messages of verdicts."""
-    return "".join(c if c.isprintable() else " " for c in line)

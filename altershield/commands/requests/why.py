@@ -1,56 +1,117 @@
-"""`altershield why`: one screen about a workload."""
+"""`altershield why`: one screen about a workload or a pod."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
 
 import typer
 
 from altershield import releases
 from altershield.api import labels
 from altershield.api.kinds import ChangePod
-from altershield.api.names import change_workload_of
-from altershield.api.resources import CHANGE_PODS
+from altershield.api.names import change_workload_of, is_name
+from altershield.api.resources import CHANGE_PODS, PODS
 from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.requests import finding
-from altershield.commands.requests.command import Workload
 from altershield.commands.requests.explanation import explain
+from altershield.commands.requests.pod_deletion import ask_about
+from altershield.commands.requests.refusal import Outcome, described, explain_pod
+from altershield.commands.status import objects
 from altershield.commands.status.exit_codes import exit_code
 from altershield.commands.status.reading import Reader
 from altershield.commands.status.snapshot import Release, demand, outcomes, shown
-from altershield.commands.status.targets import parse
+from altershield.commands.status.targets import Target, parse, types
+from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError
 from altershield.process import options
 
+EXIT_REFUSED = 3
+"""Of `altershield why pod/NAME`: the deletion or the eviction of the pod would be refused now."""
+
+_POD = "pod"
+_POD_SHORT_NAMES = ("po",)
+
+
+class Format(StrEnum):
+    JSON = "json"
+    YAML = "yaml"
+
+
+def _types(incomplete: str) -> list[str]:
+    """The types that begin with `incomplete`, for shell completion."""
+    return [*types(incomplete), *(each for each in (_POD,) if each.startswith(incomplete))]
+
 
 def why(
-    workload: Workload,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="TYPE/NAME",
+            autocompletion=_types,
+            help="The workload or the pod: deploy/web, sts/db, web, pod/web-1.",
+            show_default=False,
+        ),
+    ],
     namespace: Namespace = "",
+    output: Annotated[
+        Format | None,
+        typer.Option("--output", "-o", help="Of a pod, the format: json or yaml.", show_default=False),
+    ] = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
-    """Explain the state of a workload's release: since when, why, which check and which pods, who decided what, and
-    what to do, with commands to paste.
+    """Explain the state of a workload's release, or who refuses the deletion of a pod.
 
-    The exit code is that of `altershield status`: 3 if the release is suspended, 4 if it is under way, 5 if it was
-    rolled back, else 0.
+    Of a workload: since when, why, which check and which pods, who decided what, and what to do, with commands to
+    paste. The exit code is that of `altershield status`: 3 if the release is suspended, 4 if it is under way, 5 if it
+    was rolled back, else 0.
+
+    Of a pod: whether it could be deleted and evicted now by this user, and which budget, limit, policy or webhook
+    refuses. The command asks the API server by dry runs, which delete nothing and count nowhere. The exit code is 3 if
+    one of them is refused, 1 if the API server does not tell, else 0.
     """
     require_namespace(namespace)
-    target = finding.only(parse([workload]))
+    kind, _, name = target.rpartition("/")
+    if PODS.is_called(kind, _POD_SHORT_NAMES):
+        if not is_name(name):
+            raise UsageError(f'no pod can have the name "{name}"')
+        raise typer.Exit(asyncio.run(_pod(context, kubeconfig, namespace, name, output)))
+    if output is not None:
+        raise UsageError("-o is for pods; for the release of a workload, run: altershield status -o json")
+    raise typer.Exit(asyncio.run(_workload(context, kubeconfig, namespace, finding.only(parse([target])))))
 
-    async def run() -> int:
-        async with await Client.connect(kubeconfig, context=context) as client:
-            where = namespace or client.namespace
-            snapshot = await Reader(client, where, [target]).read()
-            demand(snapshot, [target], where)
-            found = [each for each in shown(snapshot) if each.workload.metadata.name == target.name]
-            for uid in dict.fromkeys(each.workload.metadata.uid for each in found):
-                own = [each for each in found if each.workload.metadata.uid == uid]
-                print("\n".join(explain(own, await _batches(client, own), time.time())))
-            return exit_code(outcomes(snapshot))
 
-    raise typer.Exit(asyncio.run(run()))
+async def _pod(context: str | None, kubeconfig: str | None, namespace: str, name: str, output: Format | None) -> int:
+    async with await Client.connect(kubeconfig, context=context) as client:
+        where = namespace or client.namespace
+        answers = await ask_about(client, where, name)
+    match output:
+        case Format.JSON:
+            sys.stdout.write(objects.to_json(described(name, where, *answers)))
+        case Format.YAML:
+            sys.stdout.write(objects.to_yaml(described(name, where, *answers)))
+        case _:
+            print("\n".join(explain_pod(name, where, *answers)))
+    found = {each.outcome for each in answers}
+    if Outcome.REFUSED in found:
+        return EXIT_REFUSED
+    return AlterShieldError.exit_code if Outcome.UNKNOWN in found else 0
+
+
+async def _workload(context: str | None, kubeconfig: str | None, namespace: str, target: Target) -> int:
+    async with await Client.connect(kubeconfig, context=context) as client:
+        where = namespace or client.namespace
+        snapshot = await Reader(client, where, [target]).read()
+        demand(snapshot, [target], where)
+        found = [each for each in shown(snapshot) if each.workload.metadata.name == target.name]
+        for uid in dict.fromkeys(each.workload.metadata.uid for each in found):
+            own = [each for each in found if each.workload.metadata.uid == uid]
+            print("\n".join(explain(own, await _batches(client, own), time.time())))
+        return exit_code(outcomes(snapshot))
 
 
 async def _batches(client: Client, found: Sequence[Release]) -> list[ChangePod]:

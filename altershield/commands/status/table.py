@@ -79,8 +79,7 @@ def row(release: Release, layout: Layout, now: float) -> Row:
     )
     after = (
         *((rfc3339(since) if since else _UNKNOWN, policy) if layout.wide else ()),
-        # users write the messages of verdicts, so control characters must not reach the terminal
-        "".join(c if c.isprintable() else " " for c in message),
+        printable(message),
     )
     cells = (*before, age(now - began) if began else _UNKNOWN, *after)
     return Row((namespace, name, version), cells, (*before, *after), _STYLES.get(state, ""))
@@ -91,6 +90,11 @@ def _policy(policy: AppliedPolicy, namespace: str) -> str:
     if not policy.name:
         return _NONE
     return policy.name if policy.namespace == namespace else f"{policy.namespace}/{policy.name}"
+
+
+def printable(text: str) -> str:
+    """Without control characters, which must not reach the terminal: users write the messages of verdicts."""
+    return "".join(c if c.isprintable() else " " for c in text)
 
 
 class Columns:
