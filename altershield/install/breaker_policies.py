@@ -43,7 +43,7 @@ def breaker_policies(gatekeeper: str, reconciler: str) -> list[Object]:
             ),
             validation(
                 f"{_of('new', 'rule')} == '' || (!variables.opens && {_of('new', 'rule')} == {_of('old', 'rule')})",
-                f"'only AlterShield writes status.breaker.rule, because no rule opens it here; {_RUN} open ' + request.name",
+                f"'status.breaker.rule is the rule that opened it, not a person; {_RUN} open ' + request.name",
             ),
         ],
         variables={
