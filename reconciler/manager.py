@@ -116,7 +116,7 @@ class Manager:
         receivers = delivery.file if delivery is not None else None
         receiver_rule = partial(unknown_receivers, receivers, options.system_namespace)
         policies = PolicyReconciler(self.caches, writer, self._recorder, clock, url_rule, receiver_rule)
-        flow_controls = FlowControlReconciler(client, self.caches, writer, self._recorder, clock)
+        flow_controls = FlowControlReconciler(client, self.caches, writer, self._recorder, self.metrics, clock)
         self._notifier: Notifier | None = None
         if delivery is not None:
             enqueue = self.queues.notifications.add

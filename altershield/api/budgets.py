@@ -179,6 +179,9 @@ class DisruptionRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename="
         Annotated[str, msgspec.Meta(max_length=1024)],
         _doc("How the pod will show a change in place. AlterShield writes and reads it."),
     ] = ""
+    break_glass: Annotated[
+        bool, _doc("Whether the budget would have refused it, and the user was in the group for emergencies.")
+    ] = False
 
 
 _Uid = Annotated[str, msgspec.Meta(max_length=64)]

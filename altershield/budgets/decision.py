@@ -296,7 +296,10 @@ def _judge(
     if refusal and not disruption.break_glass:
         return _refused(budget, refusal, found, after)
     merged = shows if known is None or repeated or not known.shows else _merged(known.shows, shows)
-    return _Charge(record(pod.name, operation, now, disruption.by[:MAX_BY], merged), pod, after, refusal)
+    # who passed with break glass once is reported, even if a repeated request would be admitted without it
+    broken = bool(refusal) or (known is not None and known.break_glass)
+    by = known.by if known is not None and known.break_glass and not refusal else disruption.by[:MAX_BY]
+    return _Charge(record(pod.name, operation, now, by, merged, break_glass=broken), pod, after, refusal)
 
 
 def _unhealthy(

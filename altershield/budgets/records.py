@@ -155,6 +155,25 @@ def settled(
     return Settled(kept[0], kept[1], version, tuple(unread))
 
 
-def record(pod_name: str, operation: Operation, now: float, by: str, shows: str = "") -> DisruptionRecord:
-    """A record. `by`: the user, already cut to MAX_BY characters."""
-    return DisruptionRecord(pod_name, operation, rfc3339(now), by, shows)
+def record(
+    pod_name: str, operation: Operation, now: float, by: str, shows: str = "", *, break_glass: bool = False
+) -> DisruptionRecord:
+    """A record. `by`: the user, already cut to MAX_BY characters. `break_glass`: the budget would have refused it."""
+    return DisruptionRecord(pod_name, operation, rfc3339(now), by, shows, break_glass)
+
+
+def ended_by_break_glass(
+    before: PodUnavailableBudgetStatus, after: PodUnavailableBudgetStatus
+) -> tuple[DisruptionRecord, ...]:
+    """The records of break glass that `after` does not have any more, by the name of the pod. A record ends once, and
+    only the reconciler that holds the Lease drops it, so each of them is reported once."""
+    ended = [
+        record
+        for old, new in (
+            (before.disrupted_pods, after.disrupted_pods),
+            (before.unavailable_pods, after.unavailable_pods),
+        )
+        for uid, record in old.items()
+        if record.break_glass and uid not in new
+    ]
+    return tuple(sorted(ended, key=lambda record: record.name))

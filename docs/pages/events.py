@@ -61,8 +61,9 @@ MEANINGS = {
     "message says which rule or person opened the breaker, and how it closes.",
     "DeletionBreakerHalfOpen": "The object is a PodDeletionFlowControl. After the cooldown, a few deletions pass.",
     "DeletionBreakerClosed": "The object is a PodDeletionFlowControl. Deletions within the limits pass again.",
-    "BreakGlassUsed": "The object is a PodDeletionFlowControl. A user in the group `altershield:break-glass` removed a "
-    "pod. The message names both.",
+    "BreakGlassUsed": "The object is a PodDeletionFlowControl or a PodUnavailableBudget. A user in the group "
+    "`altershield:break-glass` passed its limits. The message names the user and the pod. It comes when the pod is "
+    "gone or changed, or when the record of the request has run out.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
     "what to correct.",
 }

@@ -11,6 +11,8 @@ from prometheus_client.core import Metric
 
 from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api import labels, names
+from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetStatus
+from altershield.api.flow_control import FlowControlSpec, LimitRule, Mode, PodDeletionFlowControl
 from altershield.api.kinds import (
     ChangeWorkloadSpec,
     ChangeWorkloadStatus,
@@ -62,6 +64,17 @@ OPEN_LABELS = {
         "stalled",
     ): "the `reason` of `altershield_release_stalled_timestamp_seconds`; empty where it is not stalled",
     (_STALLED, "reason"): _REASONS,
+    ("altershield_budget_missing_pods", "namespace"): "the budget's namespace",
+    ("altershield_budget_missing_pods", "budget"): "the budget's name",
+    ("altershield_deletion_breaker", "mode"): code_list(Mode),
+    **{
+        (metric, "flow_control"): "the name of the PodDeletionFlowControl"
+        for metric in (
+            "altershield_deletion_breaker",
+            "altershield_deletion_limit_used_ratio",
+            "altershield_deletion_limit_warn_ratio",
+        )
+    },
     ("altershield_admission_denials", "namespace"): _NAMESPACE,
     ("altershield_rollbacks", "namespace"): _NAMESPACE,
 }
@@ -79,7 +92,7 @@ _HEAD = f"""\
 {GENERATED}
 
 Each container serves its metrics at `/metrics` on a plain HTTP port: gatekeeper 8080, reconciler 8081, certgen 8082.
-Every series exists from the start of the process, except for the series of single releases and namespaces. No label has
+Every series exists from the start of the process, except for those of single objects and namespaces. No label has
 a value that only a request names. Times are Unix seconds. The alerts have [runbooks](../runbooks).
 
 On Linux, each container also has the usual metrics of a process: `process_cpu_seconds_total`,
@@ -121,6 +134,7 @@ async def registries() -> AsyncIterator[dict[str, CollectorRegistry]]:
         settings = Settings()
         certgen.observe(client, CertificateReconciler(client, settings, certgen).changes.informers)
         release(reconciler.caches)
+        _protections(reconciler.caches)
         yield {
             "gatekeeper": gatekeeper.registry,
             "reconciler": reconciler.metrics.registry,
@@ -194,3 +208,14 @@ def release(cached: Caches) -> None:
             status=ChangeWorkloadStatus(status=WorkloadState.RUNNING, conditions=(stalled,)),
         )
     )
+
+
+def _protections(cached: Caches) -> None:
+    """Let there be a PodUnavailableBudget that lacks a pod, and a PodDeletionFlowControl, in the namespace of the
+    release."""
+    lacks = PodUnavailableBudgetStatus(total_replicas=1, desired_available=1)
+    cached.budgets.budgets_informer.observe(
+        PodUnavailableBudget(ObjectMeta("web", "shop", resource_version="1"), status=lacks)
+    )
+    spec = FlowControlSpec((LimitRule("10m", 100),))
+    cached.flow_controls.observe(PodDeletionFlowControl(ObjectMeta("guard", resource_version="1"), spec))

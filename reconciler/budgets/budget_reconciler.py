@@ -10,7 +10,7 @@ from altershield.budgets import pods
 from altershield.budgets.numbers import Counted, numbers
 from altershield.budgets.overlap import overlapping
 from altershield.budgets.pods import Pod
-from altershield.budgets.records import Settled, settled
+from altershield.budgets.records import Settled, ended_by_break_glass, settled
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
@@ -73,6 +73,14 @@ class BudgetReconciler:
             return delay
         await self._writer.save_budget(budget, status)
         self._written[key] = now
+        for record in ended_by_break_glass(budget.status, status):
+            self._metrics.break_glass.inc()
+            self._recorder.event(
+                ObjectRef.of(POD_UNAVAILABLE_BUDGETS, budget.metadata),
+                WARNING,
+                "BreakGlassUsed",
+                f"{record.by} passed this budget by break glass: {record.operation} of the pod {record.name}",
+            )
         return _AGAIN
 
     async def _count(self, budget: PodUnavailableBudget) -> Counted:

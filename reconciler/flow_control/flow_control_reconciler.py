@@ -17,6 +17,7 @@ from altershield.kube.errors import ConflictError, KubernetesError, NotFoundErro
 from altershield.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
 from reconciler.flow_control.conditions import Announce, announcements, conditions
 from reconciler.machinery.caches import Caches, Key
+from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
 
 _TRIES = 6
@@ -35,12 +36,19 @@ class FlowControlReconciler:
     API server's clock."""
 
     def __init__(
-        self, client: Client, caches: Caches, writer: Writer, recorder: EventRecorder, clock: Callable[[], float]
+        self,
+        client: Client,
+        caches: Caches,
+        writer: Writer,
+        recorder: EventRecorder,
+        metrics: Metrics,
+        clock: Callable[[], float],
     ) -> None:
         self._client = client
         self._caches = caches
         self._writer = writer
         self._recorder = recorder
+        self._metrics = metrics
         self._clock = clock
         self._asked: dict[str, dict[str, float]] = {}
         """By policy and pod: when the API server was asked."""
@@ -84,6 +92,7 @@ class FlowControlReconciler:
             return policy
         saved = await self._writer.save_flow_control(policy, status)
         self._written[name] = now
+        self._metrics.break_glass.inc(sum(pending.break_glass for pending in ended))
         for each in announcements(policy.status.conditions, status.conditions, ended):
             self._announce(policy, each)
         return saved

@@ -1,5 +1,6 @@
 """The metrics of a reconciler. Every series exists from the start, and no label has an unbounded number of values."""
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,7 +25,9 @@ from altershield.kube.queue import WorkQueue
 from altershield.process.metrics import MAX_NAMESPACES, OTHER_NAMESPACES, NamespaceLabels, ProcessMetrics
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
+from reconciler.budgets import budget_metrics
 from reconciler.endpoints.outcome import CallbackOutcome
+from reconciler.flow_control import flow_control_metrics
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.outcome import Outcome
 from reconciler.notifications.vocabulary import NotificationResult, Type
@@ -91,6 +94,12 @@ class Metrics:
         self.slipped = self._counter(
             "altershield_disruptions_slipped",
             "Available pods with a PodUnavailableBudget that were deleted although no gatekeeper was asked.",
+            [],
+        )
+        self.break_glass = self._counter(
+            "altershield_break_glass",
+            "Disruptions of pods that passed by break glass: one for each PodUnavailableBudget and each "
+            "PodDeletionFlowControl that recorded it. They are counted when their records end.",
             [],
         )
         self._rollbacks = self._counter(
@@ -203,3 +212,5 @@ class _StateCollector(Collector):
             waits.add_metric([controller], queue.taken, queue.waited)
         yield from (depth, oldest, waits)
         yield from families(self._caches)
+        yield from budget_metrics.families(self._caches.budgets.budgets_informer.all())
+        yield from flow_control_metrics.families(self._caches.flow_controls.all(), time.time())

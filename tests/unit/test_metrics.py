@@ -59,6 +59,12 @@ CONTRACT = {
         "altershield_verifications": (COUNTER, "verdict"),
         "altershield_unchecked_pods": (COUNTER, "reason"),
         "altershield_disruptions_slipped": (COUNTER, ""),
+        "altershield_break_glass": (COUNTER, ""),
+        "altershield_budgets": (GAUGE, "state"),
+        "altershield_budget_missing_pods": (GAUGE, "budget namespace"),
+        "altershield_deletion_breaker": (GAUGE, "flow_control mode state"),
+        "altershield_deletion_limit_used_ratio": (GAUGE, "flow_control"),
+        "altershield_deletion_limit_warn_ratio": (GAUGE, "flow_control"),
         "altershield_rollbacks": (COUNTER, "namespace reason"),
         "altershield_ungated_releases": (COUNTER, "reason"),
         "altershield_notifications": (COUNTER, "result type"),
@@ -82,14 +88,18 @@ CONTRACT = {
 COMPONENTS = pytest.mark.parametrize("component", CONTRACT)
 ENTERED = "altershield_release_entered_timestamp_seconds"
 STALLED = "altershield_release_stalled_timestamp_seconds"
+MISSING = "altershield_budget_missing_pods"
+WARNS = "altershield_deletion_limit_warn_ratio"
 SHOW_THE_EXAMPLE = {
     "altershield_releases",
     "altershield_cached_objects",
     "altershield_queue_depth",
     "altershield_queue_oldest_seconds",
     "altershield_setting_enabled",
+    "altershield_budgets",
+    "altershield_deletion_breaker",
 }
-"""The metrics that the example release of the reference page changes, and the settings, of which two are on."""
+"""The metrics that the examples of the reference page change, and the settings, of which two are on."""
 
 
 @pytest.fixture
@@ -121,7 +131,9 @@ async def test_all_series_exist_from_the_start_with_0(found: dict[str, Collector
         values = {sample.value for sample in metric.samples}
         if metric.name in SHOW_THE_EXAMPLE:
             assert 0 in values, metric.name
-        elif metric.name not in (ENTERED, STALLED) and not metric.name.startswith("altershield_memory_"):
+        elif metric.name not in (ENTERED, STALLED, MISSING, WARNS) and not metric.name.startswith(
+            "altershield_memory_"
+        ):
             assert values == {metric.name == "altershield_build_info"}, metric.name
 
 
@@ -142,9 +154,11 @@ async def test_metric_has_a_help_text_and_a_name_with_its_unit(
             assert metric.name.endswith("_seconds"), metric.name
 
 
-def test_only_bounded_numbers_of_releases_and_namespaces_have_labels_with_free_values() -> None:
+def test_only_bounded_numbers_of_objects_and_namespaces_have_labels_with_free_values() -> None:
     counted = {"altershield_admission_denials", "altershield_rollbacks"}
-    assert {metric for metric, _ in OPEN_LABELS} == {"altershield_build_info", ENTERED, STALLED, *counted}
+    of_flow_controls = {"altershield_deletion_breaker", "altershield_deletion_limit_used_ratio", WARNS}
+    bounded = {ENTERED, STALLED, MISSING, *of_flow_controls}
+    assert {metric for metric, _ in OPEN_LABELS} == {"altershield_build_info", *bounded, *counted}
 
 
 ENTERED_AT = 1_700_000_000

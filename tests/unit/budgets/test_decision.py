@@ -146,6 +146,20 @@ def test_break_glass_is_recorded_and_warned_about_and_mode_warn_only_warns() -> 
     assert warned == Passed((text,), only_warned=True, covered=True)
 
 
+def test_record_says_who_passed_the_budget_by_break_glass_also_after_the_request_is_repeated() -> None:
+    of_ann = Disruption(Operation.DELETE, pod("web-0"), "ann", break_glass=True)
+    status, _ = charge(frozen(), [of_ann], World(frozen()), NOW)
+    (first,) = status.disrupted_pods.values()
+    assert (first.by, first.break_glass) == ("ann", True)
+    admits = budget(status, maxUnavailable=3)
+    status, _ = charge(admits, [Disruption(Operation.DELETE, pod("web-0"), "bob")], World(admits), NOW + 20)
+    (again,) = status.disrupted_pods.values()
+    assert again == msgspec.structs.replace(first, time=rfc3339(NOW + 20))
+    free = budget(maxUnavailable=1)
+    status, _ = charge(free, [of_ann], World(free), NOW)
+    assert [record.break_glass for record in status.disrupted_pods.values()] == [False], "the budget admits it anyway"
+
+
 def test_full_status_refuses_further_disruptions() -> None:
     record = DisruptionRecord("gone", Operation.DELETE, rfc3339(NOW))
     status = PodUnavailableBudgetStatus(disrupted_pods={f"u{number}": record for number in range(MAX_RECORDS)})

@@ -83,11 +83,13 @@ class World:
         self.stored = msgspec.structs.replace(budget, metadata=metadata)
         self.caches.budgets_informer.observe(self.stored)
 
-    def admit(self, number: int, operation: Operation = Operation.DELETE, shows: str = "") -> None:
+    def admit(
+        self, number: int, operation: Operation = Operation.DELETE, shows: str = "", *, break_glass: bool = False
+    ) -> None:
         """A gatekeeper records a disruption of the pod."""
         assert self.stored is not None
         status = self.stored.status
-        record = DisruptionRecord(f"web-{number}", operation, rfc3339(self.now), "jane", shows)
+        record = DisruptionRecord(f"web-{number}", operation, rfc3339(self.now), "jane", shows, break_glass)
         field = "disrupted_pods" if operation == Operation.DELETE else "unavailable_pods"
         records = {**getattr(status, field), builders.uid(number): record}
         self.apply(msgspec.structs.replace(self.stored, status=msgspec.structs.replace(status, **{field: records})))
@@ -246,3 +248,18 @@ async def test_budget_is_queued_when_its_pods_or_workloads_change(world: World) 
     assert await queued(), "the pod leaves the budget"
     world.caches._scaled[DEPLOYMENTS].observe(msgspec.structs.replace(scaled(DEPLOYMENT, 4), packed_version=40))
     assert await queued()
+
+
+@pytest.mark.parametrize("operation", [Operation.DELETE, Operation.RESTART])
+async def test_break_glass_raises_an_event_once_when_its_record_ends(world: World, operation: Operation) -> None:
+    world.apply(builders.budget(maxUnavailable=0))
+    await world.reconcile()
+    world.admit(1, operation, break_glass=True)
+    await world.reconcile()
+    assert world.events == [], "the record is held"
+    world.delete(1, 10)
+    for _ in range(3):
+        await world.reconcile()
+    (event,) = [message for reason, message in world.events if reason == "BreakGlassUsed"]
+    assert event == f"jane passed this budget by break glass: {operation} of the pod web-1"
+    assert world.metrics.registry.get_sample_value("altershield_break_glass_total") == 1

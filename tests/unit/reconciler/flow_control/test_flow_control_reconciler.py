@@ -16,6 +16,7 @@ from altershield.kube.errors import ConflictError, NotFoundError, ServerError
 from altershield.kube.events import ObjectRef
 from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler
 from reconciler.machinery.caches import Caches
+from reconciler.machinery.metrics import Metrics
 from tests.unit.flow_control.builders import NOW, asked, one, policy
 from tests.unit.reconciler.filled import empty_caches
 
@@ -33,7 +34,8 @@ class World:
         self.writes = 0
         self.conflicts = 0
         self.events: list[tuple[str, str]] = []
-        own = FlowControlReconciler(self, caches, self, self, lambda: self.now)  # type: ignore[arg-type]
+        self.metrics = Metrics()
+        own = FlowControlReconciler(self, caches, self, self, self.metrics, lambda: self.now)  # type: ignore[arg-type]
         self._reconcile = own.reconcile
 
     async def get(self, resource: Resource, name: str, namespace: str = "", *, as_: Any) -> Any:
@@ -150,6 +152,7 @@ async def test_deletion_by_break_glass_raises_an_event_once(world: World) -> Non
     await world.reconcile(HELD)
     await world.reconcile(HELD)
     assert world.events == [("BreakGlassUsed", "Warning")]
+    assert world.metrics.registry.get_sample_value("altershield_break_glass_total") == 1
 
 
 async def test_windows_alone_are_written_every_15_seconds(world: World) -> None:
