@@ -65,6 +65,8 @@ class Shape:
     fat: int = FAT
     namespaces: int = 100
     nodes: int = 100
+    budgets: int = 0
+    """PodUnavailableBudgets, each for another Deployment."""
 
     @property
     def pods(self) -> int:
@@ -181,6 +183,8 @@ class Api:
         """Create the streamed lists in advance, so that this takes no time of a measurement."""
         for plural in self._objects.counts:
             self._blocks(plural, plural in ("replicasets", "customresourcedefinitions"))
+        if self.shape.budgets:
+            self._blocks("replicasets", False)  # they count
 
     def _blocks(self, plural: str, metadata_only: bool) -> list[bytes]:
         found = self._streams.get((plural, metadata_only))
@@ -263,7 +267,8 @@ class Objects:
             "pods": shape.pods,
             "changeworkloads": shape.deployments,
             "changepods": shape.pods,
-            **dict.fromkeys(("podunavailablebudgets", "poddisruptionbudgets", "poddeletionflowcontrols"), 0),
+            "podunavailablebudgets": shape.budgets,
+            **dict.fromkeys(("poddisruptionbudgets", "poddeletionflowcontrols"), 0),
         }
         self._fat = ("deployments", "replicasets", "pods", "changeworkloads", "changepods")
         self._templates = {key: _encoded(each) for key, each in _templates(shape).items()}
@@ -308,6 +313,8 @@ class Objects:
             if number >= count:
                 return self._made_fat(plural, template, number)
             workload, own = divmod(number, per)
+            if plural == "podunavailablebudgets":
+                workload = number * (self._shape.deployments // count)
             if workload != known:
                 known = workload
                 fields = self._fields(workload, self._versions[workload % len(self._versions)])
@@ -366,11 +373,15 @@ class Objects:
                 found |= {b"own": b"node-%03d" % workload, b"uid": _uid(b"b0", workload)}
             case "deployments":
                 found |= {b"uid": _uid(b"d0", workload)}
+            case "podunavailablebudgets":
+                found |= {b"uid": _uid(b"e1", number)}
             case "changeworkloads":
                 found |= {b"uid": _uid(b"c0", workload)}
             case "replicasets":
                 hashed = _hash(workload, own)
                 found |= {b"own": b"checkout-frontend-%05d-%s" % (workload, hashed), b"hash": hashed}
+                current = own == self._shape.revisions - 1
+                found[b"replicas"] = b"%d" % (self._shape.replicas if current else 0)
                 found |= {b"uid": _uid(b"50", number)}
                 if own < self._shape.revisions - 1:
                     found[b"of_set"] = _digest(workload, own)
@@ -391,7 +402,7 @@ class Objects:
 
 def _encoded(template: Mapping[str, Any]) -> bytes:
     """The template as JSON, with placeholders for numbers too."""
-    return re.sub(rb'"%\((unix[0-9]*)\)s"', rb"%(\1)s", json.dumps(template).encode())
+    return re.sub(rb'"%\((unix[0-9]*|replicas)\)s"', rb"%(\1)s", json.dumps(template).encode())
 
 
 def _times(workload: int) -> dict[bytes, bytes]:
@@ -522,7 +533,16 @@ def _templates(shape: Shape) -> dict[str, dict[str, Any]]:
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         },
         "deployments": {"metadata": _metadata(None, processed), "spec": sets, "status": counted},
-        "replicasets": {"metadata": _metadata(deployment, {}), "spec": sets, "status": counted},
+        "podunavailablebudgets": {
+            "metadata": _metadata(None, {}),
+            "spec": {"selector": selector, "maxUnavailable": 1},
+            "status": _budget_status(shape),
+        },
+        "replicasets": {
+            "metadata": _metadata(deployment, {}),
+            "spec": sets | {"replicas": "%(replicas)s"},
+            "status": counted | {"replicas": "%(replicas)s"},
+        },
         "pods": {
             "metadata": _metadata(
                 ("apps/v1", "ReplicaSet", "%(set)s", "%(set_uid)s"), {labels.OPERATE_FINISHED: "%(mark)s"}
@@ -596,6 +616,24 @@ def _release(shape: Shape, times: Mapping[str, Any]) -> dict[str, Any]:
     )
     found: dict[str, Any] = msgspec.to_builtins(ChangeWorkload(metadata=ObjectMeta(), spec=spec, status=status))
     return found
+
+
+def _budget_status(shape: Shape) -> dict[str, Any]:
+    condition = {
+        "status": "True",
+        "observedGeneration": 1,
+        "lastTransitionTime": "%(time30)s",
+        "message": "as it should be",
+    }
+    return {
+        "observedGeneration": 1,
+        "totalReplicas": shape.replicas,
+        "desiredAvailable": shape.replicas - 1,
+        "currentAvailable": shape.replicas,
+        "unavailableAllowed": 1,
+        "podsResourceVersion": "100000000",
+        "conditions": [condition | {"type": each, "reason": each} for each in ("Accepted", "Satisfied")],
+    }
 
 
 def _batch(times: Mapping[str, Any]) -> dict[str, Any]:

@@ -110,23 +110,32 @@ def _cpu(pid: int) -> float:
 
 def main(
     pods: Annotated[int, typer.Option(help="Governed pods, five to a Deployment.")] = PODS,
+    budgets: Annotated[int, typer.Option(help="PodUnavailableBudgets, each for another Deployment.")] = 0,
     only: Annotated[str, typer.Option(help="gatekeeper or reconciler.")] = "",
 ) -> None:
     """Measure both processes. Exits with 1 if the reconciler exceeds a limit."""
-    shape = Shape(pods // REPLICAS)
+    shape = Shape(pods // REPLICAS, budgets=budgets)
     modules = [each for each in ("gatekeeper", "reconciler") if only in ("", each)]
     figures = {module: uvloop.run(measure(module, shape)) for module in modules}
     title = f"{shape.pods:,} pods in {shape.deployments:,} Deployments of {shape.revisions} ReplicaSets"
+    title += f", {budgets:,} budgets" if budgets else ""
     table = Table("", "at rest", "at most", "after two relists", "ready after", "CPU until ready", title=title)
     for module, each in figures.items():
         sizes = (f"{size} MiB" for size in (each.resident, each.peak, each.after))
         table.add_row(module, *sizes, f"{each.seconds:.1f} s", f"{each.cpu_seconds:.1f} s")
     Console().print(table)
-    taken = {"python": platform.python_version(), "pods": pods} | {key: asdict(each) for key, each in figures.items()}
+    taken = {"python": platform.python_version(), "pods": pods, "budgets": budgets} | {
+        key: asdict(each) for key, each in figures.items()
+    }
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(taken, indent=2) + "\n")
     found = figures.get("reconciler")
-    if found is not None and pods >= PODS and (max(found.resident, found.after) > AT_REST or found.peak > LISTING):
+    if (
+        found is not None
+        and pods >= PODS
+        and not budgets
+        and (max(found.resident, found.after) > AT_REST or found.peak > LISTING)
+    ):
         raise typer.Exit(1)
 
 
