@@ -6,7 +6,8 @@ allows each review.
 Both serve HTTPS with persistent connections, in turns, each alone on one core. wrk sends from another core. A request
 is the update of a Deployment with a changed template, so that the gatekeeper does all of its work: parse, compare,
 fingerprint, patch. The cache contains the ChangeWorkload of a rolled-back version, so the validating webhook computes
-the fingerprint too.
+the fingerprint too. Then come deletions and evictions of pods: of pods without a budget, and of pods whose budget
+allows no disruption.
 """
 
 import asyncio
@@ -30,9 +31,10 @@ from rich.console import Console
 from rich.table import Table
 
 from altershield.admission.webhooks import webhook_path
-from altershield.api.resources import DEPLOYMENTS
+from altershield.api.resources import DEPLOYMENTS, PODS
 from altershield.errors import UsageError
 from altershield.pki import Authority
+from bench import pod_reviews
 from bench.processes import Server, answering, cpu, free_ports, kubernetes
 from bench.reviews import write_reviews
 
@@ -43,6 +45,14 @@ SERVER_CORE, CLIENT_CORE = 0, 1
 CONNECTIONS = 8
 MUTATING_PATH = webhook_path(DEPLOYMENTS, mutating=True)
 VALIDATING_PATH = webhook_path(DEPLOYMENTS, mutating=False)
+PODS_PATH = webhook_path(PODS, mutating=False)
+EVICTIONS_PATH = webhook_path(PODS, "eviction", mutating=False)
+_PODS = {
+    "8 KB pod": (PODS_PATH, pod_reviews.deletion(pod_reviews.FREE)),
+    "eviction": (EVICTIONS_PATH, pod_reviews.eviction(pod_reviews.FREE)),
+    "8 KB pod, refused": (PODS_PATH, pod_reviews.deletion(pod_reviews.FROZEN)),
+    "eviction, refused": (EVICTIONS_PATH, pod_reviews.eviction(pod_reviews.FROZEN)),
+}
 _DAY = datetime.timedelta(days=1)
 
 _SCRIPT = """
@@ -125,6 +135,10 @@ async def run(seconds: float, rounds: int, output: Path) -> None:
                 for path in (MUTATING_PATH, VALIDATING_PATH):
                     console.print(f"{size} {path}: {rounds} rounds …", style="dim")
                     rows.append(await _measure(floor, gatekeeper, size, path, bodies, seconds, rounds))
+            for size, (path, make) in _PODS.items():
+                bodies = write_reviews(directory, size.replace(",", ""), SIZES["8 KB"], make)
+                console.print(f"{size} {path}: {rounds} rounds …", style="dim")
+                rows.append(await _measure(floor, gatekeeper, size, path, bodies, seconds, rounds))
             console.print(f"memory over {MEMORY_REQUESTS:,} requests …", style="dim")
             memory = await _memory(gatekeeper, write_reviews(directory, "memory", SIZES["8 KB"]))
     figures = {

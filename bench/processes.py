@@ -5,7 +5,7 @@ import contextlib
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from aiohttp import web
 from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS
 from altershield.errors import UsageError
 from altershield.workloads import change_workload_name
+from bench.pod_reviews import cluster
 
 
 @dataclass
@@ -70,14 +71,14 @@ async def kubernetes(kubeconfig: Path) -> AsyncIterator[None]:
         "status": {"status": "Rollback"},
     }
 
-    async with api({CHANGE_WORKLOADS.plural: release}) as port:
+    async with api({CHANGE_WORKLOADS.plural: [release], **cluster()}) as port:
         write_kubeconfig(kubeconfig, f"http://127.0.0.1:{port}")
         yield
 
 
 @contextlib.asynccontextmanager
-async def api(objects: Mapping[str, object], tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
-    """Serve an API with these objects, one per resource (by plural), without streamed lists. Yields its port."""
+async def api(objects: Mapping[str, Sequence[object]], tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
+    """Serve an API with these objects by plural, without streamed lists. Yields its port."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         if "sendInitialEvents" in request.query:
@@ -87,7 +88,7 @@ async def api(objects: Mapping[str, object], tls: ssl.SSLContext | None = None) 
             watch = web.StreamResponse()
             await watch.prepare(request)
             await asyncio.Event().wait()
-        items = [item for plural, item in objects.items() if request.path.endswith(plural)]
+        items = [item for plural, found in objects.items() if request.path.endswith(f"/{plural}") for item in found]
         return web.json_response({"metadata": {"resourceVersion": "1"}, "items": items})
 
     app = web.Application()

@@ -5,6 +5,7 @@ the managed fields of kubectl and of the Deployment controller.
 """
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,18 @@ from altershield.api import labels
 _BODIES = 16  # different reviews, sent in turn
 
 
-def write_reviews(directory: Path, name: str, length: int) -> list[Path]:
-    """Write files with reviews of about `length` bytes, each for another release. Returns their paths."""
+Make = Callable[[int, int], dict[str, Any]]
+"""Makes a review from its number and a number of environment variables."""
+
+
+def write_reviews(directory: Path, name: str, length: int, make: Make | None = None) -> list[Path]:
+    """Write files with different reviews of about `length` bytes, by default of releases. Returns their paths."""
     files = []
+    make = make or _review
     for number in range(_BODIES):
-        small = len(json.dumps(_review(number, 0), separators=(",", ":")))
-        one_more = len(json.dumps(_review(number, 1), separators=(",", ":"))) - small
-        body = json.dumps(_review(number, max(0, length - small) // one_more), separators=(",", ":"))
+        small = len(json.dumps(make(number, 0), separators=(",", ":")))
+        one_more = max(1, len(json.dumps(make(number, 1), separators=(",", ":"))) - small)
+        body = json.dumps(make(number, max(0, length - small) // one_more), separators=(",", ":"))
         files.append(directory / f"{name.replace(' ', '')}-{number}.json")
         files[-1].write_text(body)
     return files
@@ -87,7 +93,7 @@ def _deployment(image: str, variables: int) -> dict[str, Any]:
                 "deployment.kubernetes.io/revision": "1",
                 "kubectl.kubernetes.io/last-applied-configuration": json.dumps(manifest, separators=(",", ":")),
             },
-            "managedFields": _managed_fields(variables),
+            "managedFields": managed_fields(variables),
         },
         "spec": {
             "replicas": 5,
@@ -111,7 +117,8 @@ def _deployment(image: str, variables: int) -> dict[str, Any]:
     }
 
 
-def _managed_fields(variables: int) -> list[dict[str, Any]]:
+def managed_fields(variables: int) -> list[dict[str, Any]]:
+    """Those of an object that kubectl applied, with a container with so many environment variables."""
     names = (f"VARIABLE_{n}" for n in range(variables))
     container: dict[str, Any] = {
         ".": {},
