@@ -25,6 +25,7 @@ READS = (
     "altershield status",
     "altershield history",
     "altershield why",
+    "altershield budgets",
     ".venv/bin/altershield status",
     ".venv/bin/altershield uninstall --dry-run",
     ".venv/bin/python -m certgen show",

@@ -7,11 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
+from altershield.api.budgets import API_VERSION
 from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.commands import main
 from tests.e2e.sleep import SLEEP
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
-from tests.support.processes import command
+from tests.support.processes import Done, call, command
 
 RELEASES = "changeworkloads,changepods"
 GROUP = CHANGE_WORKLOADS.group
@@ -120,3 +122,26 @@ def test_status_command_works_with_the_role_view(viewer: Path, tmp_path: Path) -
         assert process.wait(60) == 1
     assert "error: cannot list ChangeWorkloads in all namespaces: " in log.read_text()
     assert "ask for the ClusterRole view in all namespaces" in log.read_text()
+
+
+def test_budgets_command_works_with_the_role_view_and_why_says_that_it_may_not_ask(
+    released: Kubectl, viewer: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*arguments: str) -> Done:
+        return call(main, "altershield", *arguments, f"--kubeconfig={viewer}", capture=capsys)
+
+    budget = {
+        "apiVersion": API_VERSION, "kind": "PodUnavailableBudget", "metadata": {"name": "sleep"},
+        "spec": {"targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "sleep"}, "maxUnavailable": 1},
+    }  # fmt: skip
+    released.apply(json.dumps(budget))
+    eventually(lambda: run("budgets").returncode == 0, "the role to be in effect, and the reconciler")
+    shown = run("budgets", "sleep")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.splitlines()[1].split()[:2] == ["sleep", "Enforce"]
+    pod = released.json("pods")["items"][0]["metadata"]["name"]
+    asked = run("why", f"pod/{pod}")
+    assert asked.returncode == 1
+    assert 'Deletion:  unknown\n           you may not do this, so nobody else was asked: pods "' in asked.stdout
+    assert 'cannot create resource "pods/eviction"' in asked.stdout
+    assert released.exists("pod", pod)

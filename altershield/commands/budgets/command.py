@@ -88,7 +88,7 @@ async def _one(
         budget = await budget_of(
             client, where, name
         )  # before the pods: a record that is dropped meanwhile still counts
-        found = await around(client, where)
+        found = await around(client, budget)
         shown = detail(budget, found.surroundings)
     if output in (Output.JSON, Output.YAML, Output.NAME):
         _print(output, printing.described_detail(shown), [shown.figures])

@@ -22,6 +22,9 @@ from altershield.workloads.meta import Owner
 
 T = TypeVar("T")
 
+_OPTIONAL = {adapter.resource for adapter in ADAPTERS if adapter.crd}
+"""The kinds that a cluster may lack."""
+
 
 class BudgetError(AlterShieldError):
     """A budget could not be shown."""
@@ -82,26 +85,33 @@ async def budget_of(client: Client, namespace: str, name: str) -> PodUnavailable
         raise _forbidden(namespace, error) from error
 
 
-async def around(client: Client, namespace: str) -> Around:
-    """What the numbers of the budgets of a namespace rest on. Pods are read before their workloads, so that a workload
-    that is not found is gone."""
+async def around(client: Client, budget: PodUnavailableBudget) -> Around:
+    """What the numbers of a budget rest on. Pods are read before their workloads, so that a workload that is not found
+    is gone."""
+    namespace = budget.metadata.namespace
     try:
         listed = (await client.list(PODS, namespace, as_=msgspec.Raw)).items
     except ForbiddenError as error:
         raise _forbidden(namespace, error) from error
+    index = PodIndex(map(pods.read, listed))
+    owners: list[Owner | TargetRef] = [group.owner for group in index.groups(namespace)]
+    if budget.spec.target_ref is not None:
+        owners.append(budget.spec.target_ref)
+    kinds = {(group_of(each.api_version), each.kind) for each in owners}
     problems: list[str] = []
     objects: list[Scaled] = []
     known: list[Resource] = []
     readers = [(adapter.resource, Reader(adapter.resource, adapter)) for adapter in ADAPTERS]
     readers += [(each, Reader(each)) for each in {adapter.intermediate for adapter in ADAPTERS} if each is not None]
     for resource, read in readers:
-        found = await _list(client, resource, namespace, msgspec.Raw, problems)
+        # for a kind that it does not have, an API server may answer Forbidden too
+        needed = resource not in _OPTIONAL or (resource.group, resource.kind) in kinds
+        found = await _list(client, resource, namespace, msgspec.Raw, problems if needed else [])
         if found is not None:
             objects += map(read, found)
             known.append(resource)
     disruption_budgets = await _list(client, DISRUPTION_BUDGETS, namespace, DisruptionBudget, problems)
     troubles = {pod.metadata.uid: str(pod.trouble) for pod in map(releases_pods.read, listed) if pod.trouble}
-    index = PodIndex(map(pods.read, listed))
     return Around(Surroundings(index, ListedScales(objects, known), troubles, disruption_budgets or ()), problems)
 
 
