@@ -30,6 +30,7 @@ class Pod:
         shutdown_delay: float,
         readiness: Probe = READINESS,
     ) -> None:
+        self.name = name
         port, health_port = free_ports(2)
         self.endpoint = Endpoint(port, health_port)
         self._readiness = readiness

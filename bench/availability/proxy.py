@@ -4,7 +4,7 @@ replace the API servers."""
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -55,6 +55,9 @@ class ApiProxy:
         (self._port,) = free_ports(1)
         self.forgotten: set[Followed] = set()
         """Resources that must be listed before they can be watched again."""
+        self.stored: Callable[[str, str], Awaitable[None]] = _do_nothing
+        """Called with the client and the path of each PUT that the API server has stored, before its answer is passed
+        back."""
         self._upstream: Upstream | None = None
         self._count = servers
         self._servers: list[_Server] = []
@@ -124,4 +127,10 @@ class ApiProxy:
         if self._upstream is None:
             raise web.HTTPServiceUnavailable
         async with self._upstream.asked(request, f"/{path}") as answer:
+            if request.method == "PUT" and answer.status == 200:
+                await self.stored(client, followed.path)
             return await passed_back(answer, request, watches if "watch" in verbs else None)
+
+
+async def _do_nothing(_client: str, _path: str) -> None:
+    pass

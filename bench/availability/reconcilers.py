@@ -9,6 +9,7 @@ from typing import Any
 
 from altershield.api import names
 from altershield.api.resources import LEASES
+from altershield.kube.errors import NotFoundError
 from altershield.process.children import Process
 from bench.availability.gatekeepers import REPLICAS, process
 from bench.availability.installation import Installation
@@ -48,7 +49,10 @@ class Reconcilers:
 
         async def held() -> bool:
             nonlocal holder
-            lease: dict[str, Any] = await self._installation.admin.get(LEASES, names.LEASE, names.SYSTEM_NAMESPACE)
+            try:
+                lease: dict[str, Any] = await self._installation.admin.get(LEASES, names.LEASE, names.SYSTEM_NAMESPACE)
+            except NotFoundError:  # no reconciler has led yet
+                return False
             holder = str(lease["spec"]["holderIdentity"])
             return bool(holder)
 

@@ -1,0 +1,328 @@
+"""Evictions, deletions and image changes of all pods of several PodUnavailableBudgets at once, while gatekeepers and
+the leading reconciler are killed. An observer replays the watch of the pods."""
+
+import asyncio
+import contextlib
+import dataclasses
+import enum
+import functools
+import itertools
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from altershield.api.budgets import API_VERSION, PodUnavailableBudget
+from altershield.api.resources import DEPLOYMENTS, POD_UNAVAILABLE_BUDGETS, PODS
+from altershield.kube.client import Client, PatchType
+from altershield.kube.errors import ApiError, ConflictError, KubernetesError, NotFoundError
+from bench.availability.deployments import deployment
+from bench.availability.gatekeepers import Gatekeepers
+from bench.availability.installation import installed
+from bench.availability.losses import CALL_FAILED
+from bench.availability.observer import Budget, PodEvent, Replay, replay
+from bench.availability.proxy import ApiProxy
+from bench.availability.reconcilers import Reconcilers
+from bench.availability.waiting import until
+
+_REFUSED = "PodUnavailableBudget"
+_HELD_BACK = 0.5  # seconds that the answer of a write waits, so that its process is dead before
+_SETTLED = 150.0  # seconds: records of disruptions that did not happen run out after 35
+_PAUSE = 0.2
+_LEADERS = 3  # are killed
+_RESTARTED_SLOWLY = {"exec": {"command": ["true"]}, "initialDelaySeconds": 1}
+
+
+@dataclass(frozen=True)
+class Plan:
+    budgets: int = 20
+    pods: int = 25
+    """Of each budget. One in five may be unavailable."""
+    seconds: float = 30.0
+    """How long the disruptions last at least. They last until all kills have happened."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """Times in seconds."""
+
+    concurrent: int
+    """How many requests were sent at once, one for each pod, again and again."""
+    admitted: int
+    refused: int
+    """By a budget."""
+    lost: int
+    """Requests without an answer of a gatekeeper, because it was killed. They may have taken effect."""
+    killed: tuple[str, ...]
+    """What was killed, in order."""
+    replay: Replay
+    seconds: float
+    settled: float
+    """From the last request until all pods were ready and all records of deletions and evictions were gone."""
+    wrong: tuple[str, ...]
+
+
+async def measure(
+    kubeconfig: Path, directory: Path, plan: Plan, report: Callable[[str], None] = lambda _: None
+) -> Result:
+    """Three gatekeepers and three reconcilers. Each gatekeeper is killed when a write of a budget is stored, before it
+    can answer, and one is killed at any time. The leader is killed three times when a write of a budget is stored."""
+    proxy = ApiProxy(str(kubeconfig))
+    async with installed(kubeconfig, directory) as direct, proxy.running():
+        installation = dataclasses.replace(direct, url_for=proxy.url)
+        admin, namespace = installation.admin, installation.name
+        gatekeepers, reconcilers = Gatekeepers(installation, directory, 0), Reconcilers(installation, directory)
+        async with gatekeepers.running(), reconcilers.running(), _Watch.of_pods(admin, namespace) as watch:
+            report("starting the pods …")
+            budgets = await _prepare(admin, namespace, plan)
+            async with admin.with_own_connections(max_in_flight=plan.budgets * plan.pods) as users:
+                load, loop = _Load(users, namespace), asyncio.get_running_loop()
+                began = loop.time()
+                report("disrupting all pods …")
+                async with load.running():
+                    kills = _Kills(proxy, gatekeepers, reconcilers)
+                    await kills.happen()
+                    await asyncio.sleep(began + plan.seconds - loop.time())
+                ended = loop.time()
+            report("waiting for the slots …")
+            wrong = [*load.wrong, *await _settled(admin, namespace, budgets, load.unanswered_changes)]
+            settled = loop.time() - ended
+            await watch.until_now()
+    found = replay(watch.events, budgets, load.admitted)
+    wrong += [f"overdrawn: {each}" for each in found.overdrafts]
+    return Result(
+        concurrent=plan.budgets * plan.pods,
+        admitted=load.counts[_Answer.ADMITTED],
+        refused=load.counts[_Answer.REFUSED],
+        lost=load.counts[_Answer.LOST],
+        killed=tuple(kills.killed),
+        replay=found,
+        seconds=round(ended - began, 1),
+        settled=round(settled, 1),
+        wrong=tuple(wrong),
+    )
+
+
+async def _prepare(admin: Client, namespace: str, plan: Plan) -> list[Budget]:
+    """Create the Deployments, wait for their pods, then create the budgets: each second one with minAvailable."""
+    desired = plan.pods - -(-plan.pods // 5)
+    budgets = [Budget(f"app-{number}", plan.pods, desired) for number in range(plan.budgets)]
+    for each in budgets:
+        made = deployment(each.name, replicas=each.total)
+        made["spec"]["template"]["spec"]["containers"][0]["readinessProbe"] = _RESTARTED_SLOWLY
+        await admin.create(DEPLOYMENTS, made, namespace)
+    await _until_ready(admin, namespace, budgets)
+    for number, each in enumerate(budgets):
+        amount = {"minAvailable": desired} if number % 2 else {"maxUnavailable": "20%"}
+        spec = {"selector": {"matchLabels": {"app": each.name}}, **amount}
+        obj = {
+            "apiVersion": API_VERSION,
+            "kind": "PodUnavailableBudget",
+            "metadata": {"name": each.name},
+            "spec": spec,
+        }
+        await admin.create(POD_UNAVAILABLE_BUDGETS, obj, namespace)
+    return budgets
+
+
+async def _until_ready(admin: Client, namespace: str, budgets: list[Budget]) -> None:
+    async def are_ready() -> bool:
+        found: list[dict[str, Any]] = (await admin.list(DEPLOYMENTS, namespace)).items
+        ready = {each["metadata"]["name"]: each.get("status", {}).get("readyReplicas", 0) for each in found}
+        return all(ready[each.name] == each.total for each in budgets)
+
+    await until(are_ready, "all pods to be ready", _SETTLED)
+
+
+async def _settled(admin: Client, namespace: str, budgets: list[Budget], unanswered: set[str]) -> list[str]:
+    """Wait until all pods are ready and no disruption is recorded. The record of a change whose request got no answer
+    may stay: the pod may show the change yet."""
+    found: list[PodUnavailableBudget] = []
+
+    async def are_settled() -> bool:
+        found[:] = (await admin.list(POD_UNAVAILABLE_BUDGETS, namespace, as_=PodUnavailableBudget)).items
+        return all(
+            not each.status.disrupted_pods
+            and each.status.unavailable_pods.keys() <= unanswered
+            and each.status.unavailable_allowed + len(each.status.unavailable_pods)
+            >= budgets[0].total - budgets[0].desired
+            for each in found
+        )
+
+    try:
+        await _until_ready(admin, namespace, budgets)
+        await until(are_settled, "the slots to come back", _SETTLED)
+    except TimeoutError as error:
+        left = {each.metadata.name: msgspec.to_builtins(each.status) for each in found}
+        return [f"{error}: {left}"]
+    return []
+
+
+async def _version(admin: Client, namespace: str) -> int:
+    return int((await admin.list(PODS, namespace)).metadata.resource_version)
+
+
+class _Watch:
+    """The events of the pods of a namespace while `of_pods` is active."""
+
+    def __init__(self, admin: Client, namespace: str) -> None:
+        self.events: list[PodEvent] = []
+        self._admin, self._namespace = admin, namespace
+        self._read = 0
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def of_pods(cls, admin: Client, namespace: str) -> AsyncIterator["_Watch"]:
+        """Before the first pod is created."""
+        watch = cls(admin, namespace)
+        watch._read = await _version(admin, namespace)
+        reading = asyncio.create_task(watch._run())
+        try:
+            yield watch
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            async for event in self._admin.watch(PODS, self._namespace, resource_version=str(self._read)):
+                read = PodEvent(event.type, msgspec.json.decode(event.object))
+                self._read = max(self._read, read.version)
+                if event.type != "BOOKMARK":
+                    self.events.append(read)
+
+    async def until_now(self) -> None:
+        """Wait until the watch has come to the event of a pod that is created now."""
+        probe = {"metadata": {"name": "last"}, "spec": {"containers": [{"name": "app", "image": "busybox"}]}}
+        made: dict[str, Any] = await self._admin.create(PODS, probe, self._namespace)
+        await until(lambda: self._read >= int(made["metadata"]["resourceVersion"]), "the last event")
+
+
+class _Operation(enum.Enum):
+    EVICT = "evict"
+    DELETE = "delete"
+    CHANGE = "change"
+
+
+class _Answer(enum.Enum):
+    ADMITTED = "admitted"
+    REFUSED = "refused"
+    LATE = "the pod had changed or was gone"
+    LOST = "lost"
+
+
+class _Load:
+    """One request for each pod, all at the same time, again and again."""
+
+    def __init__(self, users: Client, namespace: str) -> None:
+        self.counts: Counter[_Answer] = Counter()
+        self.admitted: set[str] = set()
+        """The uids of the pods with an admitted disruption, or one that may have been admitted."""
+        self.unanswered_changes: set[str] = set()
+        self.wrong: list[str] = []
+        self._users, self._namespace = users, namespace
+        self._images = (f"busybox:{number}" for number in itertools.count(1))
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Returns when the last requests are answered."""
+        over = asyncio.Event()
+        sending = asyncio.create_task(self._send(over))
+        try:
+            yield
+        finally:
+            over.set()
+            await sending
+
+    async def _send(self, over: asyncio.Event) -> None:
+        for turn in itertools.count():
+            pods: list[dict[str, Any]] = (await self._users.list(PODS, self._namespace)).items
+            operations = itertools.islice(itertools.cycle(_Operation), turn, None)
+            await asyncio.gather(
+                *(
+                    self._disrupt(pod["metadata"], operation)
+                    for pod, operation in zip(pods, operations, strict=False)
+                    if "deletionTimestamp" not in pod["metadata"]
+                )
+            )
+            if over.is_set():
+                return
+            await asyncio.sleep(_PAUSE)
+
+    async def _disrupt(self, pod: dict[str, Any], operation: _Operation) -> None:
+        answer = await self._answer(pod["name"], pod["uid"], operation)
+        self.counts[answer] += 1
+        if answer in (_Answer.ADMITTED, _Answer.LOST):
+            self.admitted.add(pod["uid"])
+        if answer is _Answer.LOST and operation is _Operation.CHANGE:
+            self.unanswered_changes.add(pod["uid"])
+
+    async def _answer(self, name: str, uid: str, operation: _Operation) -> _Answer:
+        try:
+            await self._request(name, uid, operation)
+        except (NotFoundError, ConflictError):
+            return _Answer.LATE
+        except ApiError as error:
+            if error.code in (403, 429) and _REFUSED in str(error):
+                return _Answer.REFUSED
+            if CALL_FAILED not in str(error):
+                self.wrong.append(f"{operation.value} {name}: {error}")
+            return _Answer.LOST
+        except KubernetesError as error:
+            self.wrong.append(f"{operation.value} {name}: {error}")
+            return _Answer.LOST
+        return _Answer.ADMITTED
+
+    def _request(self, name: str, uid: str, operation: _Operation) -> Awaitable[object]:
+        users, namespace = self._users, self._namespace
+        if operation is _Operation.DELETE:
+            return users.delete(PODS, name, namespace, uid=uid)
+        if operation is _Operation.EVICT:
+            options = {"preconditions": {"uid": uid}}
+            body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}, "deleteOptions": options}
+            return users.create(PODS, body, namespace, name=name, subresource="eviction")
+        spec = {"containers": [{"name": "app", "image": next(self._images)}]}
+        return users.patch(PODS, {"metadata": {"uid": uid}, "spec": spec}, name, namespace, type_=PatchType.STRATEGIC)
+
+
+class _Kills:
+    def __init__(self, proxy: ApiProxy, gatekeepers: Gatekeepers, reconcilers: Reconcilers) -> None:
+        self.killed: list[str] = []
+        self._gatekeepers, self._reconcilers = gatekeepers, reconcilers
+        self._due: dict[str, Callable[[], Awaitable[object]]] = {}
+        """How to kill a process once its next write of a budget is stored."""
+        self._under_way: dict[str, asyncio.Task[object]] = {}
+        proxy.stored = self._stored
+
+    async def happen(self) -> None:
+        await asyncio.gather(self._kill_gatekeepers(), self._kill_leaders())
+
+    async def _kill_gatekeepers(self) -> None:
+        for pod in self._gatekeepers.pods:
+            await self._after_write(pod.name, pod.kill)
+        pod = self._gatekeepers.pods[0]
+        await pod.kill()
+        self.killed.append(pod.name)
+
+    async def _kill_leaders(self) -> None:
+        for _ in range(_LEADERS):
+            leader = await self._reconcilers.leader()
+            await self._after_write(leader, functools.partial(self._reconcilers.kill, leader))
+
+    async def _after_write(self, client: str, kill: Callable[[], Awaitable[object]]) -> None:
+        self._due[client] = kill
+        await until(lambda: client in self._under_way, f"a write by {client}")
+        await self._under_way.pop(client)
+        self.killed.append(f"{client} between write and answer")
+
+    async def _stored(self, client: str, path: str) -> None:
+        if client in self._due and f"/{POD_UNAVAILABLE_BUDGETS.plural}/" in path:
+            self._under_way[client] = asyncio.create_task(_as_task(self._due.pop(client)))
+            await asyncio.sleep(_HELD_BACK)
+
+
+async def _as_task(kill: Callable[[], Awaitable[object]]) -> object:
+    return await kill()
