@@ -3,6 +3,8 @@ happened or can no longer happen, and reports disruptions that no gatekeeper was
 
 from collections.abc import Callable, Iterable, Mapping
 
+import msgspec
+
 from altershield.api.budgets import REMOVING, BudgetMode, PodUnavailableBudget
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS, PODS
 from altershield.budget_caches.caches import BudgetCaches
@@ -14,6 +16,7 @@ from altershield.budgets.records import Settled, ended_by_break_glass, settled
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
+from altershield.kube.objects import version_number
 from reconciler.budgets.status import wait, with_conditions
 from reconciler.budgets.unasked import Departures, Gone
 from reconciler.machinery.caches import Key
@@ -58,6 +61,7 @@ class BudgetReconciler:
             return _AGAIN  # it is queued when all pods of the namespace are listed
         if gone:
             await self._report(budget, gone)
+        stored, budget = budget, await self._possible(budget)
         found = await self._count(budget)
         kept = await self._settle(budget, found)
         now = self._clock()
@@ -66,7 +70,7 @@ class BudgetReconciler:
         status = with_conditions(
             kept.on(budget.status, figures, generation), figures, self._overlapping(budget), generation, now
         )
-        if status == budget.status:
+        if status == stored.status:
             return _AGAIN
         delay = wait(budget, status, self._written.get(key, 0.0), now)
         if delay:
@@ -82,6 +86,19 @@ class BudgetReconciler:
                 f"{record.by} passed this budget by break glass: {record.operation} of the pod {record.name}",
             )
         return _AGAIN
+
+    async def _possible(self, budget: PodUnavailableBudget) -> PodUnavailableBudget:
+        """The budget with a `podsResourceVersion` that pods can have. For a later one, which a person or a backup of
+        another cluster wrote, gatekeepers would wait for ever."""
+        wanted, metadata = version_number(budget.status.pods_resource_version), budget.metadata
+        if wanted <= self._caches.seen:
+            return budget
+        async for page in self._client.pages(PODS, metadata.namespace, limit=1):
+            if wanted > version_number(page.metadata.resource_version):
+                status = msgspec.structs.replace(budget.status, pods_resource_version=page.metadata.resource_version)
+                return msgspec.structs.replace(budget, status=status)
+            break
+        return budget
 
     async def _count(self, budget: PodUnavailableBudget) -> Counted:
         found, _ = self._caches.counted(budget)

@@ -1,6 +1,7 @@
 """The status of a PodUnavailableBudget: numbers, records, conditions, and disruptions that nobody was asked about."""
 
 from collections.abc import AsyncIterator
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -103,6 +104,9 @@ class World:
             raise NotFoundError("gone", code=404)
         return self.stored
 
+    async def pages(self, resource: Resource, namespace: str, *, limit: int) -> AsyncIterator[Any]:
+        yield SimpleNamespace(metadata=SimpleNamespace(resource_version="1000"))
+
     async def request(self, method: str, path: str) -> bytes:
         name = path.rpartition("/")[2]
         if name not in self.live:
@@ -200,6 +204,22 @@ async def test_cache_that_is_older_than_the_status_drops_nothing(world: World) -
     world.put(1, 20, deleting=True)
     await world.reconcile(100)
     assert list(world.status.disrupted_pods) == [builders.uid(1)]
+    assert world.status.pods_resource_version == "900"
+
+
+async def test_version_of_pods_that_the_api_server_has_not_reached_is_corrected(world: World) -> None:
+    """Gatekeepers would wait for it for ever."""
+    world.apply(builders.budget(maxUnavailable=1))
+    await world.reconcile()
+    world.admit(1)
+    far = msgspec.structs.replace(world.status, pods_resource_version="9000000")
+    world.apply(msgspec.structs.replace(world.stored, status=far))  # type: ignore[type-var]
+    await world.reconcile(1)
+    assert world.status.pods_resource_version == "1000"
+    assert list(world.status.disrupted_pods) == [builders.uid(1)]
+    world.put(1, 1001, deleting=True)
+    await world.reconcile(1)
+    assert not world.status.disrupted_pods
 
 
 async def test_another_budget_of_the_same_pods_is_named(world: World) -> None:
