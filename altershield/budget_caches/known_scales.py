@@ -39,6 +39,7 @@ class KnownScales:
         changed = new if new is not None else old
         if changed is not None:
             self._changes[changed.namespace] += 1
+            self._read.pop(changed.uid, None)
 
     def changes(self, namespace: str) -> int:
         """A number that grows with each change in the namespace."""

@@ -31,9 +31,11 @@ def lists_all_pods(request: web.Request) -> bool:
     return is_paged_list(request) and request.path == PODS.path()
 
 
-async def put(api: StubApi, resource: Resource, name: str, uid: str, owner: dict[str, Any] | None = None) -> None:
+async def put(
+    api: StubApi, resource: Resource, name: str, uid: str, owner: dict[str, Any] | None = None, replicas: int = 2
+) -> None:
     metadata = {"name": name, "namespace": "shop", "uid": uid, "ownerReferences": [owner] if owner else []}
-    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {"containers": []}}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": {"spec": {"containers": []}}}
     await api.put(resource, {"metadata": metadata, "spec": spec, "status": {"replicas": 2}})
 
 
@@ -204,3 +206,21 @@ async def test_budget_that_comes_during_the_first_list_has_all_pods() -> None:
             await has_budgets(caches, 1)
             await caches.wait_filled("shop")
             assert len(caches.pods_informer) == 2
+
+
+async def test_replica_set_that_was_read_live_and_is_scaled_to_zero_later_is_read_again() -> None:
+    """The first read would keep its pods protected for ever, also from their own controller."""
+    async with serving() as (api, client):
+        await put_budget(api)
+        async with following(client) as caches:
+            await caches.wait_filled("shop")
+            await put(api, REPLICA_SETS, SET.name, SET.uid)
+            await caches.scales.read(SET, "shop")
+            await until(lambda: len(caches._scaled[REPLICA_SETS]) == 1, "the watch to bring the ReplicaSet")
+            await put(api, REPLICA_SETS, SET.name, SET.uid, replicas=0)
+            await until(lambda: not len(caches._scaled[REPLICA_SETS]), "the watch to bring the change")
+            assert caches.scales.can_read(SET)
+            await caches.scales.read(SET, "shop")
+            found = caches.scales.get(SET)
+            assert found is not None
+            assert found.replicas == 0
