@@ -15,8 +15,9 @@ from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budget_caches.known_scales import KnownScales
 from altershield.budget_caches.namespaces import BudgetNamespaces
 from altershield.budgets import pods
+from altershield.budgets.exhausted import exhausted, protects
 from altershield.budgets.index import PodIndex
-from altershield.budgets.numbers import Counted, counted
+from altershield.budgets.numbers import Counted, counted, numbers
 from altershield.budgets.pods import Pod
 from altershield.budgets.scaled import Reader, Scaled
 from altershield.kube.client import Client
@@ -118,6 +119,17 @@ class BudgetCaches:
             known = state, counted(budget, self.index.groups(metadata.namespace), self.scales)
             self._memo[metadata.uid] = known
         return known[1], self.seen
+
+    def exhausted_budget(self, namespace: str, workload_uid: str) -> str:
+        """The name of a budget that covers pods of this workload and admits no deletion of an available pod now; empty:
+        there is none."""
+        for budget in self.budgets(namespace):
+            found, _ = self.counted(budget)
+            if exhausted(budget, numbers(found, budget.status)) and protects(
+                budget, workload_uid, self.index.groups(namespace), self.scales
+            ):
+                return budget.metadata.name
+        return ""
 
     def blocking_pdb(self, pod: Pod) -> str:
         """The name of a PodDisruptionBudget that allows no eviction of the pod now; empty: there is none."""

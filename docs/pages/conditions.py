@@ -24,8 +24,8 @@ STALL_REASONS: dict[str, str] = {
     StallReason.FAILED_CREATE: "The API server refuses the pods: a quota, a webhook, a missing service account. Only "
     "Deployments report this; for other kinds the reason is `PodsMissing`.",
     StallReason.PODS_MISSING: "Pods of this version are missing, no pod was created or came up during the start "
-    "timeout, and "
-    "the workload's status does not say why.",
+    "timeout, and the workload's status does not say why. The message names a PodUnavailableBudget that admits no "
+    "deletion of the workload's pods, if there is one.",
     StallReason.PODS_OVERDUE: "Pods are overdue, but fewer than the share in the setting `rollback`.",
     StallReason.CHECK_HELD: "A check has no result, and the DefensePolicy says `onUnknown: hold`: "
     "`altershield approve`, or a verdict on the pods, decides.",

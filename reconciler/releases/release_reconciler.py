@@ -193,6 +193,7 @@ class ReleaseReconciler:
             source=source,
             previous=known if known.uid else previous(release, others),
             checked=self._server or bool(release.spec.policy.checks),
+            budget=self._caches.budgets.exhausted_budget(key.namespace, workload.metadata.uid),
             reported=await self._reporter.report(release),
         )
         decision = decide(snapshot, now)

@@ -87,6 +87,8 @@ class Snapshot:
     """The object of the last version that passed before this one; empty if it is not known."""
     checked: bool = False
     """Whether checks judge the batches: those of a DefensePolicy, or an AlterShield server."""
+    budget: str = ""
+    """The name of a PodUnavailableBudget that covers pods of the workload and admits no deletion now."""
     reported: Condition | None = None
     """The condition Reported, if it is new."""
     own_pause: bool = False

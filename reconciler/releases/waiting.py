@@ -112,10 +112,14 @@ def _stall(
     if workload.paused:
         return (StallReason.PAUSED, f"the rollout is paused, and {missing} pods of this version are missing"), None
     metadata = workload.metadata
-    text = (
-        f"{missing} of {groups.wanted} pods are missing, and none came up for {int(grace)} s; to see why: "
-        f"kubectl describe {workload.kind.lower()} {metadata.name} -n {metadata.namespace}"
-    )
+    text = f"{missing} of {groups.wanted} pods are missing, and none came up for {int(grace)} s; "
+    if snapshot.budget:
+        text += (
+            f"PodUnavailableBudget {snapshot.budget} admits no deletion of the workload's pods now: "
+            f"altershield budgets {snapshot.budget} -n {metadata.namespace}"
+        )
+    else:
+        text += f"to see why: kubectl describe {workload.kind.lower()} {metadata.name} -n {metadata.namespace}"
     return (StallReason.PODS_MISSING, text), None
 
 

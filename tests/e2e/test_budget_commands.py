@@ -38,6 +38,10 @@ def altershield(kubectl: Kubectl, capsys: pytest.CaptureFixture[str]) -> Run:
 def application(kubectl: Kubectl, max_unavailable: int) -> None:
     """A Deployment with three ready pods, and its budget."""
     kubectl.apply(json.dumps(workloads.manifest("Deployment", "web", "busybox", replicas=3)))
+    apply_budget(kubectl, max_unavailable)
+
+
+def apply_budget(kubectl: Kubectl, max_unavailable: int) -> None:
     spec = {"selector": {"matchLabels": {"app": "web"}}, "maxUnavailable": max_unavailable}
     budget = {"apiVersion": API_VERSION, "kind": "PodUnavailableBudget", "metadata": {"name": "web"}, "spec": spec}
     kubectl.apply(json.dumps(budget))
@@ -140,3 +144,15 @@ def test_budgets_shows_numbers_records_and_what_keeps_pods_away(kubectl: Kubectl
     assert missing.returncode == 1
     assert missing.stderr.startswith(f'error: there is no PodUnavailableBudget none in namespace "{kubectl.namespace}"')
     assert altershield("budgets", "web", "-A").returncode == 2
+
+
+def test_release_that_a_budget_holds_up_names_it(kubectl: Kubectl, altershield: Run) -> None:
+    kubectl.apply(json.dumps(workloads.manifest("StatefulSet", "web", "busybox", replicas=3)))
+    eventually(lambda: altershield("status").returncode == 0 and "Success" in altershield("status").stdout, "a release")
+    apply_budget(kubectl, 0)
+    kubectl("set", "image", "statefulset/web", "main=busybox:2")
+    name, command = "PodUnavailableBudget web", f"altershield budgets web -n {kubectl.namespace}"
+    text = f"{name} admits no deletion of the workload's pods now: {command}"
+    eventually(lambda: text in altershield("status").stdout, "the release to be stalled")
+    kubectl("patch", "pub", "web", "--type=merge", "-p", '{"spec":{"maxUnavailable":1}}')
+    eventually(lambda: altershield("status").returncode == 0, "the release to succeed")

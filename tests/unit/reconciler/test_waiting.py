@@ -161,6 +161,20 @@ def test_missing_pods_stall_the_release_after_the_start_timeout(kind: str) -> No
     assert world.said(STALLED) == ("True", "PodsMissing")
 
 
+@each_kind
+def test_missing_pods_name_the_budget_that_admits_no_deletion(kind: str) -> None:
+    world, (pod, *_) = second_release(kind)
+    world.exhausted_budget = "web"
+    world.up(pod)
+    world.run(10 + 120)
+    found = world.condition(STALLED)
+    assert found is not None
+    assert found.reason == "PodsMissing"
+    name, namespace = "PodUnavailableBudget web", world.workload.metadata.namespace
+    text = f"{name} admits no deletion of the workload's pods now: altershield budgets web -n {namespace}"
+    assert found.message.endswith(f"none came up for 120 s; {text}")
+
+
 @pytest.mark.parametrize("kind", ["Deployment", "CloneSet"])
 def test_paused_rollout_stalls_the_release_with_reason_paused(kind: str) -> None:
     world, (pod, *_) = second_release(kind)

@@ -39,6 +39,8 @@ class World(Executor):
         """The fault that the Events of pods in creation show."""
         self.checked = True
         """Whether the controller of batches runs."""
+        self.exhausted_budget = ""
+        """The name of a PodUnavailableBudget that admits no deletion of the workload's pods."""
         self.looks = 0
         self.decision = Decision()
 
@@ -204,6 +206,7 @@ class World(Executor):
             timing=timing_of(self.timing, release.spec.policy),
             source=source,
             previous=known if known.uid else creation.previous(release, others),
+            budget=self.exhausted_budget,
         )
 
     def targets(self, snapshot: Snapshot) -> list[Target]:
