@@ -6,6 +6,10 @@ The chart cannot set the owner, because an owner reference needs the uid, which 
 
 If the namespace is deleted instead, the ClusterRole stays. (The namespace cannot own the ClusterRole: Argo CD ignores
 objects with an owner.) So certgen deletes the webhook configurations when the namespace is being deleted.
+
+The admission policies get no owner, and stay if the namespace is deleted. They block nothing that needs a gatekeeper,
+because API servers evaluate them. And no policy can limit who changes policies: with the permission to set their owner,
+the account of certgen could take away the policies that hold it.
 """
 
 import asyncio

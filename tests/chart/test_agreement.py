@@ -136,6 +136,15 @@ def test_admission_policies_match_those_of_dev_and_name_the_service_account_of_t
     assert {obj["spec"].get("policyName") for obj in elsewhere} == {*names, None}
 
 
+def test_no_account_may_change_the_policies_that_hold_it(chart: helm_python.Chart) -> None:
+    """Admission policies are not evaluated for changes of admission policies, so RBAC alone protects them."""
+    for values in ({}, {"reconciler": {"separate": True}, "checks": {"jobs": {"enabled": True}}}):
+        roles = [obj for obj in rendered(chart, values) if obj["kind"] in ("ClusterRole", "Role")]
+        granted = {resource for role in roles for rule in role["rules"] for resource in rule["resources"]}
+        assert granted
+        assert not granted & {"*", *(each.plural for each in policies.RESOURCES.values())}
+
+
 def is_of(policy: Object, suffixes: Collection[str]) -> bool:
     """Whether the name of a policy ends with one of these."""
     return str(policy["metadata"]["name"]).endswith(tuple(suffixes))

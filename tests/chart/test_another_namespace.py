@@ -17,7 +17,7 @@ from certgen.webhook_configurations import FIELD_MANAGER
 from tests.chart.pod import account, here, is_ready, ports_for, process
 from tests.chart.recorder import Recorder, recording
 from tests.chart.release import Uninstall, listed, owners, provide
-from tests.chart.rendering import CHART, containers
+from tests.chart.rendering import CHART, containers, is_hook, rendered
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import Done, python
@@ -28,6 +28,8 @@ NAMESPACE, RELEASE = "gatekeeping", "the-gate"
 NAME = "the-gate-altershield"
 SECRET_NAME = "serving"
 SECRET = f"secret/{SECRET_NAME}"
+PART_OF = "app.kubernetes.io/part-of=altershield"
+INSTALLED = sorted({obj["kind"] for obj in rendered(helm_python.Chart.load(CHART)) if not is_hook(obj)})
 WEBHOOKS = tuple(f"{kind}webhookconfiguration/{NAME}" for kind in ("mutating", "validating"))
 
 
@@ -153,6 +155,17 @@ def test_all_processes_work_in_another_namespace_in_each_certificate_mode(
     assert (kubectl.run("get", SECRET).returncode == 0) is (mode != "certgen")
 
 
+def has_objects(kubectl: Kubectl, kind: str) -> bool:
+    return bool(kubectl("get", kind, "-A", "-l", PART_OF, "-o", "name"))
+
+
+def commands_of_the_page() -> list[list[str]]:
+    """The commands of docs/operate.md that delete what may refuse requests, without `kubectl`."""
+    page = (CHART.parents[1] / "docs" / "operate.md").read_text()
+    lines = page.partition("## Uninstall\n")[2].splitlines()
+    return [line.split()[1:] for line in lines if line.startswith("kubectl delete ") and PART_OF in line]
+
+
 def execute_certgen(kubectl: Kubectl, running: Pod, mode: str) -> None:
     """In the container, certgen's commands need no options to find the objects of this release."""
     assert running.certgen("show").returncode == 0
@@ -170,13 +183,32 @@ def execute_certgen(kubectl: Kubectl, running: Pod, mode: str) -> None:
     assert made_by_certgen == ([SECRET] if mode == "certgen" else [])
 
 
-def test_deleting_the_namespace_deletes_the_webhook_configurations(
+def test_deleting_the_namespace_deletes_the_webhook_configurations_and_leaves_the_policies(
     kubectl: Kubectl, cluster: Path, uninstall: Uninstall, tmp_path: Path
 ) -> None:
-    """The webhook configurations are cluster-scoped, and no hook or tool deletes them: certgen does."""
+    """The webhook configurations are cluster-scoped, and no hook or tool deletes them: certgen does. It may not touch
+    the policies, so docs/operate.md says what stays and how to delete it."""
     with pod(kubectl, cluster, tmp_path, "certgen") as running:
         wait_until_ready(running.ports)
         kubectl("delete", "namespace", NAMESPACE, "--wait=false")
         for webhook in WEBHOOKS:
             kubectl("wait", webhook, "--for=delete", "--timeout=60s")
+    kubectl("wait", f"namespace/{NAMESPACE}", "--for=delete", "--timeout=60s")
+    assert set(filter(functools.partial(has_objects, kubectl), INSTALLED)) == {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "CustomResourceDefinition",
+        "FlowSchema",
+        "PriorityLevelConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    }
+    protected = Kubectl(cluster)
+    protected("create", "deployment", "kept", "--image=busybox")
+    protected("label", "deployment", "kept", "policy.kruise.io/delete-protection=Always")
+    assert "forbidden by ResourcesProtectionDeletion" in protected.run("delete", "deployment", "kept").stderr
+    for command in commands_of_the_page():
+        kubectl(*command)
+    assert not [kind for kind in INSTALLED if "Admission" in kind and has_objects(kubectl, kind)]
+    eventually(lambda: protected.run("delete", "deployment", "kept").returncode == 0, "the policies to be gone")
     assert uninstall(cluster, "--yes", "--crds").returncode == 0, "uninstall must delete the rest"

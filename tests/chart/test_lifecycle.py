@@ -23,6 +23,7 @@ OF_RELEASES = {each.name for each in VALIDATING if each.feature == Feature.RELEA
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
+POLICIES = "validatingadmissionpolicies,validatingadmissionpolicybindings"
 WEBHOOKS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 
 
@@ -38,6 +39,7 @@ def test_release_is_installed_upgraded_rolled_back_and_uninstalled(
     on_own_nodes = not request.config.getoption("--kubeconfig")  # simulated nodes run any image
     assert release.install(wait=on_own_nodes)["status"] == "deployed"
     assert len(left(system, WEBHOOKS)) == 2
+    assert left(system, POLICIES)
     if on_own_nodes:
         system.wait(f"deployment/{RELEASE}", "condition=Available")
         pods = system.json("pods", "-l", "app.kubernetes.io/component=gate")["items"]
@@ -68,7 +70,10 @@ def test_release_is_installed_upgraded_rolled_back_and_uninstalled(
         assert webhook["clientConfig"]["caBundle"] == "Q0E="
 
     release.uninstall()
-    assert left(system, f"{WEBHOOKS},clusterroles,clusterrolebindings,deployments,services,serviceaccounts") == []
+    assert (
+        left(system, f"{WEBHOOKS},{POLICIES},clusterroles,clusterrolebindings,deployments,services,serviceaccounts")
+        == []
+    )
     assert len(left(system, "customresourcedefinitions")) == 6, "the CustomResourceDefinitions must stay"
     assert system.json("changeworkload", "kept")["metadata"]["name"] == "kept"
     system("delete", "changeworkload", "kept")
@@ -118,7 +123,7 @@ def test_applying_the_rendered_objects_again_changes_nothing(
                 assert owner["kind"] == "ClusterRole"
         finally:
             system("delete", "-f", "-", "--ignore-not-found", stdin=pruned)
-        assert left(system, WEBHOOKS) == [], "these tools run no delete hooks"
+        assert left(system, f"{WEBHOOKS},{POLICIES}") == [], "these tools run no delete hooks"
 
 
 async def own(system: Kubectl) -> None:

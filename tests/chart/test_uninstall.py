@@ -21,7 +21,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group
 
 OURS = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component in (gate,reconciler,check,dashboard)"
 KINDS = (
-    "mutatingwebhookconfigurations,validatingwebhookconfigurations,deployments,clusterroles,clusterrolebindings,roles,"
+    "mutatingwebhookconfigurations,validatingwebhookconfigurations,"
+    "validatingadmissionpolicies,validatingadmissionpolicybindings,deployments,clusterroles,clusterrolebindings,roles,"
     "rolebindings,serviceaccounts,services,poddisruptionbudgets,flowschemas,"
     "prioritylevelconfigurations,resourcequotas,networkpolicies,configmaps,secrets"
 )
