@@ -134,12 +134,12 @@ SOURCES = (
             ("read=self._read_batch, keep=self._governs, resync=0)", "read=self._read_batch, resync=0)"),
             ("        self.settings.add_handler(lambda old, new: self._forget_settings())\n", ""),
             (
-                "self.batches, self.pods, *self.sets.values(), *workloads)",
-                "self.batches, self.pods, *self.sets.values())",
+                "            *self.sets.values(),\n            *workloads,\n        )",
+                "            *self.sets.values(),\n        )",
             ),
             (
-                "self.batches, self.pods, *self.sets.values(), *workloads)",
-                "self.batches, *workloads, self.pods, *self.sets.values())",
+                "            self.pods,\n            *self.sets.values(),\n            *workloads,\n        )",
+                "            *workloads,\n            self.pods,\n            *self.sets.values(),\n        )",
             ),
             ("return informer is None or len(informer) > 0", "return informer is not None and len(informer) > 0"),
             ("return informer is None or len(informer) > 0", "return True"),

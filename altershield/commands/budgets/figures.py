@@ -117,7 +117,10 @@ def _problems(budget: PodUnavailableBudget) -> Iterator[str]:
     if metadata.deletion_timestamp is not None:
         yield "it is being deleted, and refuses nothing"
     if not status.observed_generation:
-        yield "no reconciler has counted its pods yet"
+        yield (
+            "no reconciler has counted its pods yet: check that the reconciler runs and that the namespace is governed "
+            f"(kubectl get namespace {metadata.namespace} --show-labels)"
+        )
     elif status.observed_generation < metadata.generation:
         yield "the status does not describe the present spec yet"
     overlapping = find_condition(status.conditions, BudgetCondition.OVERLAPPING)
