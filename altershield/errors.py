@@ -38,6 +38,7 @@ AlterShieldError                    (altershield.errors)
 ├── CheckFailedError                (altershield.commands.check) AlterShield does not work in the cluster
 ├── NotSentError                    (altershield.commands.notify) a receiver did not take the test notification
 ├── BreakerError                    (altershield.commands.breaker.command) a breaker cannot be shown or changed
+├── BudgetError                     (altershield.commands.budgets.reading) a budget cannot be shown
 ├── LeftOverError                   (altershield.commands.uninstall) objects of AlterShield may still be in a cluster
 └── BackendError                    (altershield.commands.backend) the Kubernetes API that a command started failed
 
