@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from dashboards import admission, health, releases
+from dashboards import admission, health, protections, releases
 
 DIRECTORY = Path(__file__).parents[1] / "charts" / "altershield" / "files" / "dashboards"
 """A chart can only contain files in its own directory. dashboards/*.json are symbolic links to these files."""
@@ -11,7 +11,7 @@ DIRECTORY = Path(__file__).parents[1] / "charts" / "altershield" / "files" / "da
 
 def files() -> dict[str, str]:
     """The content of each file in `DIRECTORY`, by file name."""
-    made = (admission.dashboard(), releases.dashboard(), health.dashboard())
+    made = (admission.dashboard(), releases.dashboard(), protections.dashboard(), health.dashboard())
     return {f"{board['uid']}.json": json.dumps(board, indent=2) + "\n" for board in made}
 
 

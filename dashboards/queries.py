@@ -1,5 +1,7 @@
 """PromQL that several dashboards use."""
 
+from altershield.admission.registration import Feature
+from altershield.admission.webhooks import VALIDATING
 from altershield.workloads import ADAPTERS
 
 JUDGED = 'webhook=~"v.*"'
@@ -13,7 +15,15 @@ OURS = f'{CLUSTER}, namespace=~"$namespace"'
 """Selects the series of AlterShield's processes."""
 
 HOOKS = f'{CLUSTER}, name=~"(m|v)({_KINDS})[.]kb[.]io"'
-"""Selects API servers' series of AlterShield's webhooks."""
+"""Selects API servers' series of AlterShield's webhooks for releases."""
+
+_PROTECTING = "|".join(
+    webhook.name.removeprefix("v").removesuffix(".kb.io")
+    for webhook in VALIDATING
+    if webhook.feature != Feature.RELEASES
+)
+PROTECTING_HOOKS = f'{CLUSTER}, name=~"v({_PROTECTING})[.]kb[.]io"'
+"""Selects API servers' series of AlterShield's webhooks that protect what runs."""
 
 
 def grown(counter: str, span: str) -> str:

@@ -48,5 +48,17 @@ RUNBOOKS: Mapping[str, tuple[str, ...]] = {
     "Memory and its limit": ("MemoryHigh",),
     "DefensePolicies by mode": ("Disarmed",),
     "Pods verified": ("Unchecked",),
+    "Open breakers": ("BreakerOpen",),
+    "Nearest limit": ("DeletionLimitNear",),
+    "Overdrawn budgets": ("BudgetOverdrawn",),
+    "Budgets not reconciled": ("BudgetNotReconciled",),
+    "Deleted, nobody asked": ("UnaskedDeletions",),
+    "Break glass used": ("BreakGlassUsed",),
+    "Overdrawn budgets now": ("BudgetOverdrawn",),
+    "Refused disruptions by reason": ("DrainBlocked",),
+    "Used share of limits": ("DeletionLimitNear",),
+    "Breakers": ("BreakerOpen",),
+    "Evictions": ("DrainBlocked",),
+    "Passed because no gatekeeper answered": ("ProtectionFailOpen",),
 }
 """By the title of the panel: the names of the alerts without their prefix `AlterShield`."""

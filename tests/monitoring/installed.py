@@ -39,6 +39,14 @@ ALERTS = {
     "AlterShieldMemoryHigh",
     "AlterShieldWatchStale",
     "AlterShieldDenialStorm",
+    "AlterShieldBreakerOpen",
+    "AlterShieldDeletionLimitNear",
+    "AlterShieldBudgetOverdrawn",
+    "AlterShieldDrainBlocked",
+    "AlterShieldProtectionFailOpen",
+    "AlterShieldUnaskedDeletions",
+    "AlterShieldBudgetNotReconciled",
+    "AlterShieldBreakGlassUsed",
 }
 
 

@@ -20,7 +20,16 @@ import yaml
 from altershield.admission.webhooks import VALIDATING
 from altershield.api.kinds import Verdict, WorkloadState
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from altershield.api.resources import (
+    CHANGE_PODS,
+    DEPLOYMENTS,
+    MUTATING_WEBHOOKS,
+    POD_DELETION_FLOW_CONTROLS,
+    POD_UNAVAILABLE_BUDGETS,
+    PODS,
+    VALIDATING_WEBHOOKS,
+    Resource,
+)
 from altershield.commands.account import Account
 from altershield.commands.demo.sample import MISSING_IMAGE, NAMESPACE, manifest
 from altershield.commands.demo.steps import STEPS
@@ -127,6 +136,7 @@ def watched(directory: Path, prometheus: str, rules: Path) -> Iterator[tuple[Wat
         processes.since = time.time()
         asyncio.run(_story(processes))
         asyncio.run(_denials(processes, seen))
+        asyncio.run(_protect(processes, seen))
         serving.close()
         asyncio.run(_outage(processes, seen))
         serving.enter_context(processes.running("gatekeeper"))
@@ -251,9 +261,66 @@ async def _denials(processes: Watched, seen: Prometheus) -> None:
             await asyncio.to_thread(eventually, functools.partial(seen.value, wanted), "the denial to be counted")
 
 
-async def _outage(processes: Watched, seen: Prometheus) -> None:
-    """While no gatekeeper is up, releases are refused. Then failurePolicy is Ignore for one release, which passes."""
+async def _protect(processes: Watched, seen: Prometheus) -> None:
+    """A PodDeletionFlowControl, a budget that refuses the eviction of a pod, and one that is overdrawn because its pods
+    do not come up."""
     async with await Client.connect(str(processes.kubeconfig)) as client:
+        guard = {"limitRules": [{"interval": "10m", "limit": 100}]}
+        await client.create(POD_DELETION_FLOW_CONTROLS, _new(POD_DELETION_FLOW_CONTROLS, "guard", guard))
+        for name, amount in (("sleep", {"maxUnavailable": 0}), ("broken", {"minAvailable": 1})):
+            spec = {
+                "targetRef": {"apiVersion": DEPLOYMENTS.api_version, "kind": DEPLOYMENTS.kind, "name": name},
+                **amount,
+            }
+            await client.create(POD_UNAVAILABLE_BUDGETS, _new(POD_UNAVAILABLE_BUDGETS, name, spec), NAMESPACE)
+        pod, *_ = await _pods(client, ready=True)
+
+        async def refuses() -> bool:
+            return not await _passes(_evict(client, pod, dry_run=True))
+
+        await until(refuses, "the gatekeeper to know the budget", 30)
+        counts = (
+            'sum(altershield_admission_requests_total{webhook="vpod-eviction.kb.io", decision="denied"})',
+            'sum(apiserver_admission_webhook_rejection_count{name="vpod-eviction.kb.io", error_type="no_error"})',
+        )
+        before = [seen.value(f"{count} or vector(0)") or 0 for count in counts]
+        for refused in range(1, 4):
+            assert not await _passes(_evict(client, pod)), "the eviction was admitted"
+            wanted = " and ".join(f"({count}) >= {old + refused}" for count, old in zip(counts, before, strict=True))
+            await asyncio.to_thread(eventually, functools.partial(seen.value, wanted), "the refusal to be counted")
+
+
+def _new(resource: Resource, name: str, spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec}
+
+
+async def _pods(client: Client, *, ready: bool) -> list[str]:
+    """The names of the pods that are ready, or of those that are not."""
+    found = await client.list(PODS, NAMESPACE)
+    return [
+        pod["metadata"]["name"]
+        for pod in found.items
+        if ready == any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"]["conditions"])
+    ]
+
+
+async def _evict(client: Client, pod: str, *, dry_run: bool = False) -> None:
+    options = {"dryRun": ["All"]} if dry_run else {}
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}, "deleteOptions": options}
+    await client.create(PODS, eviction, NAMESPACE, name=pod, subresource="eviction")
+
+
+async def _outage(processes: Watched, seen: Prometheus) -> None:
+    """While no gatekeeper is up, releases are refused. Then failurePolicy is Ignore for one release, which passes. For
+    pods it is always Ignore."""
+    async with await Client.connect(str(processes.kubeconfig)) as client:
+        passed = 'sum(apiserver_admission_webhook_fail_open_count{name="vpod.kb.io"})'
+        for number, pod in enumerate(
+            (await _pods(client, ready=False))[:3]
+        ):  # the first value of a series is no increase
+            await client.delete(PODS, pod, NAMESPACE)
+            wanted = functools.partial(seen.value, f"{passed} > {number}")
+            await asyncio.to_thread(eventually, wanted, "the deletion to be counted")
         release = {**manifest(), "metadata": {"name": "ungated"}}
         # only CREATE: the reconciler's updates are refused too
         ours = "error_type='calling_webhook_error', operation='CREATE'"

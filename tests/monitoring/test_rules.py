@@ -13,7 +13,7 @@ from tests.chart.rendering import CHART
 from tests.monitoring.conftest import Promtool
 from tests.monitoring.installed import ALERTS, RULES, RUNBOOKS, all_rules, rules
 
-UNIT_TESTS = [Path(__file__).parent / name for name in ("rules.yaml", "health_rules.yaml")]
+UNIT_TESTS = [Path(__file__).parent / name for name in ("rules.yaml", "protection_rules.yaml", "health_rules.yaml")]
 
 
 def test_prometheus_accepts_the_rules(promtool: Promtool) -> None:
@@ -54,26 +54,30 @@ def test_all_required_alerts_exist() -> None:
     assert {rule["alert"] for rule in rules()} == ALERTS
 
 
-def test_rules_select_the_webhooks_of_all_kinds_of_workloads_and_no_others() -> None:
+def test_rules_select_the_webhooks_of_releases_or_those_that_protect_what_runs_and_no_others() -> None:
     text = RULES.read_text()
-    asked_of_api_servers = set(re.findall(r'\bname=~"([^"]+)"', text))
-    assert asked_of_api_servers
-    mutating, validating = [
-        [webhook.name for webhook in each if webhook.feature == Feature.RELEASES] for each in (MUTATING, VALIDATING)
+    asked_of_api_servers = re.findall(r'\bname=~"([^"]+)"', text)
+    webhooks = (*MUTATING, *VALIDATING)
+    releases = {webhook.name for webhook in webhooks if webhook.feature == Feature.RELEASES}
+    protections = {webhook.name for webhook in webhooks} - releases
+    others = {"mpod.kb.io", "vjob.kb.io"}
+    selected = [
+        frozenset(name for name in releases | protections | others if re.fullmatch(pattern, name))
+        for pattern in asked_of_api_servers
     ]
-    for pattern in asked_of_api_servers:
-        matched = [name for name in (*mutating, *validating, "vpod.kb.io") if re.fullmatch(pattern, name)]
-        assert matched == [*mutating, *validating], pattern
+    assert set(selected) == {frozenset(releases), frozenset(protections), frozenset({"vpod-eviction.kb.io"})}
     assert not re.search(r'\b(name|webhook)="', text)
 
 
 def test_alerts_on_counters_that_any_pod_can_raise_need_those_of_api_servers_too() -> None:
     """Any pod that reaches the gatekeeper can send reviews, if client certificates are not required."""
     own = {rule["alert"] for rule in rules() if "altershield_admission_" in rule["expr"]}
-    assert own == {"AlterShieldDenialStorm", "AlterShieldGatekeeperErrors", "AlterShieldSlow"}
-    (storm,) = [rule["expr"] for rule in rules() if rule["alert"] == "AlterShieldDenialStorm"]
-    assert "and on (cluster)" in storm
-    assert "apiserver_admission_" in storm
+    confirmed = {"AlterShieldDenialStorm", "AlterShieldDrainBlocked"}
+    assert own == {*confirmed, "AlterShieldGatekeeperErrors", "AlterShieldSlow"}
+    for rule in rules():
+        if rule["alert"] in confirmed:
+            assert "and on (cluster)" in rule["expr"]
+            assert "apiserver_admission_" in rule["expr"]
     # A pod can only raise these if the gatekeeper is overloaded, which is a reason for the alert.
     (errors,) = [rule["expr"] for rule in rules() if rule["alert"] == "AlterShieldGatekeeperErrors"]
     assert 'code=~"5.."' in errors
