@@ -23,7 +23,8 @@ from bench.availability.deployments import deployment
 from bench.availability.gatekeepers import Gatekeepers
 from bench.availability.installation import installed
 from bench.availability.losses import CALL_FAILED
-from bench.availability.observer import Budget, PodEvent, Replay, replay
+from bench.availability.observer import Budget, Replay, replay
+from bench.availability.pods_watch import PodsWatch
 from bench.availability.proxy import ApiProxy
 from bench.availability.reconcilers import Reconcilers
 from bench.availability.waiting import until
@@ -75,7 +76,7 @@ async def measure(
         installation = dataclasses.replace(direct, url_for=proxy.url)
         admin, namespace = installation.admin, installation.name
         gatekeepers, reconcilers = Gatekeepers(installation, directory, 0), Reconcilers(installation, directory)
-        async with gatekeepers.running(), reconcilers.running(), _Watch.of_pods(admin, namespace) as watch:
+        async with gatekeepers.running(), reconcilers.running(), PodsWatch.following(admin, namespace) as watch:
             report("starting the pods …")
             budgets = await _prepare(admin, namespace, plan)
             async with admin.with_own_connections(max_in_flight=plan.budgets * plan.pods) as users:
@@ -159,46 +160,6 @@ async def _settled(admin: Client, namespace: str, budgets: list[Budget], unanswe
         left = {each.metadata.name: msgspec.to_builtins(each.status) for each in found}
         return [f"{error}: {left}"]
     return []
-
-
-async def _version(admin: Client, namespace: str) -> int:
-    return int((await admin.list(PODS, namespace)).metadata.resource_version)
-
-
-class _Watch:
-    """The events of the pods of a namespace while `of_pods` is active."""
-
-    def __init__(self, admin: Client, namespace: str) -> None:
-        self.events: list[PodEvent] = []
-        self._admin, self._namespace = admin, namespace
-        self._read = 0
-
-    @classmethod
-    @contextlib.asynccontextmanager
-    async def of_pods(cls, admin: Client, namespace: str) -> AsyncIterator["_Watch"]:
-        """Before the first pod is created."""
-        watch = cls(admin, namespace)
-        watch._read = await _version(admin, namespace)
-        reading = asyncio.create_task(watch._run())
-        try:
-            yield watch
-        finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
-
-    async def _run(self) -> None:
-        while True:
-            async for event in self._admin.watch(PODS, self._namespace, resource_version=str(self._read)):
-                read = PodEvent(event.type, msgspec.json.decode(event.object))
-                self._read = max(self._read, read.version)
-                if event.type != "BOOKMARK":
-                    self.events.append(read)
-
-    async def until_now(self) -> None:
-        """Wait until the watch has come to the event of a pod that is created now."""
-        probe = {"metadata": {"name": "last"}, "spec": {"containers": [{"name": "app", "image": "busybox"}]}}
-        made: dict[str, Any] = await self._admin.create(PODS, probe, self._namespace)
-        await until(lambda: self._read >= int(made["metadata"]["resourceVersion"]), "the last event")
 
 
 class _Operation(enum.Enum):
