@@ -54,6 +54,8 @@ bench: $(BIN)/.ready  ## needs wrk
 	$(BIN)/python -m bench.decisions
 	$(BIN)/python -m bench.memory
 	$(BIN)/python -m bench.start
+	$(BIN)/python -m bench.memory --budgets 5000
+	$(BIN)/python -m bench.evictions
 	$(BIN)/python -m bench.hostile main
 	$(BIN)/python -m bench.scale
 	$(BIN)/python -m bench.availability

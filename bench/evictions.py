@@ -1,0 +1,207 @@
+"""Measures evictions of the pods of a PodUnavailableBudget, through three gatekeepers, with a leading reconciler.
+
+    python -m bench.evictions
+
+First all pods are to be evicted at once: 400 pods, of which 120 may be unavailable. The reviews go to the gatekeepers
+directly, because an API server in Python would take longer than they do. Then pods are replaced one by one, and it is
+measured how soon the next pod may be evicted after the new one is ready. The API server is the sandbox's, without
+simulated nodes.
+"""
+
+import asyncio
+import contextlib
+import datetime
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import aiohttp
+import typer
+import uvloop
+from aiohttp import web
+
+from altershield.admission.webhooks import webhook_path
+from altershield.api import labels, names
+from altershield.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, POD_UNAVAILABLE_BUDGETS, PODS, REPLICA_SETS
+from altershield.install import crds
+from altershield.kube.client import Client
+from altershield.process.children import free_ports
+from altershield.process.health import until_ready
+from bench.memory import certificate_options
+from bench.pod_reviews import eviction
+from kube_sandbox.apiserver.server import ApiServer
+
+RESULTS = Path(__file__).parent / "results" / "evictions.json"
+GATEKEEPERS = 3
+_SHOP = "shop"
+_LABELS = {"app": "web"}
+_READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+_POLL = 0.005
+
+
+@dataclass(frozen=True)
+class Result:
+    pods: int
+    slots: int
+    admitted: int
+    seconds: float
+    """Until all reviews were answered."""
+    writes: int
+    """Of the budget's status, conflicts included."""
+    slot_p50: float
+    slot_p99: float
+    """Seconds from the answer that a pod is ready until another pod may be evicted."""
+    replaced: int
+
+
+class World:
+    def __init__(self, admin: Client, urls: list[str], http: aiohttp.ClientSession) -> None:
+        self.admin = admin
+        self._urls = urls
+        self._http = http
+        self._set: dict[str, Any] = {}
+        self._asked = 0
+
+    async def create(self, pods: int, slots: int) -> list[str]:
+        await self.admin.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})
+        metadata = {"name": _SHOP, "labels": {labels.GOVERNED: labels.GOVERNED_VALUE}}
+        await self.admin.create(NAMESPACES, {"metadata": metadata})
+        for crd in crds.crds():
+            await self.admin.create(CRDS, crd)
+        selector = {"matchLabels": _LABELS}
+        container = {"name": "web", "image": "web:1"}
+        template = {"metadata": {"labels": _LABELS}, "spec": {"containers": [container]}}
+        spec = {"replicas": pods, "selector": selector, "template": template}
+        above: dict[str, Any] = await self.admin.create(DEPLOYMENTS, {"metadata": {"name": "web"}, "spec": spec}, _SHOP)
+        owned = {"name": "web-1", "ownerReferences": [_owner("Deployment", above)]}
+        self._set = await self.admin.create(REPLICA_SETS, {"metadata": owned, "spec": spec}, _SHOP)
+        found = [f"web-{number}" for number in range(pods)]
+        for name in found:
+            await self.start(name)
+        budget = {"selector": selector, "maxUnavailable": slots}
+        kind = {"apiVersion": POD_UNAVAILABLE_BUDGETS.api_version, "kind": POD_UNAVAILABLE_BUDGETS.kind}
+        await self.admin.create(POD_UNAVAILABLE_BUDGETS, kind | {"metadata": {"name": "web"}, "spec": budget}, _SHOP)
+        return found
+
+    async def start(self, name: str) -> None:
+        """A pod that is ready."""
+        metadata = {"name": name, "labels": _LABELS, "ownerReferences": [_owner("ReplicaSet", self._set)]}
+        await self.admin.create(
+            PODS, {"metadata": metadata, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}, _SHOP
+        )
+        await self.admin.patch(PODS, {"status": _READY}, name, _SHOP, subresource="status")
+
+    async def ask(self, name: str, *, dry_run: bool = False) -> bool:
+        """Whether the pod may be evicted."""
+        self._asked += 1
+        review = eviction(_SHOP)(self._asked, 0)
+        review["request"] |= {"name": name, "dryRun": dry_run}
+        review["request"]["object"]["metadata"]["name"] = name
+        url = self._urls[self._asked % len(self._urls)]
+        async with self._http.post(url, json=review, ssl=False) as answer:
+            return bool((await answer.json())["response"]["allowed"])
+
+    async def allowed(self) -> int:
+        found: dict[str, Any] = await self.admin.get(POD_UNAVAILABLE_BUDGETS, "web", _SHOP)
+        return int(found.get("status", {}).get("unavailableAllowed", -1))
+
+
+def _owner(kind: str, owner: dict[str, Any]) -> dict[str, Any]:
+    metadata = owner["metadata"]
+    return {"apiVersion": "apps/v1", "kind": kind, "name": metadata["name"], "uid": metadata["uid"], "controller": True}
+
+
+async def measure(pods: int, slots: int, replaced: int) -> Result:
+    writes = 0
+
+    @web.middleware
+    async def count(request: web.Request, handler: Any) -> Any:
+        nonlocal writes
+        writes += request.method == "PUT" and "/podunavailablebudgets/" in request.path
+        return await handler(request)
+
+    with tempfile.TemporaryDirectory() as directory:
+        kubeconfig = Path(directory) / "kubeconfig"
+        async with ApiServer(middlewares=[count]) as api, contextlib.AsyncExitStack() as stack:
+            kubeconfig.write_text(api.kubeconfig())
+            admin = await stack.enter_async_context(await Client.connect(str(kubeconfig)))
+            http = await stack.enter_async_context(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
+            urls: list[str] = []
+            world = World(admin, urls, http)
+            found = await world.create(pods, slots)
+            urls += await stack.enter_async_context(_processes(Path(directory), kubeconfig))
+            while await world.allowed() != slots:  # noqa: ASYNC110  (another process counts)
+                await asyncio.sleep(0.1)
+            await asyncio.gather(*(world.ask(each, dry_run=True) for each in found[: 10 * GATEKEEPERS]))
+            before, began = writes, time.monotonic()
+            answers = await asyncio.gather(*(world.ask(each) for each in found))
+            seconds, written = time.monotonic() - began, writes - before
+            gone = [name for name, may_go in zip(found, answers, strict=True) if may_go]
+            waits = await _replace(world, gone, [name for name in found if name not in gone], replaced)
+            p50, p99 = statistics.median(waits), statistics.quantiles(waits, n=100)[98]
+            return Result(pods, slots, len(gone), seconds, written, p50, p99, len(waits))
+
+
+async def _replace(world: World, gone: list[str], others: list[str], count: int) -> list[float]:
+    """Delete the pods that may go. Start others one by one, and take each slot that comes back."""
+    for name in gone:
+        await world.admin.delete(PODS, name, _SHOP)
+    waits = []
+    for number in range(count):
+        await world.start(f"new-{number}")
+        began = time.monotonic()
+        while not await world.ask(others[number]):  # noqa: ASYNC110  (another process decides)
+            await asyncio.sleep(_POLL)
+        waits.append(time.monotonic() - began)
+        await world.admin.delete(PODS, others[number], _SHOP)
+    return waits
+
+
+@contextlib.asynccontextmanager
+async def _processes(directory: Path, kubeconfig: Path) -> AsyncIterator[list[str]]:
+    """Three gatekeepers and a reconciler. Yields the gatekeepers' URLs for evictions."""
+    ports, health = free_ports(GATEKEEPERS), free_ports(GATEKEEPERS + 1)
+    tls = certificate_options(directory)
+    commands = [
+        ["gatekeeper", "--host", "127.0.0.1", "--port", str(port), "--shutdown-delay", "0", *tls] for port in ports
+    ]
+    started = []
+    try:
+        for command, metrics_port in zip([*commands, ["reconciler"]], health, strict=True):
+            options = ("--kubeconfig", str(kubeconfig), "--metrics-port", str(metrics_port))
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", *command, *options, stderr=asyncio.subprocess.DEVNULL
+            )
+            started.append(process)
+        async with asyncio.timeout(60):
+            await until_ready(health)
+        yield [f"https://127.0.0.1:{port}{webhook_path(PODS, 'eviction', mutating=False)}" for port in ports]
+    finally:
+        for process in started:
+            process.kill()
+            await process.wait()
+
+
+def main(
+    pods: Annotated[int, typer.Option(help="Pods of the budget, each to be evicted at once.")] = 400,
+    slots: Annotated[int, typer.Option(help="Pods that may be unavailable.")] = 120,
+    replaced: Annotated[int, typer.Option(help="Pods that are replaced one by one.")] = 200,
+) -> None:
+    """Measure, print the figures, and write them to a file."""
+    result = uvloop.run(measure(pods, slots, replaced))
+    print(f"{result.admitted} of {result.pods} simultaneous evictions were admitted, {result.slots} free slots")
+    print(f"all were answered after {result.seconds:.2f} s, with {result.writes} writes of the status")
+    print(f"from Ready to the next eviction: p50 {result.slot_p50:.3f} s, p99 {result.slot_p99:.3f} s")
+    RESULTS.parent.mkdir(exist_ok=True)
+    taken = {"taken": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d")} | asdict(result)
+    RESULTS.write_text(json.dumps(taken, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    typer.run(main)
