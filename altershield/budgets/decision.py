@@ -276,19 +276,22 @@ def _judge(
     others = len(found.available - away - {pod.packed_uid})
     after = Numbers(found.total, found.desired, others)
     charged = pod.available
+    refusal = ""
     if not charged:
         changing = known is not None and not repeated
         if not changing:
-            return _unhealthy(budget, disruption, pod, found, after)
+            verdict = _unhealthy(budget, pod, found, after)
+            if not isinstance(verdict, Refused) or not disruption.break_glass:
+                return verdict
+            refusal = verdict.message
     if operation == Operation.EVICT and charged and not disruption.break_glass:
         pdb = world.blocking_pdb(pod)
         if pdb:
             return Refused(texts.blocked_by_pdb(pdb), by_pdb=True)
     enough = others >= found.desired
     counts_itself = charged and pod.packed_uid not in away
-    refusal = "" if enough or not charged else texts.exceeded(
-        budget, Numbers(found.total, found.desired, others + counts_itself)
-    )  # fmt: skip
+    if charged and not enough:
+        refusal = texts.exceeded(budget, Numbers(found.total, found.desired, others + counts_itself))
     if not refusal and known is None and is_full(status):
         refusal = texts.full(budget)
         if disruption.break_glass:
@@ -302,18 +305,13 @@ def _judge(
     return _Charge(record(pod.name, operation, now, by, merged, break_glass=broken), pod, after, refusal)
 
 
-def _unhealthy(
-    budget: PodUnavailableBudget, disruption: Disruption, pod: Pod, found: Counted, after: Numbers
-) -> _Verdict:
+def _unhealthy(budget: PodUnavailableBudget, pod: Pod, found: Counted, after: Numbers) -> _Verdict:
     """A pod that is not available may be disrupted, under `IfHealthyBudget` only while enough others are. A pod that
     never started serves nobody, as for PodDisruptionBudgets."""
     healthy = pod.pending or after.current >= found.desired
     if budget.spec.unhealthy_pod_policy != UnhealthyPodPolicy.IF_HEALTHY_BUDGET or healthy:
         return _PASSES
-    refusal = texts.exceeded(budget, after)
-    if disruption.break_glass:
-        return _Next(texts.passed_by_break_glass(refusal), covered=True)
-    return _refused(budget, refusal, found, after)
+    return _refused(budget, texts.exceeded(budget, after), found, after)
 
 
 def _refused(budget: PodUnavailableBudget, message: str, found: Counted, after: Numbers) -> _Verdict:

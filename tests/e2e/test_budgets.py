@@ -85,6 +85,11 @@ def test_frozen_budget_refuses_people_and_wedges_no_controller(kubectl: Kubectl,
     assert passed.returncode == 0, passed.stderr
     assert "passed by break glass, and recorded" in passed.stderr
     settled(kubectl, 0)
+    used = ("events", "--field-selector", "reason=BreakGlassUsed")
+    eventually(lambda: kubectl.json(*used)["items"], "the Event")
+    (event,) = kubectl.json(*used)["items"]
+    assert event["message"] == f"ann passed this budget by break glass: DELETE of the pod {web}"
+    assert event["involvedObject"]["kind"] == "PodUnavailableBudget"
 
     eventually(lambda: len(pods(kubectl)) == 3, "the pod to be replaced")
     kubectl("rollout", "restart", "deployment/web")  # a surge of pods makes room

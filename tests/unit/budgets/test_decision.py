@@ -160,6 +160,21 @@ def test_record_says_who_passed_the_budget_by_break_glass_also_after_the_request
     assert [record.break_glass for record in status.disrupted_pods.values()] == [False], "the budget admits it anyway"
 
 
+def test_break_glass_on_a_pod_that_is_not_available_is_recorded_if_the_budget_would_refuse_it() -> None:
+    strict = frozen(unhealthyPodPolicy="IfHealthyBudget")
+    down = pod("web-0", ready=False)
+    world = World(strict, pods=[down, pod("web-1"), pod("web-2")])
+    refused = asked(world)
+    assert isinstance(refused, Refused)
+    assert asked(world, break_glass=True) == Reserve(strict, refused.message)
+    status, recorded = charge(strict, [Disruption(Operation.DELETE, down, "ann", break_glass=True)], world, NOW)
+    assert recorded == (True,)
+    assert [(record.by, record.break_glass) for record in status.disrupted_pods.values()] == [("ann", True)]
+    assert status.current_available == 2
+    lax = World(frozen(), pods=world.pods)
+    assert asked(lax, break_glass=True) == Passed(covered=True), "nobody would refuse it"
+
+
 def test_full_status_refuses_further_disruptions() -> None:
     record = DisruptionRecord("gone", Operation.DELETE, rfc3339(NOW))
     status = PodUnavailableBudgetStatus(disrupted_pods={f"u{number}": record for number in range(MAX_RECORDS)})
