@@ -33,6 +33,17 @@ WRITES_OF_CERTGEN = {
     "validatingwebhookconfigurations",
 }
 
+BUDGET = f"""\
+apiVersion: {GROUP}/v1alpha1
+kind: PodUnavailableBudget
+metadata:
+  name: other
+spec:
+  selector:
+    matchLabels: {{app: other}}
+  maxUnavailable: 1
+"""
+
 
 @pytest.fixture
 def shop(system: Kubectl) -> Iterator[Kubectl]:
@@ -98,6 +109,7 @@ def test_separate_gatekeeper_only_reads_and_admits_the_rollback_of_the_reconcile
         return "antgroup" in done.stdout
 
     eventually(governed, "the namespace to be governed")
+    shop("apply", "-f", "-", stdin=BUDGET)  # from the first one on, the processes watch what budgets count
     released(shop, sleep(replicas=1))
     before = shop.json("deployment", "sleep")["spec"]["template"]
     shop("set", "image", "deployment/sleep", "sleep=busybo")
@@ -118,6 +130,7 @@ def test_separate_gatekeeper_only_reads_and_admits_the_rollback_of_the_reconcile
     assert {("watch", "changeworkloads"), ("watch", "opsconfiginfoes")} <= {
         (each.verb, each.resource) for each in gate.asked
     }
+    eventually(lambda: any(each.resource == "daemonsets" for each in gate.asked), "the gatekeeper to watch workloads")
     granted = [system.json("clusterrole", RELEASE), system.json("role", RELEASE)]
     for verb, group, resource in {each for role in granted for rule in role["rules"] for each in flat(rule)}:
         verbs = {verb, "watch"} if verb == "list" else {verb}  # streamed lists are watches
