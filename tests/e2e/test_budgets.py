@@ -120,3 +120,31 @@ def test_slots_come_back_once_pods_are_replaced_or_restarted_in_place(kubectl: K
     settled(kubectl, 1)
     kubectl("set", "image", f"pod/{pods(kubectl)[1]}", "main=busybox:2")
     settled(kubectl, 1)
+
+
+def test_failed_release_and_its_rollback_keep_to_the_budget(kubectl: Kubectl) -> None:
+    """The strategy would replace all pods at once."""
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%", "maxSurge": 0}}
+    kubectl.apply(json.dumps(workloads.manifest("Deployment", "web", "busybox", replicas=4, strategy=strategy)))
+    eventually(
+        lambda: (
+            [each.get("status", {}).get("status") for each in kubectl.json("changeworkloads")["items"]] == ["Success"]
+        ),
+        "the first release to succeed",
+    )
+    budget(kubectl, maxUnavailable=1)
+    settled(kubectl, 1)
+    ready = [4]
+
+    def is_rolled_back() -> bool:
+        ready.append(len(pods(kubectl)))
+        (container,) = kubectl.json("deployment", "web")["spec"]["template"]["spec"]["containers"]
+        return ready[-1] == 4 and container["image"] == "busybox" and 3 in ready
+
+    kubectl("set", "image", "deployment/web", "main=busybo")
+    eventually(is_rolled_back, "the release to be rolled back", seconds=90)
+    assert min(ready) == 3
+    refused = kubectl.json("events", "--field-selector", "reason=FailedDelete")["items"]
+    assert any(
+        "PodUnavailableBudget web: 3 of 4 pods are available and 3 must be" in each["message"] for each in refused
+    )
