@@ -17,6 +17,9 @@ async def freeze_caches(caches: Caches) -> None:
     """
     gc.set_threshold(_COLLECT_AFTER)
     gc.freeze()
-    while not all(informer.synced for informer in caches.required):
+    budgets = caches.budgets
+    while not all(informer.synced for informer in caches.required) or (
+        len(budgets.budgets_informer) and not budgets.is_listed
+    ):
         await asyncio.sleep(_INTERVAL)
         gc.freeze()
