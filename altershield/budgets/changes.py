@@ -4,6 +4,7 @@ Of a running pod, an update changes images, `activeDeadlineSeconds`, labels and 
 subresource `resize`. Annotations, tolerations and other labels disrupt nothing.
 """
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,6 +20,8 @@ _LEFT = "left"
 _RESIZED = "resized"
 _ENDS = "ends"
 _MAX_SHOWS = 1024
+_UNPROVABLE = "both"
+"""Nothing shows that two changes have happened, so the record is held until it runs out."""
 
 
 class WireResources(msgspec.Struct, frozen=True, gc=False):
@@ -49,6 +52,8 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
 
     restarted: tuple[str, ...] = ()
     """The containers that the kubelet restarts: another image, or resources that need a restart."""
+    mark: str = ""
+    """Distinguishes these restarts from later ones of the same containers, to other images or resources."""
     resized: bool = False
     """Resources change without a restart."""
     ends: bool = False
@@ -83,7 +88,7 @@ NO_CHANGES = Changes()
 def changes(old: Pod, new: Pod, old_spec: WireSpec, new_spec: WireSpec) -> Changes:
     """What the update from `old` to `new` changes."""
     before = {each.name: each for each in _containers(old_spec)}
-    restarted: dict[str, None] = {}
+    restarted: dict[str, WireContainer] = {}
     resized = False
     for each in _containers(new_spec):
         was = before.get(each.name)
@@ -91,11 +96,12 @@ def changes(old: Pod, new: Pod, old_spec: WireSpec, new_spec: WireSpec) -> Chang
             continue
         kinds = _resized(was, each)
         if was.image != each.image or True in kinds:
-            restarted[each.name] = None
+            restarted[each.name] = each
         resized = resized or bool(kinds)
     deadline, earlier = new_spec.active_deadline_seconds, old_spec.active_deadline_seconds
     return Changes(
         tuple(restarted),
+        mark_of(restarted) if restarted else "",
         resized,
         deadline is not None and (earlier is None or deadline < earlier),
         any(key.startswith(UNAVAILABLE_LABEL_PREFIX) and key not in old.labels for key in new.labels),
@@ -125,7 +131,7 @@ def shows_of(made: Changes, pod: Pod, generation: int, *, left: bool) -> str:
     if made.ends:
         parts.append(_ENDS)
     if made.restarted:
-        parts.append(shows_restart(pod, made.restarted))
+        parts.append(shows_restart(pod, made.restarted, made.mark))
     elif made.resized:
         parts.append(f"{_RESIZED}:{generation}")
     if made.labelled:
@@ -135,25 +141,47 @@ def shows_of(made: Changes, pod: Pod, generation: int, *, left: bool) -> str:
     return ";".join(parts)[:_MAX_SHOWS]
 
 
-def shows_restart(pod: Pod, names: Iterable[str], ids: Mapping[str, str] | None = None) -> str:
+def mark_of(what: object) -> str:
+    """A short text that differs for other restarts."""
+    return hashlib.blake2s(msgspec.json.encode(what), digest_size=4).hexdigest()
+
+
+def shows_restart(pod: Pod, names: Iterable[str], mark: str, ids: Mapping[str, str] | None = None) -> str:
     """How the pod will show the restart of these containers: they have other ids than now."""
     known = pod.container_ids() if ids is None else ids
-    return f"{_RESTARTED}:" + ",".join(f"{name}={known.get(name, '')}" for name in names)
+    before = ",".join(f"{name}={known.get(name, '')}" for name in names)
+    return f"{_RESTARTED}:{before}#{mark}"
+
+
+def merged(first: str, second: str) -> str:
+    """How a pod shows two changes, of which the second came before the first showed.
+
+    If both restart a container that had the same id before both, another id shows the first one only: the kubelet may
+    restart it once more. An image does not tell, because runtimes write its name in their own way.
+    """
+    parts = dict.fromkeys([*first.split(";"), *second.split(";")])
+    text = ";".join(parts)
+    before = [each for part in parts if part.startswith(f"{_RESTARTED}:") for each in _before(part).items()]
+    return text if len(text) <= _MAX_SHOWS and len(set(before)) == len(before) else _UNPROVABLE
+
+
+def _before(restart: str) -> dict[str, str]:
+    """The ids of the containers before a restart, by name."""
+    ids = restart.partition(":")[2].partition("#")[0]
+    return dict(each.split("=", 1) for each in ids.split(",") if each)
 
 
 def shown(record: DisruptionRecord, pod: Pod, *, covered: bool) -> bool:
     """Whether an existing pod shows the change in place of its record, so that it counts by itself again."""
-    return bool(record.shows) and all(
-        _is_shown(*part.partition(":")[::2], pod, covered=covered) for part in record.shows.split(";")
-    )
+    return bool(record.shows) and all(_is_shown(part, pod, covered=covered) for part in record.shows.split(";"))
 
 
-def _is_shown(kind: str, detail: str, pod: Pod, *, covered: bool) -> bool:
+def _is_shown(part: str, pod: Pod, *, covered: bool) -> bool:
+    kind, _, detail = part.partition(":")
     match kind:
         case "restarted":
             now = pod.container_ids()
-            before = [each.partition("=")[::2] for each in detail.split(",") if each]
-            return pod.ready and all(now.get(name) not in (None, id_) for name, id_ in before)
+            return pod.ready and all(now.get(name) not in (None, id_) for name, id_ in _before(part).items())
         case "resized":
             # a cluster without generations of pods does not say when the kubelet begins
             taken_in = detail.isdigit() and 0 < int(detail) <= pod.observed_generation

@@ -21,7 +21,7 @@ from altershield.api.budgets import (
     UnhealthyPodPolicy,
 )
 from altershield.budgets import texts
-from altershield.budgets.changes import NO_CHANGES, Changes, shows_of, shows_restart
+from altershield.budgets.changes import NO_CHANGES, Changes, mark_of, merged, shows_of, shows_restart
 from altershield.budgets.coverage import Scales, Workload, covers, is_ignored, unread_owner, workload_of
 from altershield.budgets.numbers import Counted, Numbers, counts, recorded
 from altershield.budgets.pods import Flag, Pod, version_number
@@ -44,6 +44,8 @@ class Disruption(msgspec.Struct, frozen=True, gc=False):
     """The generation of the pod after the request, of an update."""
     restarts: tuple[str, ...] = ()
     """The containers that a RESTART names."""
+    request_name: str = ""
+    """The name of the ContainerRecreateRequest, of a RESTART."""
     container_ids: tuple[tuple[str, str], ...] = ()
     """Their ids before the restart, if the request says them."""
 
@@ -298,11 +300,11 @@ def _judge(
             return _Next(texts.passed_by_break_glass(refusal), covered=True)
     if refusal and not disruption.break_glass:
         return _refused(budget, refusal, found, after)
-    merged = shows if known is None or repeated or not known.shows else _merged(known.shows, shows)
+    both = shows if known is None or repeated or not known.shows else merged(known.shows, shows)
     # who passed with break glass once is reported, even if a repeated request would be admitted without it
     broken = bool(refusal) or (known is not None and known.break_glass)
     by = known.by if known is not None and known.break_glass and not refusal else disruption.by[:MAX_BY]
-    return _Charge(record(pod.name, operation, now, by, merged, break_glass=broken), pod, after, refusal)
+    return _Charge(record(pod.name, operation, now, by, both, break_glass=broken), pod, after, refusal)
 
 
 def _unhealthy(budget: PodUnavailableBudget, pod: Pod, found: Counted, after: Numbers) -> _Verdict:
@@ -326,19 +328,11 @@ def _shows(
     match operation:
         case Operation.RESTART:
             ids = dict(disruption.container_ids)
-            return shows_restart(pod, disruption.restarts, {**pod.container_ids(), **ids})
+            return shows_restart(
+                pod, disruption.restarts, mark_of(disruption.request_name), {**pod.container_ids(), **ids}
+            )
         case Operation.UPDATE | Operation.RESIZE:
             left = _leaves(spec, disruption.changes, pod, scales)
             return shows_of(disruption.changes, pod, disruption.generation, left=left)
         case _:
             return ""
-
-
-def _merged(first: str, second: str) -> str:
-    """Both changes have to show. Without room for both, the record is held until it runs out."""
-    parts = dict.fromkeys([*first.split(";"), *second.split(";")])
-    text = ";".join(parts)
-    return text if len(text) <= _MAX_SHOWS else "both"
-
-
-_MAX_SHOWS = 1024

@@ -30,6 +30,7 @@ from bench.availability.reconcilers import Reconcilers
 from bench.availability.waiting import until
 
 _REFUSED = "PodUnavailableBudget"
+_SHORT = "pods are available and"  # a refusal because too few pods would be left
 _HELD_BACK = 0.5  # seconds that the answer of a write waits, so that its process is dead before
 _SETTLED = 150.0  # seconds: records of disruptions that did not happen run out after 35
 _PAUSE = 0.2
@@ -171,6 +172,7 @@ class _Operation(enum.Enum):
 class _Answer(enum.Enum):
     ADMITTED = "admitted"
     REFUSED = "refused"
+    UNDECIDED = "refused, because the budget could not be written in time; perhaps it was written"
     LATE = "the pod had changed or was gone"
     LOST = "lost"
 
@@ -184,6 +186,8 @@ class _Load:
         """The uids of the pods with an admitted disruption, or one that may have been admitted."""
         self.unanswered_changes: set[str] = set()
         self.wrong: list[str] = []
+        self._changed: dict[str, list[str]] = {}
+        """The ids of a pod's containers when it was changed last, by uid."""
         self._users, self._namespace = users, namespace
         self._images = (f"busybox:{number}" for number in itertools.count(1))
 
@@ -204,7 +208,7 @@ class _Load:
             operations = itertools.islice(itertools.cycle(_Operation), turn, None)
             await asyncio.gather(
                 *(
-                    self._disrupt(pod["metadata"], operation)
+                    self._disrupt(pod, operation)
                     for pod, operation in zip(pods, operations, strict=False)
                     if "deletionTimestamp" not in pod["metadata"]
                 )
@@ -214,12 +218,20 @@ class _Load:
             await asyncio.sleep(_PAUSE)
 
     async def _disrupt(self, pod: dict[str, Any], operation: _Operation) -> None:
-        answer = await self._answer(pod["name"], pod["uid"], operation)
+        name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+        ids = [each.get("containerID") for each in pod["status"].get("containerStatuses", ())]
+        if operation is _Operation.CHANGE:
+            if self._changed.get(uid) == ids:
+                return  # a second change would be held for ten minutes, because nothing would show it
+            self._changed[uid] = ids
+        answer = await self._answer(name, uid, operation)
         self.counts[answer] += 1
         if answer in (_Answer.ADMITTED, _Answer.LOST):
-            self.admitted.add(pod["uid"])
-        if answer is _Answer.LOST and operation is _Operation.CHANGE:
-            self.unanswered_changes.add(pod["uid"])
+            self.admitted.add(uid)
+        if answer in (_Answer.LOST, _Answer.UNDECIDED) and operation is _Operation.CHANGE:
+            self.unanswered_changes.add(uid)
+        if answer is _Answer.REFUSED and operation is _Operation.CHANGE:
+            del self._changed[uid]
 
     async def _answer(self, name: str, uid: str, operation: _Operation) -> _Answer:
         try:
@@ -228,7 +240,7 @@ class _Load:
             return _Answer.LATE
         except ApiError as error:
             if error.code in (403, 429) and _REFUSED in str(error):
-                return _Answer.REFUSED
+                return _Answer.REFUSED if _SHORT in str(error) else _Answer.UNDECIDED
             if CALL_FAILED not in str(error):
                 self.wrong.append(f"{operation.value} {name}: {error}")
             return _Answer.LOST

@@ -39,6 +39,7 @@ async def answer(
     changes: Changes = NO_CHANGES,
     generation: int = 0,
     restarts: tuple[str, ...] = (),
+    request_name: str = "",
     container_ids: tuple[tuple[str, str], ...] = (),
     dry_run: bool = False,
 ) -> Response:
@@ -53,6 +54,7 @@ async def answer(
             changes,
             generation,
             restarts,
+            request_name,
             container_ids,
         )
     )

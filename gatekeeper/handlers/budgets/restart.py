@@ -49,4 +49,5 @@ async def judge(request: Request[RestartRequest], listers: Listers) -> Response:
         if each.status_context is not None and each.status_context.container_id
     )
     names = tuple(each.name for each in spec.containers)
-    return await answer(request, listers, Operation.RESTART, pod, restarts=names, container_ids=ids)
+    name = request.object.metadata.name
+    return await answer(request, listers, Operation.RESTART, pod, restarts=names, request_name=name, container_ids=ids)

@@ -14,7 +14,7 @@ from altershield.api.budgets import (
     PodUnavailableBudgetStatus,
 )
 from altershield.api.meta import rfc3339
-from altershield.budgets.changes import Changes, WireSpec, changes, shown
+from altershield.budgets.changes import Changes, WireContainer, WireSpec, changes, shown
 from altershield.budgets.decision import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve, Step, charge, step
 from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Counted, counted
@@ -286,14 +286,38 @@ def test_change_in_place_shows_as_its_record_says(shows: str, fields: Any, cover
 def test_second_change_of_a_pod_is_added_to_its_record() -> None:
     first = DisruptionRecord("web-0", Operation.UPDATE, rfc3339(NOW), "ann", "restarted:web=000000000000")
     status = PodUnavailableBudgetStatus(unavailable_pods={"uid-web-0": first})
-    made = Changes(restarted=("web",))
+    made = Changes(restarted=("web",), mark="1")
     for fields in ({}, {"ready": False}):
         pods = [pod("web-0", **fields), pod("web-1"), pod("web-2")]
         world = World(budget(status, maxUnavailable=1), pods=pods)
         again = Disruption(Operation.UPDATE, pods[0], "ann", changes=made)
         written, _ = charge(world.found[0], [again], world, NOW)
         (record,) = written.unavailable_pods.values()
-        assert record.shows == "restarted:web=000000000000;restarted:web=0123456789ab"
+        assert record.shows == "restarted:web=000000000000;restarted:web=0123456789ab#1"
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_second_restart_of_a_container_that_has_not_restarted_yet_is_held_until_its_record_runs_out(
+    ready: bool,
+) -> None:
+    """Another container id shows the first restart only. The second one would take the pod away without a record."""
+    first = DisruptionRecord("web-0", Operation.UPDATE, rfc3339(NOW), "ann", "restarted:web=0123456789ab#1")
+    status = PodUnavailableBudgetStatus(unavailable_pods={"uid-web-0": first})
+    pods = [pod("web-0", ready=ready), pod("web-1"), pod("web-2")]
+    world = World(budget(status, maxUnavailable=1), pods=pods)
+    again = Disruption(Operation.UPDATE, pods[0], "ann", changes=Changes(restarted=("web",), mark="2"))
+    assert isinstance(step(again, world, NOW), Reserve)
+    written, _ = charge(world.found[0], [again], world, NOW)
+    (record,) = written.unavailable_pods.values()
+    assert not shown(record, pod("web-0", containers={"web": "f" * 64}), covered=True)
+    repeated = Disruption(Operation.UPDATE, pods[0], "ann", changes=Changes(restarted=("web",), mark="1"))
+    assert step(repeated, world, NOW) == Passed(covered=True), "the API server asks again after a conflict"
+
+
+def test_restarts_to_other_images_or_by_other_requests_have_other_marks() -> None:
+    before, one, two = (WireSpec(containers=(WireContainer("web", f"web:{each}"),)) for each in range(3))
+    marks = [changes(pod(), pod(), before, after).mark for after in (one, one, two)]
+    assert marks[0] == marks[1] != marks[2]
 
 
 def test_records_of_pods_that_are_gone_or_replaced_are_dropped_with_the_version_that_shows_it() -> None:
