@@ -18,7 +18,7 @@ from altershield.admission.webhooks import webhook_path
 from altershield.api import labels
 from altershield.api.budgets import API_VERSION
 from altershield.api.kinds import Verdict
-from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, EVENTS, POD_UNAVAILABLE_BUDGETS, PODS
+from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, EVENTS, POD_UNAVAILABLE_BUDGETS
 from altershield.kube.client import Client
 from altershield.process.health import is_ready
 from bench.availability.deployments import create, deployment, release
@@ -34,7 +34,6 @@ _WHY = "find error"
 _MEANWHILE = 5  # how many Deployments are updated, and how many are created, during the outage
 _REPLICAS = 2
 _PAUSE_SECONDS = 0.2  # between two rounds of questions to all gatekeepers
-_PODS = PODS.path().removeprefix("/")
 _BUDGET = {
     "apiVersion": API_VERSION,
     "kind": "PodUnavailableBudget",
@@ -92,6 +91,7 @@ async def measure(
         admin, namespace = installation.admin, installation.name
         gatekeepers, history = Gatekeepers(installation, directory, 0), History(admin, namespace)
         newcomer = Pod(installation, directory, "newcomer", 0)
+        await admin.create(POD_UNAVAILABLE_BUDGETS, _BUDGET, namespace)  # else nothing that budgets count is watched
         async with (
             gatekeepers.running(),
             history.watching(),
@@ -104,12 +104,6 @@ async def measure(
             released = {name: [await create(admin, namespace, name, _REPLICAS)] for name in known}
             await history.until_successful(released)
             await until(lambda: _all_right(questions, gatekeepers.pods), "the gatekeepers to know of the suspension")
-            await admin.create(POD_UNAVAILABLE_BUDGETS, _BUDGET, namespace)  # without one, caches for budgets are empty
-            clients = {pod.name for pod in gatekeepers.pods}
-            await until(
-                lambda: clients <= {each.client for each in _watched(proxy.asked) if each.path == _PODS},
-                "the gatekeepers to watch pods",
-            )
             before = _watched(proxy.asked)
             loop = asyncio.get_running_loop()
 
