@@ -58,9 +58,8 @@ class FlowControls(Protocol):
         """Whether a policy refuses the deletion, as far as the cache knows. It costs no call."""
 
     async def decide(self, deletion: Deletion, seconds: float) -> Decided | None:
-        """Ask the policies that count the deletion; None: there is none. It is counted when this returns.
-        `seconds`: the
-        time for each policy."""
+        """Ask the policies that count the deletion; None: there is none. It is counted when this returns. `seconds`:
+        the time for each policy."""
 
     def unknown(self, pod: str) -> Decided | None:
         """What the policies say about the eviction of a pod that cannot be read; None: it passes."""

@@ -83,7 +83,7 @@ async def run(options: Options) -> None:
             nonlocal filling_until
             needed: tuple[Informer[Any], ...] = (releases, config)
             if asyncio.get_running_loop().time() < filling_until:
-                needed = (*informers, *(budgets.counted_informers if len(budgets.budgets_informer) else ()))
+                needed = (*informers, *budgets.begun_informers)
             waiting = [informer.resource.plural for informer in needed if not informer.synced]
             if not waiting:
                 filling_until = 0.0  # the first budget of a cluster must not make all gatekeepers unready

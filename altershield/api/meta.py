@@ -40,6 +40,12 @@ class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
         return next((owner for owner in self.owner_references if owner.controller), None)
 
 
+def version_number(version: str) -> int:
+    """A resourceVersion as a number; 0 if it is none. Those of one resource can be compared: Kubernetes guarantees it
+    since 1.35."""
+    return int(version) if len(version) <= 20 and version.isascii() and version.isdigit() else 0
+
+
 class Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A condition with the bounds of metav1.Condition."""
 

@@ -150,6 +150,11 @@ class BudgetCaches:
         return (*always, self.pods_informer)
 
     @property
+    def begun_informers(self) -> tuple[Informer[Any], ...]:
+        """Those of them that run: none, as long as there is no budget."""
+        return self.counted_informers if len(self.budgets_informer) else ()
+
+    @property
     def governed(self) -> tuple[Informer[Any], ...]:
         """The informers whose objects follow `governs` alone."""
         return (self.disruption_budgets, self.budgets_informer)

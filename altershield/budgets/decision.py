@@ -20,11 +20,12 @@ from altershield.api.budgets import (
     PodUnavailableBudgetStatus,
     UnhealthyPodPolicy,
 )
+from altershield.api.meta import version_number
 from altershield.budgets import texts
 from altershield.budgets.changes import NO_CHANGES, Changes, mark_of, merged, shows_of, shows_restart
 from altershield.budgets.coverage import Scales, Workload, covers, is_ignored, unread_owner, workload_of
 from altershield.budgets.numbers import Counted, Numbers, counts, recorded
-from altershield.budgets.pods import Flag, Pod, version_number
+from altershield.budgets.pods import Flag, Pod
 from altershield.budgets.records import is_fresh, is_full, record, records_for, with_record
 from altershield.workloads.meta import Owner
 

@@ -12,7 +12,7 @@ import msgspec
 
 from altershield.api.budgets import NO_PROTECT, SPECIFIED_DELETE_LABEL, UNAVAILABLE_LABEL_PREFIX
 from altershield.api.meta import OwnerReference
-from altershield.workloads.meta import NO_OWNER, Owner, Packed, packed, packed_version, shared, unpacked
+from altershield.workloads.meta import NO_OWNER, Flat, Owner, packed, packed_version, shared
 
 Labels = Mapping[str, str]
 
@@ -48,13 +48,9 @@ _NOT_JUDGED = int(Flag.TERMINATING | Flag.ENDED | Flag.MIRROR)
 _AVAILABILITY = int(Flag.TERMINATING | Flag.ENDED | Flag.READY | Flag.OUT_OF_SERVICE | Flag.UPDATING)
 
 
-class Pod(msgspec.Struct, frozen=True, gc=False):
-    """The projection. It has no separate `Meta`, to save memory."""
+class Pod(Flat, frozen=True, gc=False):
+    """The projection."""
 
-    namespace: str
-    name: str
-    packed_uid: Packed
-    packed_version: Packed
     owner: Owner
     labels: dict[str, str]
     """Shared by pods with the same labels: never change it."""
@@ -65,21 +61,9 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     """The generation of the spec that the kubelet has taken in; 0 if the cluster does not tell."""
 
     @property
-    def metadata(self) -> "Pod":
-        return self
-
-    @property
-    def uid(self) -> str:
-        return unpacked(self.packed_uid)
-
-    @property
-    def resource_version(self) -> str:
-        return str(self.packed_version)
-
-    @property
     def version(self) -> int:
         """The resourceVersion as a number; 0 if it is none."""
-        return version_number(self.packed_version)
+        return self.packed_version if isinstance(self.packed_version, int) else 0
 
     @property
     def terminating(self) -> bool:
@@ -192,12 +176,6 @@ def projected(metadata: WireMetadata, status: WireStatus) -> Pod:
         _containers(status),
         status.observed_generation,
     )
-
-
-def version_number(version: Packed) -> int:
-    """A resourceVersion as a number; 0 if it is none. Those of one resource can be compared."""
-    found = packed_version(version) if isinstance(version, str) else version
-    return found if isinstance(found, int) else 0
 
 
 def opts_out(annotations: Mapping[str, Any] | None) -> bool:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import msgspec
 
 from altershield.api.budgets import MAX_RECORDS, REMOVING, DisruptionRecord, Operation, PodUnavailableBudgetStatus
-from altershield.api.meta import rfc3339, unix
+from altershield.api.meta import rfc3339, unix, version_number
 from altershield.budgets.changes import shown
 from altershield.budgets.numbers import Numbers
-from altershield.budgets.pods import Pod, version_number
+from altershield.budgets.pods import Pod
 
 REQUEST_SECONDS = 34.0
 """For so long after it came, an API server may carry out a request for one object."""

@@ -6,17 +6,13 @@ import msgspec
 
 from altershield.api.resources import Resource
 from altershield.workloads.adapter import Adapter
-from altershield.workloads.meta import Owner, Packed, WireMeta, packed, packed_version, unpacked
+from altershield.workloads.meta import Flat, Owner, WireMeta, packed, packed_version
 from altershield.workloads.workload import WireSelector
 
 
-class Scaled(msgspec.Struct, frozen=True, gc=False):
+class Scaled(Flat, frozen=True, gc=False):
     """The projection of such an object."""
 
-    namespace: str
-    name: str
-    packed_uid: Packed
-    packed_version: Packed
     group: str
     kind: str
     replicas: int
@@ -27,18 +23,6 @@ class Scaled(msgspec.Struct, frozen=True, gc=False):
     """The labels of its pods."""
     existing: int = 0
     """The number of its pods, from its status."""
-
-    @property
-    def metadata(self) -> "Scaled":
-        return self
-
-    @property
-    def uid(self) -> str:
-        return unpacked(self.packed_uid)
-
-    @property
-    def resource_version(self) -> str:
-        return str(self.packed_version)
 
 
 class _Spec(msgspec.Struct, frozen=True, gc=False):

@@ -4,7 +4,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from altershield.api.meta import ObjectMeta
+from altershield.api.meta import ObjectMeta, version_number
 from altershield.kube.store import Key
 
 
@@ -45,12 +45,6 @@ def key_of(metadata: Metadata) -> Key:
 
 def version_of(metadata: Metadata) -> int:
     return version_number(metadata.resource_version)
-
-
-def version_number(version: str) -> int:
-    """A resourceVersion as a number; 0 if it is none. Those of one resource can be compared: Kubernetes guarantees it
-    since 1.35."""
-    return int(version) if len(version) <= 20 and version.isascii() and version.isdigit() else 0
 
 
 def metadata_of(data: bytes | msgspec.Raw) -> ObjectMeta:

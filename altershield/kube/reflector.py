@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from altershield.api.meta import version_number
 from altershield.api.resources import Resource
 from altershield.kube.backoff import delay
 from altershield.kube.cache import Cache
@@ -36,7 +37,7 @@ from altershield.kube.errors import (
     UnreachableError,
     UnreadableError,
 )
-from altershield.kube.objects import key_of, metadata_of, version_number, version_of
+from altershield.kube.objects import key_of, metadata_of, version_of
 from altershield.kube.store import KeySet
 from altershield.kube.time_slices import time_slices
 

@@ -6,7 +6,7 @@ is what the API server sends. `altershield.api.meta.ObjectMeta` is for objects t
 
 import re
 import sys
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -35,16 +35,13 @@ def packed_version(version: str) -> Packed:
     return int(version) if version.isascii() and version.isdigit() and version[0] != "0" else version
 
 
-class Meta(msgspec.Struct, frozen=True, gc=False):
-    """The compact metadata of a cached object."""
+class Identity(msgspec.Struct, frozen=True, gc=False):
+    """What distinguishes a version of a cached object from all others, in a compact form."""
 
     namespace: str
     name: str
     packed_uid: Packed
     packed_version: Packed
-    created: int = 0
-    """Unix seconds, by the API server's clock."""
-    deleting: bool = False
 
     @property
     def uid(self) -> str:
@@ -53,6 +50,22 @@ class Meta(msgspec.Struct, frozen=True, gc=False):
     @property
     def resource_version(self) -> str:
         return str(self.packed_version)
+
+
+class Flat(Identity, frozen=True, gc=False):
+    """A projection without a separate `Meta`, to save memory: it is its own metadata."""
+
+    @property
+    def metadata(self) -> Self:
+        return self
+
+
+class Meta(Identity, frozen=True, gc=False):
+    """The compact metadata of a cached object."""
+
+    created: int = 0
+    """Unix seconds, by the API server's clock."""
+    deleting: bool = False
 
     @property
     def key(self) -> tuple[str, str]:

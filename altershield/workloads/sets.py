@@ -5,33 +5,16 @@ import sys
 import msgspec
 
 from altershield.api import labels, names
-from altershield.workloads.meta import Owner, Packed, WireMeta, packed, packed_version, unpacked
+from altershield.workloads.meta import Flat, Owner, Packed, WireMeta, packed, packed_version
 
 
-class Set(msgspec.Struct, frozen=True, gc=False):
-    """The projection. It has no separate `Meta`, to save memory: a workload keeps ten old ReplicaSets, so these objects
-    are the most numerous."""
+class Set(Flat, frozen=True, gc=False):
+    """The projection. A workload keeps ten old ReplicaSets, so these objects are the most numerous."""
 
-    namespace: str
-    name: str
-    packed_uid: Packed
-    packed_version: Packed
     owner: Owner
     """The workload."""
     label: Packed
     """The version label, packed."""
-
-    @property
-    def metadata(self) -> "Set":
-        return self
-
-    @property
-    def uid(self) -> str:
-        return unpacked(self.packed_uid)
-
-    @property
-    def resource_version(self) -> str:
-        return str(self.packed_version)
 
     @property
     def version(self) -> str:

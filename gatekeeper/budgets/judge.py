@@ -9,6 +9,7 @@ import msgspec
 
 from altershield.api.budgets import BudgetMode, PodUnavailableBudget, PodUnavailableBudgetSpec
 from altershield.budget_caches.caches import BudgetCaches
+from altershield.budget_caches.live_pods import read_pod
 from altershield.budgets import texts
 from altershield.budgets.decision import (
     AwaitPods,
@@ -66,6 +67,7 @@ class Judge:
     """`now` is the API server's clock."""
 
     def __init__(self, client: Client, caches: BudgetCaches, now: Callable[[], float]) -> None:
+        self._client = client
         self._caches = caches
         self._known = Known(client, caches)
         self._writer = Writer(client, caches, self._known, now)
@@ -92,7 +94,7 @@ class Judge:
         return overlap(spec, caches.budgets(namespace), caches.index.groups(namespace), caches.scales)
 
     async def pod(self, namespace: str, name: str) -> Pod | None:
-        return self._caches.pod(namespace, name) or await self._known.live_pod(namespace, name)
+        return self._caches.pod(namespace, name) or await read_pod(self._client, namespace, name)
 
     async def judge(self, disruption: Disruption) -> Verdict:
         reserved: dict[str, Stored] = {}

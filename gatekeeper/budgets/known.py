@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from altershield.api.budgets import PodUnavailableBudget
+from altershield.api.meta import version_number
 from altershield.api.resources import PODS
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budgets import pods
@@ -12,8 +13,6 @@ from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Counted, counted
 from altershield.budgets.pods import Pod
 from altershield.kube.client import Client
-from altershield.kube.errors import NotFoundError
-from altershield.kube.objects import version_number
 
 _WATCH_SECONDS = 0.3
 """The time in which the watch usually brings what another process has seen."""
@@ -60,13 +59,6 @@ class Known:
 
     def blocking_pdb(self, pod: Pod) -> str:
         return self._caches.blocking_pdb(pod)
-
-    async def live_pod(self, namespace: str, name: str) -> Pod | None:
-        """Read a pod from the API server."""
-        try:
-            return pods.read(await self._client.request("GET", PODS.path(namespace, name)))
-        except NotFoundError:
-            return None
 
     async def pods_up_to(self, budget: PodUnavailableBudget, version: int) -> None:
         """Wait for the watch to bring the pods up to `version`, else list the pods of the budget."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from altershield.api.budgets import REMOVING, BudgetMode, PodUnavailableBudget
+from altershield.api.meta import version_number
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS, PODS
 from altershield.budget_caches.caches import BudgetCaches
-from altershield.budgets import pods
+from altershield.budget_caches.live_pods import read_pod
 from altershield.budgets.numbers import Counted, numbers
 from altershield.budgets.overlap import overlapping
 from altershield.budgets.pods import Pod
@@ -16,7 +17,6 @@ from altershield.budgets.records import Settled, ended_by_break_glass, settled
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
-from altershield.kube.objects import version_number
 from reconciler.budgets.status import wait, with_conditions
 from reconciler.budgets.unasked import Departures, Gone
 from reconciler.machinery.caches import Key
@@ -126,14 +126,8 @@ class BudgetReconciler:
         if not kept.unread:
             return kept
         for name in kept.unread:
-            live[name] = await self._read(namespace, name)
+            live[name] = await read_pod(self._client, namespace, name)
         return decided()
-
-    async def _read(self, namespace: str, name: str) -> Pod | None:
-        try:
-            return pods.read(await self._client.request("GET", PODS.path(namespace, name)))
-        except NotFoundError:
-            return None
 
     def _overlapping(self, budget: PodUnavailableBudget) -> Iterable[str]:
         """The names of other budgets of the namespace that cover a pod of this one."""

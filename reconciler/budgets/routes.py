@@ -30,17 +30,7 @@ class BudgetRoutes:
             self._all((new or old).metadata.namespace)  # type: ignore[union-attr]
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
-        if (
-            old is not None
-            and new is not None
-            and (old.labels, old.owner, old.flags, old.containers)
-            == (
-                new.labels,
-                new.owner,
-                new.flags,
-                new.containers,
-            )
-        ):
+        if old is not None and new is not None and _of_pod(old) == _of_pod(new):
             return
         pod = new or old
         # until all pods are listed, budgets are queued by their own events: comparing all pods takes long
@@ -59,16 +49,7 @@ class BudgetRoutes:
         return covers(budget.spec, pod.owner, pod.labels, self._caches.scales)
 
     def _scaled(self, old: Scaled | None, new: Scaled | None) -> None:
-        if (
-            old is not None
-            and new is not None
-            and (old.replicas, old.deleting, old.owner)
-            == (
-                new.replicas,
-                new.deleting,
-                new.owner,
-            )
-        ):
+        if old is not None and new is not None and _of_scaled(old) == _of_scaled(new):
             return
         namespace = (new or old).namespace  # type: ignore[union-attr]
         if self._caches.is_filled(namespace):
@@ -77,3 +58,13 @@ class BudgetRoutes:
     def _all(self, namespace: str) -> None:
         for budget in self._caches.budgets(namespace):
             self._queue.add((namespace, budget.metadata.name))
+
+
+def _of_pod(pod: Pod) -> tuple[object, ...]:
+    """What decides whether a budget covers the pod, and how it counts."""
+    return pod.labels, pod.owner, pod.flags, pod.containers
+
+
+def _of_scaled(scaled: Scaled) -> tuple[object, ...]:
+    """What decides how many pods there should be."""
+    return scaled.replicas, scaled.deleting, scaled.owner

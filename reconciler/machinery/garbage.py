@@ -17,9 +17,6 @@ async def freeze_caches(caches: Caches) -> None:
     """
     gc.set_threshold(_COLLECT_AFTER)
     gc.freeze()
-    budgets = caches.budgets
-    while not all(informer.synced for informer in caches.required) or (
-        len(budgets.budgets_informer) and not budgets.is_listed
-    ):
+    while not all(informer.synced for informer in (*caches.required, *caches.budgets.begun_informers)):
         await asyncio.sleep(_INTERVAL)
         gc.freeze()

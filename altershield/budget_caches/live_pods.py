@@ -1,0 +1,15 @@
+"""Pods that are read from the API server, because a cache may be older."""
+
+from altershield.api.resources import PODS
+from altershield.budgets import pods
+from altershield.budgets.pods import Pod
+from altershield.kube.client import Client
+from altershield.kube.errors import NotFoundError
+
+
+async def read_pod(client: Client, namespace: str, name: str) -> Pod | None:
+    """The pod, or None if there is none. KubernetesError: it cannot be read."""
+    try:
+        return pods.read(await client.request("GET", PODS.path(namespace, name)))
+    except NotFoundError:
+        return None
