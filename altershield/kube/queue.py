@@ -42,6 +42,7 @@ class WorkQueue(Generic[K]):
             K, tuple[float, asyncio.Handle]
         ] = {}  # with the due time: the timers of uvloop do not tell it
         self._failures: dict[K, int] = {}
+        self._throttled: dict[K, int] = {}
         self.taken = 0
         """Keys handed out so far."""
         self.waited = 0.0
@@ -89,12 +90,13 @@ class WorkQueue(Generic[K]):
     def add_throttled(self, key: K, retry_after: float | None) -> None:
         """Add `key` after at least `retry_after` seconds, because the API server is overloaded or fails.
 
-        The delay doubles with every call, from a second to a minute, until `forget`. Half of it is random, so that keys
-        that failed at the same moment are not retried at the same moment. It replaces an earlier, shorter delay of
-        the key.
+        The delay doubles with every call, from a second to a minute, until `forget`. Calls of `add_rate_limited` do not
+        count: a few conflicts, which are retried within milliseconds, are no sign of an overload. Half of the delay is
+        random, so that keys that failed at the same moment are not retried at the same moment. It replaces an earlier,
+        shorter delay of the key.
         """
-        failures = self._failures.get(key, 0) + 1
-        self._failures[key] = failures
+        failures = self._throttled.get(key, 0) + 1
+        self._throttled[key] = failures
         timer = self._timers.pop(key, None)
         if timer is not None:
             timer[1].cancel()
@@ -103,6 +105,7 @@ class WorkQueue(Generic[K]):
     def forget(self, key: K) -> None:
         """Reset the backoff of `key` after success: its next failure starts with the shortest delay."""
         self._failures.pop(key, None)
+        self._throttled.pop(key, None)
 
     async def get(self) -> K:
         """Wait for the next key. Call `done` when the work on it ends, with or without success."""

@@ -102,6 +102,14 @@ async def test_delay_of_throttled_keys_doubles_until_forget() -> None:
     assert await throttled_for(queue, "a", None) <= 1 + 1e-6
 
 
+async def test_conflicts_do_not_prolong_the_delay_of_a_throttled_key() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    for _ in range(10):
+        queue.add_rate_limited("a")
+        queue.done(await queue.get())
+    assert await throttled_for(queue, "a", None) <= 1 + 1e-6
+
+
 @pytest.mark.parametrize("retry_after", [0.0, 1.0, 7.0, 300.0])
 async def test_throttled_key_is_not_handed_out_before_retry_after(retry_after: float) -> None:
     queue: WorkQueue[str] = WorkQueue()
