@@ -262,7 +262,11 @@ def _judge(
     several: bool,
 ) -> _Verdict:
     """What one budget says. `mine`: this request has recorded itself here. `several`: another budget may refuse the
-    request, so its record may be taken back; a request that passes on a record therefore writes it again."""
+    request, so its record may be taken back; a request that passes on a record therefore writes it again.
+
+    The disruption of a pod that is not available is recorded too, and takes no slot: the pod may become available
+    before the request takes effect. Only if the status has no room for the record, it passes without one.
+    """
     status = budget.status
     known = records_for(status, operation).get(pod.uid)
     shows = _shows(operation, disruption, pod, budget.spec, world.scales)
@@ -279,23 +283,20 @@ def _judge(
     others = len(found.available - away - {pod.packed_uid})
     after = Numbers(found.total, found.desired, others)
     charged = pod.available
-    refusal = ""
-    if not charged:
-        changing = known is not None and not repeated
-        if not changing:
-            verdict = _unhealthy(budget, pod, found, after)
-            if not isinstance(verdict, Refused) or not disruption.break_glass:
-                return verdict
-            refusal = verdict.message
     if operation == Operation.EVICT and charged and not disruption.break_glass:
         pdb = world.blocking_pdb(pod)
         if pdb:
             return Refused(texts.blocked_by_pdb(pdb), by_pdb=True)
-    enough = others >= found.desired
-    counts_itself = charged and pod.packed_uid not in away
-    if charged and not enough:
+    refusal = ""
+    if not charged:
+        changing = known is not None and not repeated
+        refusal = "" if changing else _unhealthy(budget, pod, after)
+    elif others < found.desired:
+        counts_itself = pod.packed_uid not in away
         refusal = texts.exceeded(budget, Numbers(found.total, found.desired, others + counts_itself))
     if not refusal and known is None and is_full(status):
+        if not charged:
+            return _PASSES
         refusal = texts.full(budget)
         if disruption.break_glass:
             return _Next(texts.passed_by_break_glass(refusal), covered=True)
@@ -308,13 +309,13 @@ def _judge(
     return _Charge(record(pod.name, operation, now, by, both, break_glass=broken), pod, after, refusal)
 
 
-def _unhealthy(budget: PodUnavailableBudget, pod: Pod, found: Counted, after: Numbers) -> _Verdict:
-    """A pod that is not available may be disrupted, under `IfHealthyBudget` only while enough others are. A pod that
-    never started serves nobody, as for PodDisruptionBudgets."""
-    healthy = pod.pending or after.current >= found.desired
+def _unhealthy(budget: PodUnavailableBudget, pod: Pod, after: Numbers) -> str:
+    """Why a pod that is not available may not be disrupted; empty: it may. Under `IfHealthyBudget` it may while enough
+    others are available. A pod that never started serves nobody, as for PodDisruptionBudgets."""
+    healthy = pod.pending or after.current >= after.desired
     if budget.spec.unhealthy_pod_policy != UnhealthyPodPolicy.IF_HEALTHY_BUDGET or healthy:
-        return _PASSES
-    return _refused(budget, texts.exceeded(budget, after), found, after)
+        return ""
+    return texts.exceeded(budget, after)
 
 
 def _refused(budget: PodUnavailableBudget, message: str, found: Counted, after: Numbers) -> _Verdict:

@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 
 from altershield.api.budgets import API_VERSION, PodUnavailableBudget
-from altershield.api.resources import DEPLOYMENTS, POD_UNAVAILABLE_BUDGETS, PODS
+from altershield.api.resources import DEPLOYMENTS, POD_UNAVAILABLE_BUDGETS, PODS, Resource
+from altershield.kube.backoff import retry_while_unavailable
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ApiError, ConflictError, KubernetesError, NotFoundError
 from bench.availability.deployments import deployment
@@ -132,7 +133,7 @@ async def _prepare(admin: Client, namespace: str, plan: Plan) -> list[Budget]:
 
 async def _until_ready(admin: Client, namespace: str, budgets: list[Budget]) -> None:
     async def are_ready() -> bool:
-        found: list[dict[str, Any]] = (await admin.list(DEPLOYMENTS, namespace)).items
+        found = await _list(admin, DEPLOYMENTS, namespace)
         ready = {each["metadata"]["name"]: each.get("status", {}).get("readyReplicas", 0) for each in found}
         return all(ready[each.name] == each.total for each in budgets)
 
@@ -145,7 +146,7 @@ async def _settled(admin: Client, namespace: str, budgets: list[Budget], unanswe
     found: list[PodUnavailableBudget] = []
 
     async def are_settled() -> bool:
-        found[:] = (await admin.list(POD_UNAVAILABLE_BUDGETS, namespace, as_=PodUnavailableBudget)).items
+        found[:] = msgspec.convert(await _list(admin, POD_UNAVAILABLE_BUDGETS, namespace), list[PodUnavailableBudget])
         return all(
             not each.status.disrupted_pods
             and each.status.unavailable_pods.keys() <= unanswered
@@ -161,6 +162,11 @@ async def _settled(admin: Client, namespace: str, budgets: list[Budget], unanswe
         left = {each.metadata.name: msgspec.to_builtins(each.status) for each in found}
         return [f"{error}: {left}"]
     return []
+
+
+async def _list(client: Client, resource: Resource, namespace: str) -> list[dict[str, Any]]:
+    """All objects, although a busy machine may take long to accept a connection."""
+    return (await retry_while_unavailable(functools.partial(client.list, resource, namespace))).items
 
 
 class _Operation(enum.Enum):
@@ -204,7 +210,7 @@ class _Load:
 
     async def _send(self, over: asyncio.Event) -> None:
         for turn in itertools.count():
-            pods: list[dict[str, Any]] = (await self._users.list(PODS, self._namespace)).items
+            pods = await _list(self._users, PODS, self._namespace)
             operations = itertools.islice(itertools.cycle(_Operation), turn, None)
             await asyncio.gather(
                 *(

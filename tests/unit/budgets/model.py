@@ -50,8 +50,6 @@ class Request:
     """A status that is about to be written, on the version that it rests on."""
     forced: bool = False
     admitted: bool = False
-    unrecorded: bool = False
-    """It was admitted without a record, because its pod was not available."""
 
 
 @dataclass
@@ -202,11 +200,13 @@ class Model:
             pod = self.pods.get(name)
             if pod is None:
                 found.append((f"{name} is created", lambda n=name: self._create(n, ready=False)))
-            elif pod.terminating:
+                continue
+            if pod.terminating:
                 found.append((f"{name} is gone", lambda n=name: self._event(n, None)))
-            elif self.updating.get(name) == "accepted":
+                continue
+            if self.updating.get(name) == "accepted":
                 found.append((f"{name} stops its container", lambda n=name: self._stop(n)))
-            elif self.updating.get(name) == "stopped":
+            if self.updating.get(name) == "stopped":
                 found.append((f"{name} starts its container", lambda n=name: self._start(n)))
             elif not pod.ready:
                 ready = msgspec.structs.replace(pod, flags=int(Flag.READY))
@@ -290,9 +290,6 @@ class Model:
         match step(disruption, world, now):
             case Passed():
                 request.admitted = True
-                known = world.pod(NAMESPACE, request.pod.name)
-                newest = max((each for each in (known, request.pod) if each is not None), key=lambda each: each.version)
-                request.unrecorded = not newest.available
             case Refused():
                 self.requests.remove(request)
             case AwaitPods():
@@ -309,8 +306,6 @@ class Model:
         pod = self.pods.get(request.pod.name)
         if pod is None or pod.packed_uid != request.pod.packed_uid or pod.terminating:
             return
-        if request.unrecorded and pod.ready:
-            return  # a pod that becomes ready after the decision: nothing is written for pods that are not available
         if request.operation == Operation.DELETE:
             self._event(pod.name, msgspec.structs.replace(pod, flags=pod.flags | Flag.TERMINATING))
             self.updating.pop(pod.name, None)

@@ -74,6 +74,17 @@ def gatekeeper_does_not_write_what_it_saw(stack: ExitStack) -> None:
     patched(stack, decision, "with_record", changed)
 
 
+def pods_that_are_not_available_go_without_a_record(stack: ExitStack) -> None:
+    judge = decision._judge
+
+    def changed(found: Any, operation: Any, disruption: Any, pod: Any, *about: Any, **fields: Any) -> Any:
+        if not pod.available:
+            return decision._PASSES
+        return judge(found, operation, disruption, pod, *about, **fields)
+
+    patched(stack, decision, "_judge", changed)
+
+
 def record_is_held_too_short(stack: ExitStack) -> None:
     patched(stack, records, "HOLD", 20.0)
 
@@ -159,6 +170,11 @@ SLOW_KUBELET = (
     "gatekeeper 1 sees all events", "gatekeeper 1 sees the budget", *deleted(2, 1, "web-1"),
     "web-0 stops its container",
 )  # fmt: skip
+READY_TOO_LATE = (
+    *deleted(1, 0, "web-0"), "web-0 is gone", "web-0 is created", "gatekeeper 0 sees all events",
+    *admitted(2, 0, "web-0"), "web-0 is ready", "leader 0 sees all events", *settles(0),
+    "gatekeeper 1 sees all events", "gatekeeper 1 sees the budget", *deleted(3, 1, "web-1"), "request 2 takes effect",
+)  # fmt: skip
 REFUSED_LATER = (*admitted(1, 0, "web-0"), "request 1 is killed")
 UPDATE_REFUSED_LATER = (*admitted(1, 0, "web-0", "UPDATE"), "request 1 is killed")
 
@@ -170,6 +186,7 @@ HAZARDS: list[tuple[Mutation, tuple[str, ...]]] = [
     (leader_does_not_write_what_it_saw, OLD_GATEKEEPER),
     (leader_settles_on_old_pods, OLD_LEADER),
     (gatekeeper_does_not_write_what_it_saw, UNSEEN_POD),
+    (pods_that_are_not_available_go_without_a_record, READY_TOO_LATE),
     (record_is_held_too_short, SLOW_REQUEST),
     (clocks_are_taken_for_exact, SLOW_REQUEST),
     (pod_is_not_read_before_its_record_is_dropped, HANGING_WATCH),
