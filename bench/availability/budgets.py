@@ -227,8 +227,8 @@ class _Load:
         name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
         ids = [each.get("containerID") for each in pod["status"].get("containerStatuses", ())]
         if operation is _Operation.CHANGE:
-            if self._changed.get(uid) == ids:
-                return  # a second change would be held for ten minutes, because nothing would show it
+            if not all(ids) or not ids or self._changed.get(uid) == ids:
+                return  # a second change of a container would be held for ten minutes, because nothing would show it
             self._changed[uid] = ids
         answer = await self._answer(name, uid, operation)
         self.counts[answer] += 1
