@@ -6,13 +6,14 @@ from altershield.api.resources import Resource
 from altershield.workloads.adapter import Operation
 from altershield.workloads.meta import WireMeta
 from altershield.workloads.revision_data import OfRevisions
-from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
+from altershield.workloads.workload import NO_SURGE, Strategy, WireSelector, WireTemplate, Workload, common
 
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
 
 
 class _RollingUpdate(msgspec.Struct, frozen=True, rename="camel", gc=False):
     max_unavailable: int | str = 1
+    max_surge: int | str = 0
 
 
 class _Strategy(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -65,6 +66,8 @@ class DaemonSets(OfRevisions):
             waits_for_ready=False,
             update_revision="",
             refused="",
+            surges=spec.update_strategy.rolling_update is not None
+            and spec.update_strategy.rolling_update.max_surge not in NO_SURGE,
             max_unavailable=spec.update_strategy.rolling_update.max_unavailable
             if spec.update_strategy.rolling_update is not None
             else 1,

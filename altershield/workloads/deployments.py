@@ -79,6 +79,7 @@ class Deployments:
             waits_for_ready=False,
             update_revision="",
             refused=_refused(wire.status.conditions),
+            surges=True,
             max_unavailable=spec.strategy.rolling_update.max_unavailable if spec.strategy.rolling_update else 1,
             **common(DEPLOYMENTS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),
         )

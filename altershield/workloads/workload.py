@@ -17,6 +17,9 @@ from altershield.api.fingerprint import Template, canonical, fingerprint
 from altershield.api.label_selectors import selects
 from altershield.workloads.meta import Meta, WireMeta
 
+NO_SURGE = (None, 0, "0", "0%")
+"""The values of `maxSurge` with which a rollout creates no pod before it deletes one."""
+
 
 class Strategy(StrEnum):
     """What happens to old pods when a new template is released."""
@@ -81,6 +84,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """A pod with a lower ordinal that is created again gets the template of `kept_revision`, not the current one."""
     kept_revision: str = ""
     """The name of the revision that its controller has rolled out completely, from its status; else empty."""
+    surges: bool = False
+    """Whether a rollout may create new pods before it deletes old ones, so that there are more pods than replicas."""
     held: bool = False
     """Whether the annotation `paused` says that AlterShield paused the rollout."""
     held_version: str = ""

@@ -151,6 +151,17 @@ class PodGroups:
             return max(0, replicas - len(self._older))
         return reach if self._older else replicas
 
+    @property
+    def scales_down(self) -> bool:
+        """Whether there are more pods than the workload is to have. Which ones its controller will delete is not known.
+
+        If there are no pods of other versions, it does not matter.
+        """
+        if not self._older or self.workload.reach is None:
+            return False
+        counted = len(self) if self.workload.surges else len(self) + len(self._older)
+        return counted > self.workload.replicas
+
     def count(self, group: Group) -> int:
         """The number of pods in a group."""
         return len(self._groups[group])

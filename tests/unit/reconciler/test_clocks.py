@@ -15,6 +15,7 @@ def test_good_release_succeeds_although_the_kubelet_clock_is_wrong(kind: str, sk
     world.kubelet = skew
     world.run(20)
     world.up(*pods)
+    world.remove(*world.of("v1"))
     world.run(5)
     assert (world.state(), len(world.batches)) == (RUNNING, 3), "the batches of v1"
     world.run(6)

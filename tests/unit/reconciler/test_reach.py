@@ -52,6 +52,7 @@ def test_release_with_a_partition_succeeds_when_the_pods_beyond_it_are_up(kind: 
     world.rest()
     assert world.state() == RUNNING, "a lower partition makes the release continue"
     assert world.said(SETTLED) == ("", "")
+    world.remove(*old[2:])
     world.up(*world.make(2))
     world.run(10)
     assert (world.state(), world.status().reached) == (SUCCESS, 4)
@@ -290,3 +291,30 @@ def test_daemon_set_that_altershield_paused_with_on_delete_does_not_succeed_with
     world.checked = True
     world.run(60)
     assert (world.state(), world.suspended, world.held) == (RUNNING, True, False), "1 of 3 pods passed"
+
+
+@pytest.mark.parametrize(
+    ("kind", "surge", "deleted"), [("StatefulSet", 0, 2), ("DaemonSet", 0, 2), ("CloneSet", 0, 2), ("Deployment", 1, 1)]
+)
+def test_pods_that_a_scale_down_deletes_do_not_make_a_release_succeed(kind: str, surge: int, deleted: int) -> None:
+    """A StatefulSet deletes them one after the other, those of the new version first."""
+    world = World(kind, replicas=10)
+    old = world.roll_out("v1")
+    world.surge = surge
+    world.release("v2")
+    world.rest()
+    world.remove(*old[5:])
+    new = world.make(5)
+    world.up(*new)
+    world.run(30)
+    world.replicas = 3
+    world.generation += 1
+    world.rest()
+    for pod in new[:deleted]:
+        world.remove(pod)
+        world.rest()
+        assert world.state() == RUNNING, f"all {len(old[:5])} pods of the older version exist"
+    world.remove(*new[deleted:], *old[:5])
+    world.up(*world.make(3))
+    world.run(30)
+    assert world.state() == SUCCESS

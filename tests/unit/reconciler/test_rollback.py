@@ -46,6 +46,8 @@ def test_rollback_is_withdrawn_if_the_pods_come_up(kind: str) -> None:
     assert "RollbackRefused" in world.reasons
     world.up(pods[0])
     world.run(15)
+    world.remove(*world.of("v1"))
+    world.rest()
     assert (world.image, world.state()) == ("v2", SUCCESS)
     assert "RollbackWithdrawn" in world.reasons
     assert world.condition(ROLLED_BACK) is None

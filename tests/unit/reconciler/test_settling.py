@@ -56,6 +56,7 @@ def test_pod_that_breaks_before_settling_delays_settling(kind: str) -> None:
 def test_pod_down_for_the_start_timeout_before_settling_causes_a_rollback(kind: str) -> None:
     world, pods = second_release(kind, 3)
     world.up(*pods)
+    world.remove(*world.of("v1"))
     world.run(60)
     assert world.state() == SUCCESS
     old = world.make(1, "v1")

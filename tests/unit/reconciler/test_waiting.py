@@ -123,6 +123,7 @@ def test_release_continues_after_a_cluster_fault_is_gone(
     world.run(60)
     assert world.state() == RUNNING, "the start timeout starts again"
     world.up(pod)
+    world.remove(*world.of("v1"))
     world.run(10)
     assert world.state() == SUCCESS
     assert world.said(STALLED) == ("False", "GoesOn")

@@ -54,6 +54,8 @@ class Cluster:
         """Whether a person continued the rollout that the reconciler paused, and paused it again."""
         self.replicas, self.image = replicas, ""
         self.rolling, self.paused, self.min_ready = True, False, 0
+        self.surge: int | str = "100%"
+        """`maxSurge`, which StatefulSets do not have."""
         self.partition: int | str = 0
         self.current_revision = ""
         """The revision that a StatefulSet has rolled out completely."""
@@ -123,9 +125,18 @@ class Cluster:
                 status["currentRevision"] = self.current_revision
             case "DaemonSet":
                 status["desiredNumberScheduled"] = self.replicas
-                spec["updateStrategy"] = {"type": "RollingUpdate" if self.rolling and not self.paused else "OnDelete"}
+                spec["updateStrategy"] = (
+                    {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": self.surge}}
+                    if self.rolling and not self.paused
+                    else {"type": "OnDelete"}
+                )
             case "CloneSet":
-                spec["updateStrategy"] = {"type": "ReCreate", "partition": self.partition, "paused": self.paused}
+                spec["updateStrategy"] = {
+                    "type": "ReCreate",
+                    "partition": self.partition,
+                    "paused": self.paused,
+                    "maxSurge": self.surge,
+                }
         metadata = {
             "namespace": NAMESPACE,
             "uid": UID,
