@@ -57,9 +57,9 @@ class BudgetCaches:
         self.disruption_budgets = Informer(client, DISRUPTION_BUDGETS, DisruptionBudget, keep=is_governed, resync=0)
         self.namespaces = BudgetNamespaces(self.budgets_informer, self._of_namespaces_with_budgets)
         self.pods_informer = Informer(client, PODS, Pod, read=pods.read, keep=keep, name="budget-pods", resync=0)
-        readers = {adapter.resource: Reader(adapter.resource, adapter) for adapter in ADAPTERS}
         between = {adapter.intermediate for adapter in ADAPTERS if adapter.intermediate is not None}
-        readers |= {resource: Reader(resource) for resource in between}
+        resources = (*(adapter.resource for adapter in ADAPTERS), *between)
+        readers = {resource: Reader(resource) for resource in resources}
         self._scaled: dict[Resource, Informer[Scaled]] = {
             resource: Informer(
                 client,

@@ -5,7 +5,6 @@ import sys
 import msgspec
 
 from altershield.api.resources import Resource
-from altershield.workloads.adapter import Adapter
 from altershield.workloads.meta import Flat, Owner, WireMeta, packed, packed_version
 from altershield.workloads.workload import WireSelector
 
@@ -30,8 +29,10 @@ class _Spec(msgspec.Struct, frozen=True, gc=False):
     selector: WireSelector = WireSelector()
 
 
-class _Status(msgspec.Struct, frozen=True, gc=False):
+class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
     replicas: int = 0
+    desired_number_scheduled: int | None = None
+    """Only DaemonSets have it; the API server never leaves it out."""
 
 
 class _Wire(msgspec.Struct, frozen=True, gc=False):
@@ -44,16 +45,15 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 
 class Reader:
-    """Reads the objects of a resource. With an `adapter`, the adapter says how many pods there should be."""
+    """Reads the objects of a resource. It decodes no pod template, which is most of a workload."""
 
-    def __init__(self, resource: Resource, adapter: Adapter | None = None) -> None:
+    def __init__(self, resource: Resource) -> None:
         self._resource = resource
-        self._adapter = adapter
 
     def __call__(self, data: bytes | msgspec.Raw) -> Scaled:
         """The projection of an object in JSON. msgspec.DecodeError if it is not one."""
         wire = _decode(data)
-        metadata = wire.metadata
+        metadata, scheduled = wire.metadata, wire.status.desired_number_scheduled
         return Scaled(
             sys.intern(metadata.namespace),
             metadata.name,
@@ -61,7 +61,7 @@ class Reader:
             packed_version(metadata.resource_version) if metadata.resource_version else "",
             self._resource.group,
             self._resource.kind,
-            wire.spec.replicas if self._adapter is None else self._adapter.read(data).replicas,
+            wire.spec.replicas if scheduled is None else scheduled,
             metadata.deletion_timestamp is not None,
             metadata.owner,
             wire.spec.selector,

@@ -101,14 +101,13 @@ async def around(client: Client, budget: PodUnavailableBudget) -> Around:
     problems: list[str] = []
     objects: list[Scaled] = []
     known: list[Resource] = []
-    readers = [(adapter.resource, Reader(adapter.resource, adapter)) for adapter in ADAPTERS]
-    readers += [(each, Reader(each)) for each in {adapter.intermediate for adapter in ADAPTERS} if each is not None]
-    for resource, read in readers:
+    between = {adapter.intermediate for adapter in ADAPTERS if adapter.intermediate is not None}
+    for resource in (*(adapter.resource for adapter in ADAPTERS), *between):
         # for a kind that it does not have, an API server may answer Forbidden too
         needed = resource not in _OPTIONAL or (resource.group, resource.kind) in kinds
         found = await _list(client, resource, namespace, msgspec.Raw, problems if needed else [])
         if found is not None:
-            objects += map(read, found)
+            objects += map(Reader(resource), found)
             known.append(resource)
     disruption_budgets = await _list(client, DISRUPTION_BUDGETS, namespace, DisruptionBudget, problems)
     troubles = {pod.metadata.uid: str(pod.trouble) for pod in map(releases_pods.read, listed) if pod.trouble}

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api.budgets import DisruptionRecord, Operation, PodUnavailableBudgetStatus
-from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS
 from altershield.budgets import pods, scaled
 from altershield.budgets.numbers import Numbers, counted, desired, numbers
 from altershield.budgets.pods import Pod
-from altershield.workloads import BY_KIND
+from altershield.workloads import ADAPTERS
 from altershield.workloads.meta import Owner
 from tests.unit.budgets import builders
 from tests.unit.budgets.builders import (
@@ -185,17 +184,18 @@ def test_projection_of_pods_shares_labels_and_names_and_is_small() -> None:
     assert (one.metadata.namespace, one.resource_version, one.uid) == (NAMESPACE, "1", "uid-web-1")
 
 
-def test_reader_of_workloads_takes_the_number_of_pods_from_the_adapter() -> None:
-    metadata = {"name": "agent", "namespace": NAMESPACE, "uid": "u", "resourceVersion": "7"}
-    data = msgspec.json.encode({
-        "metadata": metadata,
-        "spec": {"replicas": 9, "selector": {"matchLabels": LABELS}, "template": {"metadata": {}, "spec": {}}},
-        "status": {"desiredNumberScheduled": 4},
-    })  # fmt: skip
-    daemon_sets = BY_KIND["DaemonSet"]
-    assert scaled.Reader(daemon_sets.resource, daemon_sets)(data).replicas == 4
-    assert scaled.Reader(DEPLOYMENTS, BY_KIND["Deployment"])(data).replicas == 9
-    read = scaled.Reader(REPLICA_SETS)(data)
+def test_number_of_pods_is_the_one_that_the_kind_of_workload_tells() -> None:
+    for adapter in ADAPTERS:
+        wire: dict[str, Any] = {
+            "metadata": {"name": "agent", "namespace": NAMESPACE, "uid": "u", "resourceVersion": "7"},
+            "spec": {"replicas": 9, "selector": {"matchLabels": LABELS}, "template": {"metadata": {}, "spec": {}}},
+        }
+        if adapter.resource.kind == "DaemonSet":
+            del wire["spec"]["replicas"]
+            wire["status"] = {"desiredNumberScheduled": 4}
+        data = msgspec.json.encode(wire)
+        read = scaled.Reader(adapter.resource)(data)
+        assert read.replicas == adapter.read(data).replicas
     assert (read.replicas, read.uid, read.resource_version, read.selector.match_labels) == (9, "u", "7", LABELS)
 
 
