@@ -1,6 +1,7 @@
 """The command line: its subcommands, its names and its exit after errors."""
 
 import asyncio
+import importlib
 import logging
 import re
 import sys
@@ -11,59 +12,37 @@ from typing import Annotated
 
 import typer
 
-from altershield.commands import (
-    breaker,
-    budgets,
-    check,
-    demo,
-    dev,
-    history,
-    notify,
-    protection,
-    report,
-    requests,
-    sandbox,
-    status,
-    uninstall,
-)
 from altershield.errors import AlterShieldError
 
 PLUGIN = "kubectl-altershield"
 """The name of the program that kubectl runs for `kubectl altershield`."""
 
-app = typer.Typer(
-    help="A release gate for Kubernetes: it verifies every release, denies the next one after a failure, and rolls "
-    "back a release whose pods do not come up.",
-    no_args_is_help=True,
-    context_settings={"help_option_names": ["--help", "-h"]},
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
-app.command()(demo.demo)
-app.command()(sandbox.sandbox)
-app.command()(dev.dev)
-app.command()(status.status)
-app.command()(requests.why)
-app.command()(status.wait)
-app.command()(history.history)
-for each in (
-    requests.approve,
-    requests.verdict,
-    requests.resume,
-    requests.repair,
-    requests.rollback,
-    requests.retry,
-):
-    app.command()(each)
-app.command()(protection.protect)
-app.command()(protection.unprotect)
-app.command()(protection.protected)
-app.command()(budgets.budgets)
-app.command()(report.report)
-app.command()(check.check)
-app.command()(uninstall.uninstall)
-app.add_typer(breaker.app, name="breaker")
-app.add_typer(notify.app, name="notify")
+_MODULES = {
+    "demo": "demo",
+    "sandbox": "sandbox",
+    "dev": "dev",
+    "status": "status",
+    "why": "requests",
+    "wait": "status",
+    "history": "history",
+    "approve": "requests",
+    "verdict": "requests",
+    "resume": "requests",
+    "repair": "requests",
+    "rollback": "requests",
+    "retry": "requests",
+    "protect": "protection",
+    "unprotect": "protection",
+    "protected": "protection",
+    "budgets": "budgets",
+    "report": "report",
+    "check": "check",
+    "uninstall": "uninstall",
+}
+"""The subcommands, in the order of the help, and the module of this package that has a function of the same name."""
+
+_GROUPS = ("breaker", "notify")
+"""The subcommands that have subcommands themselves. Their modules have an `app`."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -72,7 +51,6 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _common(
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
@@ -81,12 +59,35 @@ def _common(
     pass
 
 
+def command_line(words: Sequence[str] = ()) -> typer.Typer:
+    """The command line. If `words` begin with the name of a subcommand, it has this one only: the modules of all
+    subcommands take longer to import than most commands to run."""
+    made = typer.Typer(
+        help="A release gate for Kubernetes: it verifies every release, denies the next one after a failure, and rolls "
+        "back a release whose pods do not come up.",
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["--help", "-h"]},
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    made.callback()(_common)
+    every = (*_MODULES, *_GROUPS)
+    for name in (words[0],) if words and words[0] in every else every:
+        module = importlib.import_module(f"altershield.commands.{_MODULES.get(name, name)}")
+        if name in _GROUPS:
+            made.add_typer(module.app, name=name)
+        else:
+            made.command()(getattr(module, name))
+    return made
+
+
 def main() -> None:
     """The entry point. An AlterShieldError prints one sentence without a traceback and sets the exit code."""
     logging.basicConfig(level=logging.WARNING, handlers=[_Warnings()])
     logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)  # it raises everything that it logs
     try:
-        app(args=arguments(sys.argv[1:]), prog_name=called_as(sys.argv[0]))
+        typed = arguments(sys.argv[1:])
+        command_line(typed)(args=typed, prog_name=called_as(sys.argv[0]))
     except AlterShieldError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 
-from altershield.commands.app import app
+from altershield.commands.app import command_line
 
 _PROGRAM = "altershield"
 _NO_FILES = ":4"  # Cobra's ShellCompDirectiveNoFileComp
@@ -20,6 +20,8 @@ def main() -> None:
     os.environ["COMP_CWORD"] = str(len(words))
     os.environ[f"_{_PROGRAM.upper()}_COMPLETE"] = "complete_bash"
     try:
-        app(args=[], prog_name=_PROGRAM)  # typer reads the variables, prints the completions and exits
+        command_line(words[:-1])(
+            args=[], prog_name=_PROGRAM
+        )  # typer reads the variables, prints the completions and exits
     finally:
         print(_NO_FILES, flush=True)

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import gatekeeper.__main__
 import reconciler.__main__
-from altershield.commands.app import app
+from altershield.commands.app import command_line
 from altershield.commands.breaker import EXIT_OPEN
 from altershield.commands.breaker import app as breaker
 from altershield.commands.budgets import EXIT_EXHAUSTED
@@ -122,7 +122,7 @@ def page() -> str:
 
 
 def _sections() -> Iterator[str]:
-    for group, name in ((app, "altershield"), (certgen, "python -m certgen")):
+    for group, name in ((command_line(), "altershield"), (certgen, "python -m certgen")):
         for command in group.registered_commands:
             if command.callback is not None:
                 yield _section(f"{name} {command.callback.__name__}", command.callback)

@@ -247,7 +247,7 @@ def test_processes_accept_the_arguments_of_the_chart(objects: list[Object]) -> N
         parsed(processes[own], arguments)
     (check,) = [obj["spec"]["containers"][0] for obj in objects if obj["kind"] == "Pod"]
     assert check["command"] == ["python", "-m", "altershield", "check"]
-    parsed(app.app, ["check", *check["args"]])
+    parsed(app.command_line(), ["check", *check["args"]])
 
 
 def test_certgen_commands_in_the_container_use_the_settings_of_certgen_run(

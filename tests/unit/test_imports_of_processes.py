@@ -22,8 +22,15 @@ def test_sandbox_does_not_import_the_grammars_of_jsonschema_formats() -> None:
     assert {"lark", "rfc3987_syntax"}.isdisjoint(imported_by("kube_sandbox.__main__"))
 
 
-def imported_by(module: str) -> set[str]:
-    """The modules that a new process has after it imported this one."""
-    code = f"import sys, {module}; print(*sys.modules)"
+def test_subcommand_does_not_import_the_others() -> None:
+    others = {"altershield.commands.demo", "altershield.commands.notify", "aiohttp.web", "cryptography.x509"}
+    assert others.isdisjoint(
+        imported_by("altershield.commands.app", "altershield.commands.app.command_line(['status'])")
+    )
+
+
+def imported_by(module: str, statement: str = "") -> set[str]:
+    """The modules that a new process has after it imported this one and ran the statement."""
+    code = f"import sys, {module}; {statement or 'pass'}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
