@@ -37,9 +37,16 @@ _GROUPED_HERE = {
 
 _NICENESS = 5
 
+_MAX_ID = 200
+
 # kubectl and promtool need a fifth of their CPU time to collect garbage, and end before they would need the memory
 os.environ.setdefault("GOGC", "off")
 os.environ.setdefault("GOMEMLIMIT", "256MiB")  # for those that run longer
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """An id for a long text: pytest-xdist sends the id of each test from each worker, and some texts have megabytes."""
+    return f"{len(val)}-long" if isinstance(val, (str, bytes)) and len(val) > _MAX_ID else None
 
 
 def pytest_configure() -> None:
