@@ -62,6 +62,8 @@ class TrackedPod:
     """The number of restarts that do not count: of a pod that was updated in place, those before the release."""
     fault: Fault | None = None
     """The cause that only the pod's Events tell."""
+    fault_until: float = 0.0
+    """When the Events are to be read again: no change of the pod tells that this cause is gone."""
     breaks: int = 0
     """How often the pod was up and then went down."""
     held_up: bool = False
@@ -186,7 +188,9 @@ def assess(
     due = tracked.down_since + timing.start_timeout
     if now < due:
         return Health.DOWN, due
-    if held_up:  # checked again: a node that is back need not cause an event of the pod
+    by_cluster = pod.unscheduled or (pod.node and node_lost)
+    if held_up and (by_cluster or now < tracked.fault_until):
+        # checked again: a node that is back need not cause an event of the pod
         return Health.HELD_UP, now + timing.start_timeout / _HELD_UP_CHECKS
     return Health.OVERDUE, None
 
@@ -214,19 +218,24 @@ def fault(tracked: TrackedPod, *, node_lost: bool) -> Fault | None:
     return tracked.fault
 
 
-def events_fault(events: Iterable[tuple[str, str]]) -> Fault | None:
-    """The cause that the Events (reason and message) of a pod tell; None if it is the release, or if they tell none.
+def events_fault(events: Iterable[tuple[str, str, float]]) -> Fault | None:
+    """The cause that the Events (reason, message and Unix seconds) of a pod tell; None if it is the release, or if they
+    tell none.
 
+    An Event about an image or a container shows that volumes and network were there: what was reported before is over.
     An Event that blames the release counts before all others: if a ConfigMap is missing, the kubelet also reports the
     volume.
     """
-    found = {_event_fault(*event) for event in events}
+    events = list(events)
+    there = max((at for reason, _, at in events if reason in _AFTER_VOLUMES_AND_NETWORK), default=-1.0)
+    found = {_event_fault(reason, message) for reason, message, at in events if at > there}
     if _OWN in found:
         return None
     return next((fault for fault in Fault if fault in found), None)
 
 
 _OWN = "own"
+_AFTER_VOLUMES_AND_NETWORK = ("Pulling", "Pulled", "Created", "Started")
 
 
 def _event_fault(reason: str, message: str) -> Fault | str | None:

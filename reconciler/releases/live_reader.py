@@ -57,9 +57,10 @@ class _WithSelector(msgspec.Struct):
     spec: _SelectorSpec
 
 
-class _Event(msgspec.Struct):
+class _Event(msgspec.Struct, rename="camel"):
     reason: str = ""
     message: str = ""
+    last_timestamp: str | None = None
 
 
 class LiveWorkload(NamedTuple):
@@ -225,16 +226,17 @@ class LiveReader:
     async def _read_events(self, snapshot: Snapshot, groups: PodGroups, now: float) -> None:
         """Read the Events of overdue pods whose containers could not be started and whose status does not say why."""
         silent = [tracked for tracked in overdue_pods(snapshot) if tracked.pod.creating]
+        found = None
         for tracked in silent[:_MAX_EVENTS_READ]:
             metadata = tracked.pod.metadata
             events = await self._client.list(
                 EVENTS, metadata.namespace, as_=_Event, field_selector=f"involvedObject.uid={metadata.uid}"
             )
-            found = events_fault((event.reason, event.message) for event in events.items)
-            for other in silent if found is not None else ():
-                groups.set_events_fault(other.pod.metadata.uid, found)
+            found = events_fault((event.reason, event.message, unix(event.last_timestamp)) for event in events.items)
             if found is not None:
                 break
+        for tracked in silent:
+            groups.set_events_fault(tracked.pod.metadata.uid, found, now)
         groups.refresh(snapshot.workload, now)
 
     async def _raw_revisions(self, workload: Workload) -> list[dict[str, Any]]:

@@ -331,11 +331,11 @@ class PodGroups:
         up = tracked.pod.metadata.uid in self._up_at
         self._ended.append(_EndedPod(now, now if up else tracked.down_since, tracked.breaks + up, tracked.was_up))
 
-    def set_events_fault(self, uid: str, found: Fault | None) -> None:
-        """Set the cause that the Events of a pod tell."""
+    def set_events_fault(self, uid: str, found: Fault | None, now: float) -> None:
+        """Set the cause that the Events of a pod tell at `now`."""
         tracked = self._tracked.get(uid)
         if tracked is not None:
-            tracked.fault = found
+            tracked.fault, tracked.fault_until = found, now + self._timing.start_timeout
             self._changed.add(uid)
 
     def refresh(self, workload: Workload, now: float) -> None:

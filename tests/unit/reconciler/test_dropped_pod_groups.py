@@ -119,6 +119,23 @@ def test_volume_that_is_attached_late_causes_no_rollback() -> None:
     assert world.image == "v2"
 
 
+def test_pod_that_does_not_start_after_its_volume_was_attached_causes_a_rollback() -> None:
+    """Nothing in the pod changes when the volume is attached: only its Events tell."""
+    world, _, pod = releasing()
+    pod.be_created()
+    world.touch(pod)
+    world.events_say = Fault.VOLUME
+    world.run(300)
+    written = world.writes
+    world.run(600)
+    assert (world.said(STALLED, "v2"), world.writes) == (("True", Fault.VOLUME), written)
+    world.events_say = None
+    world.run(120)
+    assert world.image == "v2", "the start timeout begins again"
+    world.run(130)
+    assert world.image == "v1"
+
+
 def test_pods_that_fail_and_are_replaced_repeatedly_end_the_release() -> None:
     world, _, pod = releasing()
     for _ in range(6):
@@ -220,14 +237,14 @@ def test_stalled_condition_is_written_once_while_the_release_stays_stalled() -> 
     assert world.status("v2").conditions == written.conditions
 
 
-MISSING = ("FailedMount", 'MountVolume.SetUp failed for volume "cfg" : configmap "x" not found')
-UNMOUNTED = ("FailedMount", "Unable to attach or mount volumes: unmounted volumes=[cfg]: timed out")
+MISSING = ("FailedMount", 'MountVolume.SetUp failed for volume "cfg" : configmap "x" not found', 1.0)
+UNMOUNTED = ("FailedMount", "Unable to attach or mount volumes: unmounted volumes=[cfg]: timed out", 1.0)
 
 
 def test_missing_config_map_is_a_fault_of_the_release_although_other_events_blame_the_cluster() -> None:
     assert events_fault([MISSING, UNMOUNTED]) is None
     assert events_fault([UNMOUNTED]) is Fault.VOLUME
-    assert events_fault([("FailedCreatePodSandBox", "no network")]) is Fault.SANDBOX
+    assert events_fault([("FailedCreatePodSandBox", "no network", 1.0)]) is Fault.SANDBOX
     assert events_fault([]) is None
 
 

@@ -73,14 +73,22 @@ def test_ready_time_of_the_kubelet_is_reduced_by_the_clock_skew() -> None:
     ],
 )
 def test_event_shows_a_fault_of_the_cluster_or_none(reason: str, message: str, fault: Fault | None) -> None:
-    assert events_fault([("Scheduled", ""), (reason, message)]) is fault
+    assert events_fault([("Scheduled", "", 1), (reason, message, 1)]) is fault
 
 
 def test_fault_of_the_release_takes_precedence_over_a_fault_of_the_cluster() -> None:
-    own = ("FailedMount", 'configmap "c" not found')
-    for other in (("FailedAttachVolume", ""), ("FailedCreatePodSandBox", "")):
+    own = ("FailedMount", 'configmap "c" not found', 1.0)
+    for other in (("FailedAttachVolume", "", 1.0), ("FailedCreatePodSandBox", "", 1.0)):
         assert events_fault([other, own]) is events_fault([own, other]) is None
-    assert events_fault([("NetworkNotReady", ""), ("FailedMapVolume", "")]) is Fault.VOLUME
+    assert events_fault([("NetworkNotReady", "", 1), ("FailedMapVolume", "", 1)]) is Fault.VOLUME
+
+
+@pytest.mark.parametrize("reason", ["FailedAttachVolume", "FailedMount", "FailedCreatePodSandBox"])
+def test_event_of_a_container_shows_that_a_fault_of_the_cluster_is_over(reason: str) -> None:
+    """The hook postStart hangs: as long as it runs, the container shows as being created."""
+    started = [("Pulled", "", 20.0), ("Created", "", 20.0), ("Started", "", 21.0)]
+    assert events_fault([(reason, "", 7.0), *started]) is None
+    assert events_fault([*started, (reason, "", 90.0)]) is not None, "the sandbox was changed"
 
 
 def test_pod_updated_in_place_is_ready_from_when_the_update_was_seen() -> None:

@@ -212,10 +212,10 @@ class World(Executor):
     def targets(self, snapshot: Snapshot) -> list[Target]:
         self.looks += 1
         groups = snapshot.groups
-        if self.events_say is not None and groups is not None:
+        if groups is not None:
             for pod in self.pods.values():
                 if pod.creating:
-                    groups.set_events_fault(pod.uid, self.events_say)
+                    groups.set_events_fault(pod.uid, self.events_say, self.now)
             groups.refresh(snapshot.workload, self.now)
         look: Any = LiveReader(None, self)  # type: ignore[arg-type]
         projected = [self.project(pod) for pod in self.pods.values()]
