@@ -35,6 +35,7 @@ _SHORT = "pods are available and"  # a refusal because too few pods would be lef
 _HELD_BACK = 0.5  # seconds that the answer of a write waits, so that its process is dead before
 _SETTLED = 150.0  # seconds: records of disruptions that did not happen run out after 35
 _PAUSE = 0.2
+_LEADER = "the leader"
 _LEADERS = 3  # are killed
 _RESTARTED_SLOWLY = {"exec": {"command": ["true"]}, "initialDelaySeconds": 1}
 
@@ -267,41 +268,48 @@ class _Load:
         return users.patch(PODS, {"metadata": {"uid": uid}, "spec": spec}, name, namespace, type_=PatchType.STRATEGIC)
 
 
+_Kill = Callable[[str], Awaitable[object]]
+"""Kills the process of this name."""
+
+
 class _Kills:
     def __init__(self, proxy: ApiProxy, gatekeepers: Gatekeepers, reconcilers: Reconcilers) -> None:
         self.killed: list[str] = []
         self._gatekeepers, self._reconcilers = gatekeepers, reconcilers
-        self._due: dict[str, Callable[[], Awaitable[object]]] = {}
-        """How to kill a process once its next write of a budget is stored."""
-        self._under_way: dict[str, asyncio.Task[object]] = {}
+        self._due: dict[str, _Kill] = {}
+        """How to kill a process once its next write of a budget is stored, by its name or _LEADER."""
+        self._under_way: dict[str, tuple[str, asyncio.Task[object]]] = {}
         proxy.stored = self._stored
 
     async def happen(self) -> None:
         await asyncio.gather(self._kill_gatekeepers(), self._kill_leaders())
 
     async def _kill_gatekeepers(self) -> None:
-        for pod in self._gatekeepers.pods:
-            await self._after_write(pod.name, pod.kill)
+        pods = {pod.name: pod for pod in self._gatekeepers.pods}
+        for name in pods:
+            await self._after_write(name, lambda name: pods[name].kill())
         pod = self._gatekeepers.pods[0]
         await pod.kill()
         self.killed.append(pod.name)
 
     async def _kill_leaders(self) -> None:
         for _ in range(_LEADERS):
-            leader = await self._reconcilers.leader()
-            await self._after_write(leader, functools.partial(self._reconcilers.kill, leader))
+            await self._after_write(_LEADER, self._reconcilers.kill)
 
-    async def _after_write(self, client: str, kill: Callable[[], Awaitable[object]]) -> None:
-        self._due[client] = kill
-        await until(lambda: client in self._under_way, f"a write by {client}")
-        await self._under_way.pop(client)
-        self.killed.append(f"{client} between write and answer")
+    async def _after_write(self, process: str, kill: _Kill) -> None:
+        self._due[process] = kill
+        await until(lambda: process in self._under_way, f"a write by {process}")
+        name, killing = self._under_way.pop(process)
+        await killing
+        self.killed.append(f"{name} between write and answer")
 
     async def _stored(self, client: str, path: str) -> None:
-        if client in self._due and f"/{POD_UNAVAILABLE_BUDGETS.plural}/" in path:
-            self._under_way[client] = asyncio.create_task(_as_task(self._due.pop(client)))
+        # of the reconcilers, only the leader writes; which one leads may change at any time
+        process = _LEADER if client.startswith("reconciler-") else client
+        if process in self._due and f"/{POD_UNAVAILABLE_BUDGETS.plural}/" in path:
+            self._under_way[process] = client, asyncio.create_task(_as_task(self._due.pop(process)(client)))
             await asyncio.sleep(_HELD_BACK)
 
 
-async def _as_task(kill: Callable[[], Awaitable[object]]) -> object:
-    return await kill()
+async def _as_task(killing: Awaitable[object]) -> object:
+    return await killing
