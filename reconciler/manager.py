@@ -5,7 +5,6 @@ import contextlib
 import logging
 import secrets
 import socket
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -14,7 +13,7 @@ from altershield.api.names import LEASE
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.lease import lead
-from altershield.kube.server_clock import ServerClock
+from altershield.kube.server_clock import ServerClock, steady_time
 from altershield.process.certificate import Certificate
 from altershield.process.health import Health, serving
 from reconciler.batches.batch_reconciler import BatchReconciler
@@ -79,7 +78,7 @@ class Manager:
         server: ServerClient | None = None,
         outbound: Outbound | None = None,
         delivery: Delivery | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = steady_time,
     ) -> None:
         self._client = client
         self._options = options

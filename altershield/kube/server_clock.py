@@ -8,13 +8,19 @@ import email.utils
 import time
 from collections.abc import Callable
 
+_BEGAN = time.time() - time.monotonic()
 _TOLERANCE = 1.0  # seconds; the clocks of several API servers differ a little, and the time must not jump between them
+
+
+def steady_time() -> float:
+    """This machine's time in Unix seconds, without steps: if the machine's clock is set forward, no pod is older."""
+    return _BEGAN + time.monotonic()
 
 
 class ServerClock:
     """Call it for the time in Unix seconds. `local` is the local clock."""
 
-    def __init__(self, local: Callable[[], float] = time.time) -> None:
+    def __init__(self, local: Callable[[], float] = steady_time) -> None:
         self._local = local
         self.offset = 0.0
         """Seconds by which the server's clock is ahead of the local clock."""

@@ -1,11 +1,14 @@
 """The clock that follows the API server's header Date, which has whole seconds."""
 
 import email.utils
+import runpy
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from altershield.kube import server_clock
 from altershield.kube.server_clock import ServerClock
 
 NOW = 1_700_000_000.0
@@ -49,3 +52,15 @@ def test_small_differences_between_servers_do_not_change_the_clock(ahead: float,
     for each in jitter:
         answered(clock, NOW + each)
     assert abs(clock() - first) <= 2.01, "the header has whole seconds, and the tolerance is one second"
+
+
+@pytest.mark.parametrize("step", [-3600.0, 200.0])
+def test_clock_does_not_follow_a_step_of_the_clock_of_the_machine(step: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until the next response, each pod that is not up would be overdue, and each ready one up."""
+    present, steps = time.time, [0.0]
+    monkeypatch.setattr(time, "time", lambda: present() + sum(steps))
+    clock = runpy.run_path(server_clock.__file__)["ServerClock"]()
+    answered(clock, present())
+    before = clock()
+    steps.append(step)
+    assert 0 <= clock() - before < 5
