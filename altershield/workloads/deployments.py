@@ -42,6 +42,7 @@ class _Condition(msgspec.Struct, frozen=True, gc=False):
 
 class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
     observed_generation: int = 0
+    updated_replicas: int = 0
     conditions: tuple[_Condition, ...] = ()
 
 
@@ -80,6 +81,7 @@ class Deployments:
             update_revision="",
             refused=_refused(wire.status.conditions),
             surges=True,
+            updated=wire.status.updated_replicas,
             max_unavailable=spec.strategy.rolling_update.max_unavailable if spec.strategy.rolling_update else 1,
             **common(DEPLOYMENTS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),
         )

@@ -86,6 +86,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """The name of the revision that its controller has rolled out completely, from its status; else empty."""
     surges: bool = False
     """Whether a rollout may create new pods before it deletes old ones, so that there are more pods than replicas."""
+    updated: int = 0
+    """The number of pods with the current template, from the status of a kind that surges; else 0."""
     held: bool = False
     """Whether the annotation `paused` says that AlterShield paused the rollout."""
     held_version: str = ""

@@ -159,8 +159,8 @@ class PodGroups:
         """
         if not self._older or self.workload.reach is None:
             return False
-        counted = len(self) if self.workload.surges else len(self) + len(self._older)
-        return counted > self.workload.replicas
+        counted = max(len(self), self.workload.updated)  # the status may still count a pod whose deletion is known here
+        return counted + (0 if self.workload.surges else len(self._older)) > self.workload.replicas
 
     def count(self, group: Group) -> int:
         """The number of pods in a group."""

@@ -294,10 +294,11 @@ def test_daemon_set_that_altershield_paused_with_on_delete_does_not_succeed_with
 
 
 @pytest.mark.parametrize(
-    ("kind", "surge", "deleted"), [("StatefulSet", 0, 2), ("DaemonSet", 0, 2), ("CloneSet", 0, 2), ("Deployment", 1, 1)]
+    ("kind", "surge", "deleted"), [("StatefulSet", 0, 2), ("DaemonSet", 0, 2), ("CloneSet", 0, 2), ("Deployment", 1, 2)]
 )
 def test_pods_that_a_scale_down_deletes_do_not_make_a_release_succeed(kind: str, surge: int, deleted: int) -> None:
-    """A StatefulSet deletes them one after the other, those of the new version first."""
+    """A StatefulSet deletes them one after the other, those of the new version first. The ReplicaSets of a Deployment
+    delete them together, and its status tells how many there are after that."""
     world = World(kind, replicas=10)
     old = world.roll_out("v1")
     world.surge = surge
@@ -307,7 +308,7 @@ def test_pods_that_a_scale_down_deletes_do_not_make_a_release_succeed(kind: str,
     new = world.make(5)
     world.up(*new)
     world.run(30)
-    world.replicas = 3
+    world.replicas, world.updated = 3, 5
     world.generation += 1
     world.rest()
     for pod in new[:deleted]:
@@ -315,6 +316,7 @@ def test_pods_that_a_scale_down_deletes_do_not_make_a_release_succeed(kind: str,
         world.rest()
         assert world.state() == RUNNING, f"all {len(old[:5])} pods of the older version exist"
     world.remove(*new[deleted:], *old[:5])
+    world.updated = 3
     world.up(*world.make(3))
     world.run(30)
     assert world.state() == SUCCESS

@@ -56,6 +56,8 @@ class Cluster:
         self.rolling, self.paused, self.min_ready = True, False, 0
         self.surge: int | str = "100%"
         """`maxSurge`, which StatefulSets do not have."""
+        self.updated = 0
+        """How many pods of the present template the status of a Deployment counts."""
         self.partition: int | str = 0
         self.current_revision = ""
         """The revision that a StatefulSet has rolled out completely."""
@@ -109,6 +111,7 @@ class Cluster:
             case "Deployment":
                 spec["strategy"] = {"type": "RollingUpdate" if self.rolling else "Recreate"}
                 spec["paused"] = self.paused
+                status["updatedReplicas"] = self.updated
                 if self.refusal:
                     status["conditions"] = [
                         {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": self.refusal}
