@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from altershield.kube.client import Client
-from bench.availability import admissions, disruptions, hung, outage, releases
+from bench.availability import admissions, budgets, disruptions, hung, outage, releases
 from bench.availability.gatekeepers import process
 from bench.availability.phases import Phase
 from bench.availability.waiting import until
@@ -24,6 +24,7 @@ from kube_sandbox.backends import ASSETS
 
 RESULTS = Path(__file__).parent.parent / "results" / "availability.json"
 _START_SECONDS = 150.0
+_PARTS = ("admissions", "hung", "releases", "outage", "disruptions", "budgets")
 _CAUSES = ("under way", "unnoticed", "hung")
 
 
@@ -61,7 +62,7 @@ async def _run(kind: str, kubeconfig: Path, plan: admissions.Plan, kills: int, g
         console.print(what, style="dim")
 
     with tempfile.TemporaryDirectory() as name:
-        directories = [Path(name, part) for part in ("admissions", "hung", "releases", "outage", "disruptions")]
+        directories = [Path(name, part) for part in _PARTS]
         for directory in directories:
             directory.mkdir()
         admitted = await admissions.measure(kubeconfig, directories[0], plan, report)
@@ -76,6 +77,8 @@ async def _run(kind: str, kubeconfig: Path, plan: admissions.Plan, kills: int, g
         console.print(_phases("Releases while the infrastructure is disrupted", disrupted.phases))
         fields = {name: value for name, value in asdict(disrupted).items() if name != "phases"}
         console.print(_fields("Disruptions of the infrastructure", fields))
+        kept = await budgets.measure(kubeconfig, directories[5], budgets.Plan(), report)
+        console.print(_fields("Disruptions of all pods of PodUnavailableBudgets", asdict(kept)))
     figures = {
         "taken": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "api": f"{kind} {await _version(kubeconfig)}",
@@ -86,10 +89,11 @@ async def _run(kind: str, kubeconfig: Path, plan: admissions.Plan, kills: int, g
         "releases": asdict(released),
         "outage": asdict(cut_off),
         "disruptions": asdict(disrupted),
+        "budgets": asdict(kept),
     }
     _write(output, figures)
     console.print(f"figures in {output}")
-    wrong = [*admitted.wrong, *stuck.wrong, *released.wrong, *cut_off.wrong, *disrupted.wrong]
+    wrong = [*admitted.wrong, *stuck.wrong, *released.wrong, *cut_off.wrong, *disrupted.wrong, *kept.wrong]
     for line in wrong:
         console.print(line, style="red", markup=False)
     return not wrong

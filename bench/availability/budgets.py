@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import msgspec
 
 from altershield.api.budgets import API_VERSION, PodUnavailableBudget
@@ -60,6 +61,8 @@ class Result:
     """By a budget."""
     lost: int
     """Requests without an answer of a gatekeeper, because it was killed. They may have taken effect."""
+    unsent: int
+    """Requests for which the API server accepted no connection in time."""
     killed: tuple[str, ...]
     """What was killed, in order."""
     replay: Replay
@@ -102,6 +105,7 @@ async def measure(
         admitted=load.counts[_Answer.ADMITTED],
         refused=load.counts[_Answer.REFUSED],
         lost=load.counts[_Answer.LOST],
+        unsent=load.counts[_Answer.UNSENT],
         killed=tuple(kills.killed),
         replay=found,
         seconds=round(ended - began, 1),
@@ -182,6 +186,7 @@ class _Answer(enum.Enum):
     UNDECIDED = "refused, because the budget could not be written in time; perhaps it was written"
     LATE = "the pod had changed or was gone"
     LOST = "lost"
+    UNSENT = "not sent, because the API server on this machine did not accept the connection in time"
 
 
 class _Load:
@@ -237,7 +242,7 @@ class _Load:
             self.admitted.add(uid)
         if answer in (_Answer.LOST, _Answer.UNDECIDED) and operation is _Operation.CHANGE:
             self.unanswered_changes.add(uid)
-        if answer is _Answer.REFUSED and operation is _Operation.CHANGE:
+        if answer in (_Answer.REFUSED, _Answer.UNSENT) and operation is _Operation.CHANGE:
             del self._changed[uid]
 
     async def _answer(self, name: str, uid: str, operation: _Operation) -> _Answer:
@@ -252,6 +257,8 @@ class _Load:
                 self.wrong.append(f"{operation.value} {name}: {error}")
             return _Answer.LOST
         except KubernetesError as error:
+            if isinstance(error.__cause__, aiohttp.ConnectionTimeoutError):
+                return _Answer.UNSENT
             self.wrong.append(f"{operation.value} {name}: {error}")
             return _Answer.LOST
         return _Answer.ADMITTED
