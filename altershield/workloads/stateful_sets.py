@@ -74,6 +74,7 @@ class StatefulSets(OfRevisions):
             waits_for_ready=spec.pod_management_policy == "OrderedReady",
             update_revision=wire.status.update_revision,
             refused="",
+            ends_at=_start(spec) + spec.replicas,
             kept_below=0 if on_delete else _start(spec) + _partition(spec),
             kept_revision=wire.status.current_revision,
             max_unavailable=spec.update_strategy.rolling_update.max_unavailable

@@ -80,6 +80,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """Whether its selector uses the version label. The label of its pods is then never changed."""
     holds_share: bool = False
     """Whether the number of pods that keep an older template is a share of the replicas."""
+    ends_at: int | None = None
+    """Its controller deletes pods with this ordinal or a higher one; None if its pods have no ordinals."""
     kept_below: int = 0
     """A pod with a lower ordinal that is created again gets the template of `kept_revision`, not the current one."""
     kept_revision: str = ""

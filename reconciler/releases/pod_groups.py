@@ -152,6 +152,19 @@ class PodGroups:
         return reach if self._older else replicas
 
     @property
+    def reached(self) -> int:
+        """The number of pods of this version that count towards `wanted`: all that exist, without those that a
+        StatefulSet is about to delete or that its partition holds back."""
+        workload = self.workload
+        if workload.ends_at is None:
+            return len(self)
+        least = workload.kept_below if self._older else 0
+        return sum(
+            not name.isdecimal() or least <= int(name) < workload.ends_at
+            for name in (each.pod.metadata.name.rpartition("-")[2] for each in self._tracked.values())
+        )
+
+    @property
     def scales_down(self) -> bool:
         """Whether there are more pods than the workload is to have. Which ones its controller will delete is not known.
 
@@ -159,6 +172,8 @@ class PodGroups:
         """
         if not self._older or self.workload.reach is None:
             return False
+        if self.workload.ends_at is not None:
+            return False  # see `reached`
         counted = max(len(self), self.workload.updated)  # the status may still count a pod whose deletion is known here
         return counted + (0 if self.workload.surges else len(self._older)) > self.workload.replicas
 

@@ -81,8 +81,9 @@ def complete(snapshot: Snapshot, groups: PodGroups) -> bool:
         existing > 0
         and workload.replicas > 0
         and existing >= groups.wanted
-        and not groups.scales_down
         and groups.count(Group.PASSED) == existing
+        and groups.reached >= groups.wanted
+        and not groups.scales_down
         and workload.up_to_date
         and not reaches_nothing(snapshot)
     )

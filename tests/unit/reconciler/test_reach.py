@@ -305,7 +305,7 @@ def test_pods_that_a_scale_down_deletes_do_not_make_a_release_succeed(kind: str,
     world.release("v2")
     world.rest()
     world.remove(*old[5:])
-    new = world.make(5)
+    new = [pod for ordinal in (9, 8, 7, 6, 5) for pod in world.make(number=ordinal)]
     world.up(*new)
     world.run(30)
     world.replicas, world.updated = 3, 5
@@ -318,5 +318,41 @@ def test_pods_that_a_scale_down_deletes_do_not_make_a_release_succeed(kind: str,
     world.remove(*new[deleted:], *old[:5])
     world.updated = 3
     world.up(*world.make(3))
+    world.run(30)
+    assert world.state() == SUCCESS
+
+
+@pytest.mark.parametrize("partition", [0, 2])
+def test_pod_that_a_stateful_set_is_about_to_delete_is_not_counted_for_one_that_is_missing(partition: int) -> None:
+    """The last pod of the older version is being replaced when the StatefulSet is scaled down by one."""
+    world = World("StatefulSet", replicas=5)
+    old = world.roll_out("v1")
+    world.partition = partition
+    world.release("v2")
+    world.rest()
+    world.remove(*old[partition:])
+    world.up(*(pod for ordinal in range(partition + 1, 5) for pod in world.make(number=ordinal)))
+    world.run(30)
+    world.replicas = 4
+    world.generation += 1
+    world.run(30)
+    assert world.state() == RUNNING, f"pod {partition} is missing"
+    world.up(*world.make(number=partition))
+    world.run(30)
+    assert world.state() == SUCCESS
+
+
+def test_pod_that_a_partition_holds_back_is_not_counted_for_one_that_is_missing() -> None:
+    world = World("StatefulSet", replicas=5)
+    old = world.roll_out("v1")
+    world.release("v2")
+    world.rest()
+    world.remove(*old[3:])
+    world.up(*world.make(number=3))
+    world.partition = 4
+    world.generation += 1
+    world.run(30)
+    assert world.state() == RUNNING, "pod 4 is missing"
+    world.up(*world.make(number=4))
     world.run(30)
     assert world.state() == SUCCESS

@@ -210,7 +210,13 @@ class Cluster:
         self._born += 1
         revision = self.revisions[image]["metadata"]
         # only the pods of a StatefulSet are created again with the same name
-        name = f"{NAME}-{number if number is not None and self.kind == 'StatefulSet' else self._born}"
+        if self.kind != "StatefulSet":
+            number = self._born
+        elif number is None:
+            taken = {pod.name for pod in self.of(image)}
+            ordinals = [*range(int(self.partition), self.replicas), *range(self._born)]
+            number = next(each for each in ordinals if f"{NAME}-{each}" not in taken)
+        name = f"{NAME}-{number}"
         between = self.adapter.intermediate
         pod = SimPod(name, f"pod-{self._born}", image, self.t)
         pod.pod_labels = {"app": "web", labels.VERSION: self._version_in(image)}
