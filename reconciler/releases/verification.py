@@ -80,7 +80,6 @@ def complete(snapshot: Snapshot, groups: PodGroups) -> bool:
     return (
         existing > 0
         and workload.replicas > 0
-        and existing >= groups.wanted
         and groups.count(Group.PASSED) == existing
         and groups.reached >= groups.wanted
         and not groups.scales_down

@@ -8,7 +8,8 @@ SOURCES = (
         "reconciler/releases/verification.py",
         RELEASE_TESTS,
         (
-            ("existing >= groups.wanted", "True"),
+            ("groups.reached >= groups.wanted", "True"),
+            ("not groups.scales_down", "True"),
             ("if workload.held and workload.held_version == version(snapshot.release):", "if False:"),
             ("reached > max(0, known.reached + added)", "reached > known.reached"),
             ("reached > max(0, known.reached + added)", "reached > known.reached + added"),
