@@ -50,6 +50,7 @@ def test_bounds_of_recreate_are_zero() -> None:
         ((12, 12), [], {"new": 10}),
         ((3, 0), [(10, 6)], {"old0": 8}),  # unavailable pods are deleted although too few are available
         ((5, 0), [(4, 0), (8, 8)], {"old0": 0}),  # a second release before the first one became available
+        ((4, 4), [(9, 10)], {}),  # the deletion of an old pod is refused
     ],
 )
 def test_step_of_a_rolling_update_gives_the_expected_sizes(

@@ -117,13 +117,18 @@ def _shrink_old(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) 
     sizes = {rs.metadata.name: rs.spec.replicas for rs in old}
     old = sorted(old, key=_age)
 
+    spare = available([new, *old]) - least
     for rs in old:  # unavailable pods first: their deletion costs no availability, and they must not block the release
-        unhealthy = max(0, rs.spec.replicas - rs.status.available_replicas)
+        if allowed <= 0:
+            break
+        unhealthy = rs.spec.replicas - rs.status.available_replicas
+        if unhealthy < 0:  # the deletion of its pods is refused: the controller reports an error until they are gone
+            spare = 0
+            break
         cleaned = min(allowed, unhealthy)
         sizes[rs.metadata.name] -= cleaned
         allowed -= cleaned
 
-    spare = available([new, *old]) - least
     for rs in old:
         if spare <= 0:
             break
