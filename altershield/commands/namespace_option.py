@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from altershield.commands.status.targets import is_namespace
+from altershield.api.names import is_name
 from altershield.errors import UsageError
 
 Namespace = Annotated[
@@ -21,5 +21,5 @@ Namespace = Annotated[
 
 def require_namespace(namespace: str) -> None:
     """UsageError: the value is not the name of a namespace. An empty one stands for the context's."""
-    if namespace and not is_namespace(namespace):
+    if namespace and (not is_name(namespace) or "." in namespace):
         raise UsageError(f'"{namespace}" is not a namespace: such a name has lower case letters, digits and "-"')

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from altershield.commands.app import _GROUPS, _MODULES
+
 HEAVY = {
     "gatekeeper": {"kubernetes_asyncio", "rich.console", "jsonschema", "yaml"},
     "reconciler": {"kubernetes_asyncio", "rich.console", "jsonschema"},
@@ -20,6 +22,14 @@ def test_sandbox_does_not_import_the_grammars_of_jsonschema_formats() -> None:
     """kubernetes_asyncio imports kubernetes_validate, and with it jsonschema, if they are installed. jsonschema imports
     rfc3987_syntax if it is installed, which takes more than a second. `make clean` deletes such an environment."""
     assert {"lark", "rfc3987_syntax"}.isdisjoint(imported_by("kube_sandbox.__main__"))
+
+
+def test_each_subcommand_can_be_imported_alone() -> None:
+    modules = sorted({f"altershield.commands.{name}" for name in (*_MODULES.values(), *_GROUPS)})
+    forgetting = "[sys.modules.pop(each) for each in list(sys.modules) if each.startswith('altershield')]"
+    code = f"import importlib, sys\nfor name in {modules}:\n    {forgetting}\n    importlib.import_module(name)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_subcommand_does_not_import_the_others() -> None:

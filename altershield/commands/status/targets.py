@@ -46,11 +46,6 @@ def types(incomplete: str) -> list[str]:
     return [kind for kind in kinds if kind.startswith(incomplete)]
 
 
-def is_namespace(name: str) -> bool:
-    """Whether a namespace can have this name."""
-    return is_name(name) and "." not in name
-
-
 def _one(argument: str) -> Target:
     kind, slash, name = argument.rpartition("/")
     if not slash:
