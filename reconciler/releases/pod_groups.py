@@ -154,15 +154,19 @@ class PodGroups:
     @property
     def reached(self) -> int:
         """The number of pods of this version that count towards `wanted`: all that exist, without those that a
-        StatefulSet is about to delete or that its partition holds back."""
-        workload = self.workload
-        if workload.ends_at is None:
-            return len(self)
-        least = workload.kept_below if self._older else 0
-        return sum(
-            not name.isdecimal() or least <= int(name) < workload.ends_at
-            for name in (each.pod.metadata.name.rpartition("-")[2] for each in self._tracked.values())
-        )
+        StatefulSet is about to delete or that its partition holds back, and without those on nodes that are gone.
+
+        The pods of a deleted node look ready until they are deleted too, a minute later.
+        """
+        return sum(self._counts(tracked.pod) for tracked in self._tracked.values())
+
+    def _counts(self, pod: Pod) -> bool:
+        workload, ordinal = self.workload, pod.metadata.name.rpartition("-")[2]
+        if self._nodes.node_lost(pod.node):
+            return False
+        if workload.ends_at is None or not ordinal.isdecimal():
+            return True
+        return (workload.kept_below if self._older else 0) <= int(ordinal) < workload.ends_at
 
     @property
     def scales_down(self) -> bool:

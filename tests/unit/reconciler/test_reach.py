@@ -356,3 +356,24 @@ def test_pod_that_a_partition_holds_back_is_not_counted_for_one_that_is_missing(
     world.up(*world.make(number=4))
     world.run(30)
     assert world.state() == SUCCESS
+
+
+def test_pod_on_a_deleted_node_is_not_counted_for_one_that_is_missing() -> None:
+    """The pod is deleted a minute after its node. Until then, nothing in it changes."""
+    world = World("DaemonSet", replicas=3)
+    old = world.roll_out("v1")
+    world.release("v2")
+    world.rest()
+    world.remove(*old)
+    first, second = world.make(2)
+    second.node = "node-2"
+    world.up(first, second)
+    world.run(30)
+    world.deleted_nodes.add("node-2")
+    world.replicas = 2
+    world.run(30)
+    assert world.state() == RUNNING, "1 of 2 pods is up"
+    world.remove(second)
+    world.up(*world.make())
+    world.run(30)
+    assert world.state() == SUCCESS

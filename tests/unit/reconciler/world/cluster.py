@@ -70,6 +70,7 @@ class Cluster:
         """The revisions by image."""
         self.pods: dict[str, SimPod] = {}
         self.lost_nodes: set[str] = set()
+        self.deleted_nodes: set[str] = set()
         self.found_nodes: dict[str, float] = {}
         """By node: when a lost node was ready again."""
         self.groups: PodGroups | None = None
@@ -86,7 +87,7 @@ class Cluster:
         return node not in self.lost_nodes
 
     def node_lost(self, node: str) -> bool:
-        return node in self.lost_nodes
+        return node in self.lost_nodes or node in self.deleted_nodes
 
     def node_ready_at(self, node: str) -> float:
         return self.found_nodes.get(node, 0.0) if node not in self.lost_nodes else 0.0
