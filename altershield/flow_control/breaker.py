@@ -11,7 +11,7 @@ import msgspec
 from altershield.api.flow_control import Breaker, BreakerMode, BreakerState, FlowControlSpec
 from altershield.flow_control.rules import Rule, cooldown, rules_of, shortest
 from altershield.flow_control.times import rfc3339, time_of
-from altershield.flow_control.windows import Tally
+from altershield.flow_control.windows import CLOCK_ERROR, Tally
 
 UNNAMED = "unknown"
 """`openedBy` of a breaker that somebody opened by a patch of `state` alone."""
@@ -21,6 +21,9 @@ _SHARE = 10  # of the shortest rule: how many deletions pass a breaker that is h
 
 def current(breaker: Breaker, spec: FlowControlSpec, now: int) -> Breaker:
     """The breaker at a time."""
+    if time_of(breaker.since, now) > now + CLOCK_ERROR:
+        # a person wrote it; until then, no limit would open the breaker, and no cooldown would end
+        breaker = msgspec.structs.replace(breaker, since=rfc3339(now))
     if spec.breaker.mode == BreakerMode.OFF:
         return breaker if breaker.state == BreakerState.CLOSED else _closed(breaker, now)
     match breaker.state:
@@ -83,6 +86,14 @@ def opened(breaker: Breaker, spec: FlowControlSpec, rule: Rule, now: int) -> Bre
 def opened_by(breaker: Breaker, user: str, now: int) -> Breaker:
     """The breaker after a person opened it."""
     return _opened(breaker, now, opened_by=user)
+
+
+def taken_back(breaker: Breaker, time: float) -> Breaker:
+    """The breaker after a deletion that was counted at this time did not happen. It is none of those that a half-open
+    breaker let pass."""
+    if breaker.state != BreakerState.HALF_OPEN or not breaker.passed or time < time_of(breaker.since, 0.0):
+        return breaker
+    return msgspec.structs.replace(breaker, passed=breaker.passed - 1)
 
 
 def reset_by(user: str, now: int) -> Breaker:

@@ -103,6 +103,7 @@ class Working:
         time = time_of(pending.time, self.now)
         for tally in self.tallies:
             tally.take_back(time)
+        self.breaker = breakers.taken_back(self.breaker, time)
 
     def count(self, deletion: Deletion) -> bool:
         """Count the deletion now. Return whether only this request relies on the count, so that it may take it back.
@@ -186,13 +187,15 @@ def _judge(work: Working, deletion: Deletion) -> Verdict:
 def _repeat(work: Working, deletion: Deletion, known: Pending) -> Verdict:
     """A deletion that was counted some time ago: its count moves to the present. If the deletion is refused now, the
     count stays where it is, because the earlier answer may still take effect."""
-    before = work.tallies
+    before, breaker = work.tallies, work.breaker
     work.tallies = tallies(work.rules, tuple(tally.window() for tally in before), work.now)
     work.take_back(known)
     del work.pending[deletion.uid]
     verdict = _decide(work, replace(deletion, shared=False))  # nobody may take the count of two requests back
     if verdict.refusal or deletion.dry_run:
         work.tallies = before
+        if work.breaker.state == BreakerState.HALF_OPEN:
+            work.breaker = breaker
         work.pending[deletion.uid] = known
     return verdict
 

@@ -5,8 +5,11 @@ import pytest
 
 from altershield.api.flow_control import Breaker, BreakerMode, BreakerState, PodDeletionFlowControl
 from altershield.flow_control import breaker as breakers
+from altershield.flow_control.decision import Working, step, undo
+from altershield.flow_control.deletion import Operation
+from altershield.flow_control.settling import Seen, settle
 from altershield.flow_control.times import rfc3339
-from tests.unit.flow_control.builders import NOW, asked, one, policy, refusal, written
+from tests.unit.flow_control.builders import NOW, asked, deletion, one, policy, refusal, written
 
 OPEN = "PodDeletionFlowControl guard is open since 2027-01-15T08:00:00Z (rule 1m/20)"
 
@@ -83,6 +86,40 @@ def test_automatic_breaker_half_opens_after_its_cooldown_and_then_closes() -> No
     )
     assert opened.status.breaker.since == rfc3339(NOW + 602)
     assert state(of, NOW + 660) == BreakerState.CLOSED
+
+
+def test_repeated_deletion_passes_a_half_open_breaker_once() -> None:
+    of = tripped(BreakerMode.AUTO)
+    for after in range(601, 631, 5):  # as kubectl drain repeats an eviction that a PodDisruptionBudget blocks
+        of = asked(of, "blocked", now=NOW + after, operation=Operation.EVICT)
+        assert (state(of, NOW + after), of.status.breaker.passed) == (BreakerState.HALF_OPEN, 1)
+    of = asked(of, "x", now=NOW + 632)
+    assert refusal(of, "y", NOW + 632)
+
+
+def test_deletion_that_did_not_happen_leaves_its_place_in_a_half_open_breaker() -> None:
+    of = asked(tripped(BreakerMode.AUTO), "x", "y", now=NOW + 601, shared=True)
+    given_back = undo(of, "x", "claim-of-x", NOW + 602)
+    assert given_back is not None
+    assert given_back.breaker.passed == 1
+    work = Working(of, NOW + 645)
+    settle(work, {"x": Seen.ALIVE, "y": Seen.ALIVE})
+    assert refusal(written(of, work.status()), "z", NOW + 646) == ""
+
+
+def test_dry_run_of_a_repeated_deletion_leaves_no_place_in_a_half_open_breaker() -> None:
+    of = asked(tripped(BreakerMode.AUTO), "x", "y", now=NOW + 601)
+    done = step(of, [deletion("x", dry_run=True), deletion("z")], NOW + 606)
+    assert [bool(each.refusal) for each in done.verdicts] == [False, True]
+
+
+@pytest.mark.parametrize("mode", [BreakerMode.MANUAL, BreakerMode.AUTO])
+def test_time_in_the_future_keeps_no_breaker_from_opening_or_closing(mode: BreakerMode) -> None:
+    closed = with_breaker(policy("1m/5", breaker=mode), Breaker(since="2099-01-01T00:00:00Z"))
+    of = asked(asked(closed, "early"), *"abcde", now=NOW + 70)
+    assert state(one(of, "f", NOW + 71)[1], NOW + 71) == BreakerState.OPEN
+    opened = with_breaker(closed, Breaker(BreakerState.OPEN, since="2099-01-01T00:00:00Z", opened_by="ann"))
+    assert breakers.current(opened.status.breaker, opened.spec, NOW).since == rfc3339(NOW)
 
 
 def test_full_window_opens_a_breaker_that_is_half_open() -> None:
