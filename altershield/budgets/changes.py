@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.budgets import UNAVAILABLE_LABEL_PREFIX, DisruptionRecord, PodUnavailableBudgetSpec
+from altershield.api.budgets import DisruptionRecord, PodUnavailableBudgetSpec
 from altershield.budgets.coverage import is_ignored, is_selected
-from altershield.budgets.pods import Flag, Pod
+from altershield.budgets.pods import Flag, Pod, out_of_service
 
 _RESTARTED = "restarted"
 _LABELLED = "labelled"
@@ -59,7 +59,7 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     ends: bool = False
     """A deadline is set or comes earlier: the kubelet will end the pod."""
     labelled: bool = False
-    """A label takes the pod out of service."""
+    """A new label takes the pod out of service, or says that its controller will delete it."""
     orphaned: bool = False
     """The pod has another controller, or none."""
     old_labels: Mapping[str, str] = {}
@@ -104,7 +104,7 @@ def changes(old: Pod, new: Pod, old_spec: WireSpec, new_spec: WireSpec) -> Chang
         mark_of(restarted) if restarted else "",
         resized,
         deadline is not None and (earlier is None or deadline < earlier),
-        any(key.startswith(UNAVAILABLE_LABEL_PREFIX) and key not in old.labels for key in new.labels),
+        out_of_service(new.labels.keys() - old.labels.keys()),
         bool(old.owner.uid) and old.owner.uid != new.owner.uid,
         old.labels,
         new.labels,

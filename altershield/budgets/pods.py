@@ -5,7 +5,7 @@ A gatekeeper keeps all pods of a cluster, so the projection is small. Pods with 
 
 import enum
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -183,7 +183,7 @@ def opts_out(annotations: Mapping[str, Any] | None) -> bool:
     return annotations is not None and annotations.get(NO_PROTECT) in _TRUE
 
 
-def out_of_service(labels: Labels) -> bool:
+def out_of_service(labels: Iterable[str]) -> bool:
     """Whether a label says that the pod does not serve, or will be deleted."""
     return any(key.startswith(UNAVAILABLE_LABEL_PREFIX) or key == SPECIFIED_DELETE_LABEL for key in labels)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from altershield.api.budgets import API_VERSION
+from tests.e2e import kinds
 from tests.e2e.conftest import govern
 from tests.support import workloads
 from tests.support.kubectl import Kubectl
@@ -148,3 +149,34 @@ def test_failed_release_and_its_rollback_keep_to_the_budget(kubectl: Kubectl) ->
     assert any(
         "PodUnavailableBudget web: 3 of 4 pods are available and 3 must be" in each["message"] for each in refused
     )
+
+
+def test_clone_set_replaces_pods_at_the_pace_of_the_budget(kubectl: Kubectl) -> None:
+    """Its controller marks a pod with a label, and then deletes it."""
+    strategy = {"maxUnavailable": "100%"}
+    kubectl.apply(json.dumps(kinds.CLONE_SET.manifest("web", "busybox:1", replicas=4, updateStrategy=strategy)))
+    eventually(lambda: len(pods(kubectl)) == 4, "the pods to be ready")
+    budget(kubectl, maxUnavailable=0)
+    settled(kubectl, 0)
+    before = sorted(pods(kubectl))
+    text = "PodUnavailableBudget web: 4 of 4 pods are available and 4 must be (maxUnavailable 0)"
+    marked = kubectl.run("label", "pod", before[0], "apps.kruise.io/specified-delete=true")
+    assert text in marked.stderr
+
+    kubectl.apply(json.dumps(kinds.CLONE_SET.manifest("web", "busybox:2", replicas=4, updateStrategy=strategy)))
+
+    def is_refused() -> bool:
+        conditions = kubectl.json("cloneset", "web")["status"].get("conditions", [])
+        return any(text in each.get("message", "") for each in conditions)
+
+    eventually(is_refused, "the update to be refused")
+    assert sorted(pods(kubectl)) == before
+    budget(kubectl, maxUnavailable=1)
+    ready = [4]
+
+    def is_replaced() -> bool:
+        ready.append(len(pods(kubectl)))
+        return ready[-1] == 4 and not set(before) & set(pods(kubectl))
+
+    eventually(is_replaced, "the pods to be replaced", seconds=90)
+    assert min(ready) == 3
