@@ -33,6 +33,7 @@ _PAGE = 2000  # objects; splitting a page of 20 KB objects blocks the event loop
 _JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+_ESCAPED = [(character.encode(), b"\\u%04x" % ord(character)) for character in "<>&\u2028\u2029"]
 
 
 class PatchType(enum.StrEnum):
@@ -291,7 +292,15 @@ def _headers(accept: str) -> dict[str, str]:
 
 
 def _encode(body: object) -> bytes:
-    return orjson.dumps(body, default=msgspec.to_builtins)
+    """JSON as Go's `encoding/json` writes it: keys are sorted, and `<`, `>`, `&` and two separators are escaped.
+
+    The API server stores `data` of a ControllerRevision as sent, and refuses each update after which Go would write it
+    otherwise (ValidateControllerRevisionUpdate compares bytes). So no label, annotation or owner could change.
+    """
+    data = orjson.dumps(body, default=msgspec.to_builtins, option=orjson.OPT_SORT_KEYS)
+    for character, escaped in _ESCAPED:
+        data = data.replace(character, escaped)
+    return data
 
 
 def _decode(data: bytes | msgspec.Raw, as_: type[T]) -> T:

@@ -280,6 +280,8 @@ def test_label_of_the_first_proposal_means_cascading_and_the_stricter_label_wins
     assert made.delete().message == made.denial("protect-replicas", text)
     assert made.label(**{LABEL: "Always"}).status == 200
     assert made.delete().message == made.denial("protect-replicas", made.text("Always", "", "", "", LABEL, SEEDED))
+    assert made.label(**{LABEL: None, SEEDED: None}).status == 200
+    assert made.delete().status == 200
 
 
 WRONG = {LABEL: ("always", "", "true", "None"), SEEDED: ("false", "True", "")}

@@ -15,7 +15,7 @@ import pytest
 from altershield.api import labels
 from altershield.api.meta import unix
 from tests.e2e.conftest import START_TIMEOUT, govern
-from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, DEPLOYMENT, KINDS, ORDERED, PARALLEL
+from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, DEPLOYMENT, KINDS, ORDERED, PARALLEL, container
 from tests.e2e.story import NAME, Story, StoryResults, running_stories
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
@@ -183,7 +183,9 @@ def edited_rollback_target(story: Story) -> None:
 
 def orphaned_and_created_again(story: Story) -> None:
     eventually(lambda: is_known_to_garbage_collection(story), "the garbage collector to know ChangeWorkloads")
-    version = story.released("busybox:1")
+    # the entry of the history can be orphaned and adopted only if it was written as Go writes these characters
+    pod = {"containers": [container("busybox:1", command=["sh", "-c", "check && serve <in >out"])]}
+    version = story.released("busybox:1", pod=pod)
     story.fail(version)
     since, deleted = story.labels()[labels.SUSPEND], story.get()["metadata"]["uid"]
     story.kubectl("delete", story.kind.resource, NAME, "--cascade=orphan")
@@ -191,11 +193,13 @@ def orphaned_and_created_again(story: Story) -> None:
     def orphaned() -> bool:
         releases = story.kubectl.json("changeworkloads")["items"]
         assert releases
-        owners = [each["metadata"].get("ownerReferences", []) for each in (*releases, *sets(story), *story.pods())]
+        entries = story.kubectl.json("controllerrevisions")["items"]
+        dependents = (*releases, *entries, *sets(story), *story.pods())
+        owners = [each["metadata"].get("ownerReferences", []) for each in dependents]
         return deleted not in {owner["uid"] for each in owners for owner in each}
 
-    eventually(orphaned, "the pods and ChangeWorkloads to be orphaned")
-    editor(story.kubectl)("apply", "-f", "-", stdin=json.dumps(story.kind.manifest(NAME, "busybox:1")))
+    eventually(orphaned, "the pods, ChangeWorkloads and ControllerRevisions to be orphaned")
+    editor(story.kubectl)("apply", "-f", "-", stdin=json.dumps(story.kind.manifest(NAME, "busybox:1", pod=pod)))
     assert story.labels()[labels.SUSPEND] == since
     uid = story.get()["metadata"]["uid"]
 

@@ -26,6 +26,7 @@ from kube_sandbox.errors import SettingError
 T = TypeVar("T")
 
 _JSON = "application/json"
+_ESCAPED = [(character.encode(), b"\\u%04x" % ord(character)) for character in "<>&\u2028\u2029"]
 _IN_FLIGHT = 50  # concurrent requests; watches do not count
 _TIMEOUT = aiohttp.ClientTimeout(total=60, sock_connect=5)
 _WATCH_TIMEOUT = aiohttp.ClientTimeout(sock_connect=5, sock_read=90)
@@ -227,7 +228,7 @@ class Client:
         headers, data = {"Accept": accept}, None
         if body is not None:
             headers["Content-Type"] = str(content_type)
-            data = orjson.dumps(body, default=msgspec.to_builtins)
+            data = _encode(body)
         async with self._slots, self._open(method, path, query or {}, headers, data, _TIMEOUT) as response:
             return await response.read()
 
@@ -305,6 +306,15 @@ def _status(data: bytes) -> dict[str, Any]:
     except ValueError:
         return {"message": data[:256].decode(errors="replace")}
     return status if isinstance(status, dict) else {}
+
+
+def _encode(body: object) -> bytes:
+    """JSON as Go writes it. kube-apiserver stores `data` of a ControllerRevision as sent, and refuses each update after
+    which Go would write it otherwise."""
+    data = orjson.dumps(body, default=msgspec.to_builtins, option=orjson.OPT_SORT_KEYS)
+    for character, escaped in _ESCAPED:
+        data = data.replace(character, escaped)
+    return data
 
 
 def _decode(data: bytes | msgspec.Raw, as_: type[T]) -> T:

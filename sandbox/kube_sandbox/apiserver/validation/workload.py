@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+import orjson
+
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.storage import selectors
 from kube_sandbox.apiserver.validation import causes, texts
@@ -120,8 +122,9 @@ def controller_revision(obj: Object, old: Object | None) -> Causes:
     if obj.get("data") is None:
         yield causes.required("data", "data is mandatory")
     yield from causes.non_negative("revision", obj.get("revision"))
-    if old is not None:
-        yield from causes.immutable("data", obj.get("data"), old.get("data"))
+    # The real server compares bytes, so the order of keys counts.
+    if old is not None and orjson.dumps(obj.get("data")) != orjson.dumps(old.get("data")):
+        yield causes.invalid("data", obj.get("data"), causes.IMMUTABLE)
 
 
 def replication_controller(obj: Object, _: Object | None) -> Causes:

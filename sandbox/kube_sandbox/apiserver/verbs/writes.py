@@ -17,7 +17,7 @@ from kube_sandbox.apiserver.context import Api, Call
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.http import codec, requests
 from kube_sandbox.apiserver.patch import apply, patches
-from kube_sandbox.apiserver.patch.patches import APPLY
+from kube_sandbox.apiserver.patch.patches import APPLY, STRATEGIC
 from kube_sandbox.apiserver.schema import defaults
 from kube_sandbox.apiserver.storage import registry, strategies
 from kube_sandbox.apiserver.storage.registry import NAMESPACES, ResourceType
@@ -158,7 +158,7 @@ def _patched(call: Call, current: Item, content_type: str, body: bytes, field_va
     )
     unknown: list[str] = []
     if resource.custom is None:
-        obj = patched
+        obj = _in_go_order(patched) if content_type == STRATEGIC else patched
         defaults.apply(obj)
     else:
         shown = orjson.dumps(patched, option=orjson.OPT_SORT_KEYS)
@@ -194,8 +194,16 @@ def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> 
         now=now(),
         crd_schema=crd_schema(resource),
     )
-    obj = codec.normalized(resource, merged)[0]
+    obj = _in_go_order(codec.normalized(resource, merged)[0])
     write_checks.check_namespace(call, obj)
+    return obj
+
+
+def _in_go_order(obj: Object) -> Object:
+    """The result of a strategic merge patch or of an apply, as the real server has it: it writes `data` of a
+    ControllerRevision anew, with sorted keys. So `data` seems changed if its creator did not sort the keys."""
+    if obj["kind"] == "ControllerRevision" and "data" in obj:
+        obj["data"] = orjson.loads(orjson.dumps(obj["data"], option=orjson.OPT_SORT_KEYS))
     return obj
 
 

@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import functools
 import logging
+from http import HTTPStatus
 
 import msgspec
 
-from kube_sandbox.client.errors import KubernetesError, NotFoundError
+from kube_sandbox.client.client import PatchType
+from kube_sandbox.client.errors import ApiError, KubernetesError, NotFoundError
 from kube_sandbox.client.informer import Informer
 from kube_sandbox.client.queue import WorkQueue
 from kube_sandbox.client.resources import CRDS, Resource
@@ -182,9 +184,25 @@ class GarbageCollector:
     async def _orphan(self, item: Item) -> None:
         uid = item.metadata.uid
         for dependent in self._graph.dependents(uid):
-            kept = [owner for owner in dependent.metadata.owner_references if owner.uid != uid]
-            await self._patch(dependent, {"ownerReferences": kept})
+            await self._disown(dependent, uid)
         await self._drop_finalizer(item, ORPHAN)
+
+    async def _disown(self, dependent: Item, uid: str) -> None:
+        """Remove the reference to an owner, with the patches of garbagecollector.go, `orphanDependents`: a strategic
+        merge patch or, for a custom resource, a merge patch."""
+        metadata = dependent.metadata
+        references = [{"$patch": "delete", "uid": uid}]
+        patch = {"metadata": {"ownerReferences": references, "uid": metadata.uid}}
+        try:
+            with contextlib.suppress(NotFoundError):
+                await self._client.patch(
+                    dependent.resource, patch, metadata.name, metadata.namespace, type_=PatchType.STRATEGIC
+                )
+        except ApiError as error:
+            if error.code != HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
+                raise
+            kept = [owner for owner in metadata.owner_references if owner.uid != uid]
+            await self._patch(dependent, {"ownerReferences": kept})
 
     async def _finish_foreground(self, item: Item) -> None:
         """Remove the finalizer of an owner deleted in the foreground when no dependent blocks it."""

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from support.manifests import PODS, pod
-from support.requests import MERGE, TABLE, serving
+from support.requests import APPLY, MERGE, STRATEGIC, TABLE, serving
 
 APPS = "/apis/apps/v1/namespaces/default"
 STATEFUL_SETS, DAEMON_SETS = f"{APPS}/statefulsets", f"{APPS}/daemonsets"
@@ -91,6 +91,24 @@ async def test_selector_of_a_daemon_set_cannot_change() -> None:
         assert refused.status == 422
         assert "spec.selector: Invalid value" in refused.message
         assert "field is immutable" in refused.message
+
+
+@pytest.mark.parametrize(("type_", "status"), [(MERGE, 200), (STRATEGIC, 422), (APPLY, 422)])
+async def test_strategic_patch_and_apply_change_the_data_of_a_controller_revision_whose_keys_were_not_sorted(
+    type_: str, status: int
+) -> None:
+    patch = {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": {"labels": {"a": "b"}}}
+    async with serving() as http:
+        for name, data, expected in (
+            ("sorted", {"a": {"b": 1, "c": 2}}, 200),
+            ("not", {"a": {"c": 2, "b": 1}}, status),
+        ):
+            await http("POST", REVISIONS, {"metadata": {"name": name}, "data": data, "revision": 1})
+            path = f"{REVISIONS}/{name}" + ("?fieldManager=x" if type_ == APPLY else "")
+            answer = await http("PATCH", path, {**patch, "metadata": {"name": name, "labels": {}}}, type_=type_)
+            assert answer.status == expected, name
+            if expected == 422:
+                assert answer.message.endswith('data: Invalid value: {"a":{"b":1,"c":2}}: field is immutable')
 
 
 async def test_controller_revision_may_change_its_number_but_not_its_data() -> None:
