@@ -275,6 +275,8 @@ def _judge(
         return _PASSES
     found, seen = world.counted(budget)
     wanted = version_number(status.pods_resource_version)
+    if pod.available:  # older pods may have its predecessor of the same name, which would count beside it
+        wanted = max(wanted, pod.version)
     if seen < wanted:
         return AwaitPods(budget, wanted)
     if found.unread:

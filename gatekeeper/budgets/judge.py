@@ -57,7 +57,8 @@ class Budgets(Protocol):
         """What a new budget shares with another one; empty: nothing. It costs no call."""
 
     async def pod(self, namespace: str, name: str) -> Pod | None:
-        """The pod from the cache, else from the API server. KubernetesError: it cannot be read."""
+        """The pod from the cache if it is available there, else from the API server: a pod that is gone may have a
+        successor of the same name. KubernetesError: it cannot be read."""
 
     async def judge(self, disruption: Disruption) -> Verdict:
         """Decide, and record the disruption if it passes. A dry run is not recorded."""
@@ -94,20 +95,31 @@ class Judge:
         return overlap(spec, caches.budgets(namespace), caches.index.groups(namespace), caches.scales)
 
     async def pod(self, namespace: str, name: str) -> Pod | None:
-        return self._caches.pod(namespace, name) or await read_pod(self._client, namespace, name)
+        cached = self._caches.pod(namespace, name)
+        return cached if cached is not None and cached.available else await read_pod(self._client, namespace, name)
 
     async def judge(self, disruption: Disruption) -> Verdict:
+        # the request for an eviction or a restart names the pod only, and the cache may have its predecessor
+        named = disruption.pod is self._caches.pod(disruption.pod.namespace, disruption.pod.name)
         if self._filled and self._caches.namespaces.is_filled(disruption.pod.namespace):
             first = step(disruption, self._known, self._now())
-            if isinstance(first, (Passed, Refused)):
+            if isinstance(first, Refused) or (isinstance(first, Passed) and not named):
                 return first  # without I/O, as most requests
         reserved: dict[str, Stored] = {}
         try:
             async with asyncio.timeout(_SECONDS):
                 if self._caches.budgets(disruption.pod.namespace):
                     await self._caches.wait_filled(disruption.pod.namespace)  # the budget may be the first one
+                if named:
+                    pod = await read_pod(self._client, disruption.pod.namespace, disruption.pod.name)
+                    if pod is None:
+                        return Passed()  # the API server answers with 404
+                    disruption = msgspec.structs.replace(disruption, pod=pod)
                 verdict = await self._decided(disruption, reserved)
         except TimeoutError:
+            verdict = Busy("")
+        except AlterShieldError as error:
+            logger.warning("cannot read a pod", extra={"cause": str(error)})
             verdict = Busy("")
         if not isinstance(verdict, Passed):
             self._take_back(disruption, reserved)

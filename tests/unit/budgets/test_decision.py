@@ -205,6 +205,13 @@ def test_what_is_missing_is_read_first() -> None:
     assert asked(World(made)) == AwaitPods(made, 101)
 
 
+def test_pod_is_not_counted_beside_its_predecessor_that_an_old_cache_has() -> None:
+    of = budget(maxUnavailable=0)
+    successor = pod("web-0", uid="other", version=101)
+    assert asked(World(of), successor) == AwaitPods(of, 101)
+    assert asked(World(of), pod("web-0", uid="other", version=101, ready=False)) == Reserve(of)
+
+
 def test_all_budgets_of_a_pod_have_to_agree_and_nothing_is_reserved_before() -> None:
     free, full = budget(name="a", maxUnavailable=3), budget(name="b", maxUnavailable=0)
     assert isinstance(asked(World(free, full)), Refused)

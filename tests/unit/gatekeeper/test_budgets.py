@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 
 from altershield.api import labels
@@ -24,6 +25,7 @@ from altershield.api.resources import (
 )
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budgets.decision import Disruption, Passed, Refused
+from altershield.budgets.pods import Flag
 from altershield.install.crds import crds
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, TooManyRequestsError
@@ -278,6 +280,28 @@ async def test_break_glass_and_mode_warn_pass_with_warnings(cluster: Cluster) ->
     assert isinstance(warned, Passed)
     assert warned.only_warned
     assert "the budget has the mode Warn; with Enforce, this request would be refused" in warned.warnings[0]
+
+
+@pytest.mark.parametrize("operation", [Operation.EVICT, Operation.RESTART])
+@pytest.mark.parametrize("cached", ["terminating", "available"])
+async def test_eviction_is_decided_about_the_pod_that_there_is_not_about_its_predecessor_in_an_old_cache(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, operation: Operation, cached: str
+) -> None:
+    names = await cluster.application("web", 3)
+    await cluster.budget("web", maxUnavailable=1)
+    judge, caches = cluster.judges[0], cluster.caches[0]
+    there = caches.pod(SPACE, names[0])
+    assert there is not None
+    flags = Flag.TERMINATING if cached == "terminating" else there.flags
+    predecessor = msgspec.structs.replace(there, packed_uid="predecessor", flags=int(flags))
+    monkeypatch.setattr(caches, "pod", lambda namespace, name: predecessor)
+    pod = await judge.pod(SPACE, names[0])
+    assert pod is not None
+    assert isinstance(await judge.judge(Disruption(operation, pod, "ann")), Passed)
+    status = (await cluster.stored("web")).status
+    assert [*status.disrupted_pods, *status.unavailable_pods] == [there.uid]
+    await cluster.admin.delete(PODS, names[0], SPACE)
+    assert await judge.judge(Disruption(operation, predecessor, "ann")) == Passed()
 
 
 async def test_pods_are_listed_if_the_watch_is_behind_and_budgets_that_are_gone_refuse_nothing(
