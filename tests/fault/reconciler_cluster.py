@@ -320,7 +320,7 @@ def version(name: str) -> str:
 async def running_cluster(directory: Path) -> AsyncIterator[Cluster]:
     """A cluster with AlterShield's CRDs and roles, without a reconciler."""
     faults = Faults()
-    async with ApiServer(middlewares=[faults.middleware]) as api:
+    async with ApiServer(middlewares=[faults.middleware], tls=False) as api:  # each reconciler opens forty connections
         kubeconfig = directory / _ADMIN
         kubeconfig.write_text(api.kubeconfig())
         async with await Client.connect(str(kubeconfig)) as admin:

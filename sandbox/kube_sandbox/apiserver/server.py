@@ -55,7 +55,8 @@ class ApiServer:
     `bookmark_interval` is the number of seconds between the bookmarks of a watch. `middlewares` are aiohttp
     middlewares; tests use them to make requests fail. `services` returns the address of a webhook's Service; without
     it, the server reads the Service's EndpointSlices and Endpoints. `admission_config` is the file with an
-    AdmissionConfiguration, from which the server takes the client certificates for webhooks.
+    AdmissionConfiguration, from which the server takes the client certificates for webhooks. Without `tls`, it serves
+    HTTP: for tests that open hundreds of connections, because a handshake takes as long as several requests.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class ApiServer:
         middlewares: Sequence[Middleware] = (),
         services: Services | None = None,
         admission_config: Path | None = None,
+        tls: bool = True,
     ) -> None:
         self._port = port
+        self._tls = tls
         self._middlewares = middlewares
         self._authority = Authority.create("kube-sandbox-ca", lifetime=_LIFETIME)
         self._tokens: dict[str, User] = {}
@@ -105,7 +108,7 @@ class ApiServer:
 
     @property
     def url(self) -> str:
-        return f"https://{_HOST}:{self._port}"
+        return f"{'https' if self._tls else 'http'}://{_HOST}:{self._port}"
 
     @property
     def ca_pem(self) -> str:
@@ -141,7 +144,7 @@ class ApiServer:
         app.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, keepalive_timeout=3600)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, _HOST, self._port, ssl_context=self._tls())
+        site = web.TCPSite(self._runner, _HOST, self._port, ssl_context=self._tls_context() if self._tls else None)
         await site.start()
         self._port = self._runner.addresses[0][1]
 
@@ -174,7 +177,7 @@ class ApiServer:
             return obj
         return codec.normalized(resource, obj)[0]
 
-    def _tls(self) -> ssl.SSLContext:
+    def _tls_context(self) -> ssl.SSLContext:
         pair = self._authority.issue("kube-apiserver", hosts=_NAMES, lifetime=_LIFETIME)
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.verify_mode = ssl.CERT_OPTIONAL
