@@ -91,6 +91,14 @@ def unix(text: str | None) -> float:
     return datetime.datetime.fromisoformat(text).timestamp() if text else 0.0
 
 
+def time_of(text: str, default: float) -> float:
+    """Like `unix`, for a text that people can write: `default` if it is empty or no time."""
+    try:
+        return unix(text) or default
+    except (ValueError, OverflowError, OSError):
+        return default
+
+
 def plain_time(now: float) -> str:
     """Unix seconds in the format of our kinds: `2026-08-21 07:29:49`, UTC."""
     return datetime.datetime.fromtimestamp(int(now), datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from altershield.api.budgets import MAX_RECORDS, REMOVING, DisruptionRecord, Operation, PodUnavailableBudgetStatus
-from altershield.api.meta import rfc3339, unix, version_number
+from altershield.api.meta import rfc3339, time_of, version_number
 from altershield.budgets.changes import shown
 from altershield.budgets.numbers import Numbers
 from altershield.budgets.pods import Pod
@@ -44,8 +44,15 @@ def is_full(status: PodUnavailableBudgetStatus) -> bool:
 
 
 def is_fresh(record: DisruptionRecord, now: float) -> bool:
-    """Whether a request may pass on this record without writing it again. A time in the future counts as now."""
-    return now - unix(record.time) <= FRESH
+    """Whether a request may pass on this record without writing it again."""
+    return now - FRESH <= time_of(record.time, 0.0) <= now + CLOCK_ERROR
+
+
+def admitted_at(record: DisruptionRecord, now: float) -> float:
+    """When the disruption was admitted. A time that cannot be read, or that is later than now by more than clocks
+    differ, counts as now: a wrong clock wrote it, or a person."""
+    time = time_of(record.time, now)
+    return time if time <= now + CLOCK_ERROR else now
 
 
 def with_record(
@@ -83,9 +90,9 @@ def later(version: str, other: int) -> str:
     return version if version_number(version) >= other else str(other)
 
 
-def runs_out(record: DisruptionRecord) -> float:
+def runs_out(record: DisruptionRecord, now: float) -> float:
     """When a record is dropped at the latest if its pod is alive, in Unix seconds."""
-    return unix(record.time) + (HOLD + CLOCK_ERROR if record.operation in REMOVING else IN_PLACE_HOLD)
+    return admitted_at(record, now) + (HOLD + CLOCK_ERROR if record.operation in REMOVING else IN_PLACE_HOLD)
 
 
 class Settled(NamedTuple):
@@ -143,7 +150,7 @@ def settled(
                 continue
             # A record that ran out is dropped only if the API server shows that the pod is alive: a watch that hangs
             # would show a pod that was deleted long ago as available.
-            if now > runs_out(record):
+            if now > runs_out(record, now):
                 if record.name not in live:
                     unread.append(record.name)
                 else:
@@ -151,7 +158,7 @@ def settled(
                     if alive is not None and alive.uid == uid and alive.exists:
                         version = later(version, alive.version)
                         continue
-            kept[-1][uid] = record
+            kept[-1][uid] = msgspec.structs.replace(record, time=rfc3339(admitted_at(record, now)))
     return Settled(kept[0], kept[1], version, tuple(unread))
 
 

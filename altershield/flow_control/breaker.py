@@ -9,8 +9,8 @@ from collections.abc import Iterable
 import msgspec
 
 from altershield.api.flow_control import Breaker, BreakerMode, BreakerState, FlowControlSpec
+from altershield.api.meta import rfc3339, time_of
 from altershield.flow_control.rules import Rule, cooldown, rules_of, shortest
-from altershield.flow_control.times import rfc3339, time_of
 from altershield.flow_control.windows import CLOCK_ERROR, Tally
 
 UNNAMED = "unknown"

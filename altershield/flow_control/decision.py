@@ -19,12 +19,12 @@ from altershield.api.flow_control import (
     Pending,
     PodDeletionFlowControl,
 )
+from altershield.api.meta import rfc3339, time_of
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control import statistics, texts
 from altershield.flow_control.deletion import Deletion
 from altershield.flow_control.rules import Rule, rules_of, shortest
 from altershield.flow_control.texts import Hint
-from altershield.flow_control.times import rfc3339, time_of
 from altershield.flow_control.windows import CLOCK_ERROR, tallies
 
 REPEATED = 3

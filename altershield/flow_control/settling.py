@@ -5,8 +5,8 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from altershield.api.flow_control import MAX_PENDING, Pending, PodDeletionFlowControl
+from altershield.api.meta import time_of
 from altershield.flow_control.decision import REPEATED, Working
-from altershield.flow_control.times import time_of
 from altershield.flow_control.windows import CLOCK_ERROR
 
 HELD = 5

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from altershield.api import durations
 from altershield.api.flow_control import Window
+from altershield.api.meta import rfc3339, time_of
 from altershield.flow_control.rules import Rule
-from altershield.flow_control.times import rfc3339, time_of
 
 CLOCK_ERROR = 2
 """Seconds by which the clocks of two writers may differ. Windows are longer by this time."""

@@ -7,11 +7,10 @@ from collections.abc import Callable
 import msgspec
 
 from altershield.api.flow_control import FlowControlStatus, PodDeletionFlowControl
-from altershield.api.meta import ObjectMeta
+from altershield.api.meta import ObjectMeta, time_of
 from altershield.api.resources import POD_DELETION_FLOW_CONTROLS, PODS
 from altershield.flow_control.decision import Working
 from altershield.flow_control.settling import Question, Seen, questions, settle
-from altershield.flow_control.times import time_of
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
 from altershield.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef

@@ -66,9 +66,11 @@ def budgets(
 async def _all(
     context: str | None, kubeconfig: str | None, namespace: str | None, output: Output | None
 ) -> Sequence[Figures]:
+    clock = ServerClock()
     async with await Client.connect(kubeconfig, context=context) as client:
+        client.on_date(clock.update)
         where = client.namespace if namespace is None else namespace
-        shown = [figures(each) for each in await budgets_of(client, where)]
+        shown = [figures(each, clock()) for each in await budgets_of(client, where)]
     if output in (Output.JSON, Output.YAML, Output.NAME):
         _print(output, {"items": [printing.described(each) for each in shown]}, shown)
     elif shown:
@@ -89,7 +91,7 @@ async def _one(
             client, where, name
         )  # before the pods: a record that is dropped meanwhile still counts
         found = await around(client, budget)
-        shown = detail(budget, found.surroundings)
+        shown = detail(budget, found.surroundings, clock())
     if output in (Output.JSON, Output.YAML, Output.NAME):
         _print(output, printing.described_detail(shown), [shown.figures])
     else:

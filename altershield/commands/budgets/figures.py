@@ -4,13 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from altershield.api.budgets import BudgetCondition, BudgetMode, DisruptionRecord, Operation, PodUnavailableBudget
-from altershield.api.meta import find_condition, unix
+from altershield.api.meta import find_condition
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budgets.coverage import Scales, covers, is_ignored
 from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Numbers, counted, numbers, recorded
 from altershield.budgets.pods import Flag, Pod
-from altershield.budgets.records import runs_out
+from altershield.budgets.records import admitted_at, runs_out
 from altershield.commands.status.durations import age
 
 
@@ -70,14 +70,16 @@ class Surroundings(NamedTuple):
     disruption_budgets: Iterable[DisruptionBudget]
 
 
-def figures(budget: PodUnavailableBudget) -> Figures:
+def figures(budget: PodUnavailableBudget, now: float) -> Figures:
     """The budget with the numbers of its status."""
     status = budget.status
     known = Numbers(status.total_replicas, status.desired_available, status.current_available)
-    return Figures(budget, known if status.observed_generation else None, _records(budget), tuple(_problems(budget)))
+    return Figures(
+        budget, known if status.observed_generation else None, _records(budget, now), tuple(_problems(budget))
+    )
 
 
-def detail(budget: PodUnavailableBudget, around: Surroundings) -> Detail:
+def detail(budget: PodUnavailableBudget, around: Surroundings, now: float) -> Detail:
     """The budget with numbers that are counted now."""
     groups = around.pods.groups(budget.metadata.namespace)
     found = counted(budget, groups, around.scales)
@@ -97,17 +99,17 @@ def detail(budget: PodUnavailableBudget, around: Surroundings) -> Detail:
     ]
     blocking = [each for each in around.disruption_budgets if any(map(each.blocks, found.pods.values()))]
     return Detail(
-        figures(budget)._replace(numbers=numbers(found, budget.status)),
+        figures(budget, now)._replace(numbers=numbers(found, budget.status)),
         sorted(away),
         max(0, found.total - len(found.pods)),
         sorted(each.metadata.name for each in blocking),
     )
 
 
-def _records(budget: PodUnavailableBudget) -> list[Record]:
+def _records(budget: PodUnavailableBudget, now: float) -> list[Record]:
     status = budget.status
     both = (*status.disrupted_pods.values(), *status.unavailable_pods.values())
-    found = [Record(each.name, each.operation, each.by, unix(each.time), runs_out(each)) for each in both]
+    found = [Record(each.name, each.operation, each.by, admitted_at(each, now), runs_out(each, now)) for each in both]
     return sorted(found, key=lambda each: (each.since, each.pod))
 
 

@@ -355,3 +355,17 @@ def test_records_of_pods_that_are_gone_or_replaced_are_dropped_with_the_version_
         )
         assert len(found.disrupted_pods) == kept
         assert found.pods_resource_version == ("50" if kept else "60")
+
+
+@pytest.mark.parametrize("written", ["garbage", "", "2027-02-31T00:00:00Z", "2099-01-01T00:00:00Z"])
+def test_record_with_a_time_that_is_none_or_in_the_future_runs_out_as_a_record_of_now(written: str) -> None:
+    record = DisruptionRecord("web-0", Operation.DELETE, written)
+    status = PodUnavailableBudgetStatus(disrupted_pods={"uid-web-0": record})
+    world = World(budget(status, maxUnavailable=1))
+    assert asked(world) == Reserve(world.found[0]), "the time is written again"
+    assert isinstance(asked(world, world.pods[1]), Refused)
+    alive = {"web-0": pod("web-0")}
+    kept = settled(status, find=alive.get, covered=lambda _: True, seen=1, now=NOW, live=alive)
+    assert kept.disrupted_pods["uid-web-0"].time == rfc3339(NOW)
+    status = msgspec.structs.replace(status, disrupted_pods=kept.disrupted_pods)
+    assert not settled(status, find=alive.get, covered=lambda _: True, seen=1, now=NOW + 41, live=alive).disrupted_pods

@@ -37,7 +37,7 @@ def pdb(allowed: int, **labels: str) -> DisruptionBudget:
 
 
 def test_numbers_of_a_status_that_nobody_has_written_are_unknown() -> None:
-    shown = figures(budget(maxUnavailable=1))
+    shown = figures(budget(maxUnavailable=1), NOW)
     assert (shown.numbers, shown.exhausted) == (None, False)
     (problem,) = shown.problems
     assert problem.startswith("no reconciler has counted its pods yet: check that the reconciler runs and that the ")
@@ -53,7 +53,7 @@ def test_status_of_an_older_spec_and_conditions_are_problems() -> None:
     status = msgspec.structs.replace(FULL, conditions=conditions)
     edited = budget(status, maxUnavailable=1)
     edited = msgspec.structs.replace(edited, metadata=msgspec.structs.replace(edited.metadata, generation=2))
-    assert figures(edited).problems == (
+    assert figures(edited, NOW).problems == (
         "the status does not describe the present spec yet",
         "other budgets cover pods of this one: b",
         "too few pods are available",
@@ -65,7 +65,7 @@ def test_status_of_an_older_spec_and_conditions_are_problems() -> None:
 )
 def test_only_an_enforced_budget_without_a_free_slot_is_exhausted(mode: str, current: int, exhausted: bool) -> None:
     status = msgspec.structs.replace(FULL, current_available=current)
-    assert figures(budget(status, maxUnavailable=1, mode=mode)).exhausted is exhausted
+    assert figures(budget(status, maxUnavailable=1, mode=mode), NOW).exhausted is exhausted
 
 
 def test_detail_counts_anew_and_names_each_pod_that_is_away_and_why() -> None:
@@ -81,6 +81,7 @@ def test_detail_counts_anew_and_names_each_pod_that_is_away_and_why() -> None:
             pod("other", labels={"app": "other"}, ready=False),
             troubles={"uid-web-2": "CrashLoopBackOff: back-off 10s"},
         ),
+        NOW,
     )
     assert shown.figures.numbers == Numbers(3, 1, 1)
     assert shown.away == [
@@ -93,14 +94,14 @@ def test_detail_counts_anew_and_names_each_pod_that_is_away_and_why() -> None:
 
 
 def test_pods_that_are_not_there_are_missing() -> None:
-    shown = detail(budget(FULL, maxUnavailable=1), around(pod("web-1")))
+    shown = detail(budget(FULL, maxUnavailable=1), around(pod("web-1")), NOW)
     assert shown.missing == 2
     assert lines(shown, NOW, wide=False)[-1] == "Pods that should be there and are not: 2"
 
 
 def test_disruption_budgets_that_allow_an_eviction_or_cover_other_pods_do_not_block() -> None:
     pdbs = [pdb(0, app="web"), pdb(1, app="web"), pdb(0, app="other")]
-    shown = detail(budget(FULL, maxUnavailable=1), around(pod("web-1"), pdbs=pdbs))
+    shown = detail(budget(FULL, maxUnavailable=1), around(pod("web-1"), pdbs=pdbs), NOW)
     assert shown.blocking == ["pdb-0"]
 
 
@@ -115,11 +116,11 @@ def test_disruption_budgets_that_allow_an_eviction_or_cover_other_pods_do_not_bl
 def test_record_says_until_when_it_is_held(operation: Operation, ago: float, text: str) -> None:
     field = "unavailable_pods" if operation == Operation.UPDATE else "disrupted_pods"
     status = msgspec.structs.replace(FULL, **{field: {"uid-web-1": record("web-1", operation, ago)}})
-    (found,) = figures(budget(status, maxUnavailable=1)).records
+    (found,) = figures(budget(status, maxUnavailable=1), NOW).records
     assert record_line(found, NOW) == text
 
 
 def test_control_characters_do_not_reach_the_terminal() -> None:
     status = msgspec.structs.replace(FULL, disrupted_pods={"uid-web-1": record("web-1", by="ann\x1b[2J")})
-    shown = lines(detail(budget(status, maxUnavailable=1), around(pod("web-1"))), NOW, wide=False)
+    shown = lines(detail(budget(status, maxUnavailable=1), around(pod("web-1")), NOW), NOW, wide=False)
     assert "\x1b" not in "".join(shown)
