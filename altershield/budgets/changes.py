@@ -21,7 +21,7 @@ _RESIZED = "resized"
 _ENDS = "ends"
 _MAX_SHOWS = 1024
 _UNPROVABLE = "both"
-"""Nothing shows that two changes have happened, so the record is held until it runs out."""
+"""Nothing that a record can say shows that the changes have happened, so it is held until it runs out."""
 
 
 class WireResources(msgspec.Struct, frozen=True, gc=False):
@@ -138,7 +138,12 @@ def shows_of(made: Changes, pod: Pod, generation: int, *, left: bool) -> str:
         parts.append(_LABELLED)
     if left or made.orphaned:
         parts.append(_LEFT)
-    return ";".join(parts)[:_MAX_SHOWS]
+    return bounded(";".join(parts))
+
+
+def bounded(shows: str) -> str:
+    """The text if a record has room for it. The beginning of it would show fewer changes."""
+    return shows if len(shows) <= _MAX_SHOWS else _UNPROVABLE
 
 
 def mark_of(what: object) -> str:
@@ -162,13 +167,14 @@ def merged(first: str, second: str) -> str:
     parts = dict.fromkeys([*first.split(";"), *second.split(";")])
     text = ";".join(parts)
     before = [each for part in parts if part.startswith(f"{_RESTARTED}:") for each in _before(part).items()]
-    return text if len(text) <= _MAX_SHOWS and len(set(before)) == len(before) else _UNPROVABLE
+    return bounded(text) if len(set(before)) == len(before) else _UNPROVABLE
 
 
 def _before(restart: str) -> dict[str, str]:
     """The ids of the containers before a restart, by name."""
     ids = restart.partition(":")[2].partition("#")[0]
-    return dict(each.split("=", 1) for each in ids.split(",") if each)
+    pairs = (each.partition("=") for each in ids.split(",") if each)  # users can write any text into a status
+    return {name: id_ for name, _, id_ in pairs}
 
 
 def shown(record: DisruptionRecord, pod: Pod, *, covered: bool) -> bool:

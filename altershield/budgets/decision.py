@@ -22,7 +22,7 @@ from altershield.api.budgets import (
 )
 from altershield.api.meta import version_number
 from altershield.budgets import texts
-from altershield.budgets.changes import NO_CHANGES, Changes, mark_of, merged, shows_of, shows_restart
+from altershield.budgets.changes import NO_CHANGES, Changes, bounded, mark_of, merged, shows_of, shows_restart
 from altershield.budgets.coverage import Scales, Workload, covers, is_ignored, unread_owner, workload_of
 from altershield.budgets.numbers import Counted, Numbers, counts, recorded
 from altershield.budgets.pods import Flag, Pod
@@ -332,9 +332,8 @@ def _shows(
     match operation:
         case Operation.RESTART:
             ids = dict(disruption.container_ids)
-            return shows_restart(
-                pod, disruption.restarts, mark_of(disruption.request_name), {**pod.container_ids(), **ids}
-            )
+            mark = mark_of(disruption.request_name)
+            return bounded(shows_restart(pod, disruption.restarts, mark, {**pod.container_ids(), **ids}))
         case Operation.UPDATE | Operation.RESIZE:
             left = _leaves(spec, disruption.changes, pod, scales)
             return shows_of(disruption.changes, pod, disruption.generation, left=left)

@@ -338,6 +338,37 @@ def test_second_restart_of_a_container_that_has_not_restarted_yet_is_held_until_
     assert step(repeated, world, NOW) == Passed(covered=True), "the API server asks again after a conflict"
 
 
+def test_change_of_so_many_containers_that_the_record_cannot_name_them_is_held_until_it_runs_out() -> None:
+    names = tuple(f"{number:063}" for number in range(20))
+    before = pod("web-0", containers=dict.fromkeys(names, "0" * 64))
+    after = pod("web-0", containers=dict.fromkeys(names, "f" * 64), version=2)
+    world = World(budget(maxUnavailable=1), pods=[before, pod("web-1"), pod("web-2")])
+    for disruption in (
+        Disruption(Operation.UPDATE, before, "ann", changes=Changes(restarted=names, mark="1")),
+        Disruption(Operation.RESTART, before, "ann", restarts=names),
+    ):
+        written, _ = charge(world.found[0], [disruption], world, NOW)
+        (record,) = written.unavailable_pods.values()
+        assert len(record.shows) <= 1024
+        for now, kept in ((NOW + 599, 1), (NOW + 601, 0)):
+            assert len(kept_records(written, after, now)) == kept
+
+
+@pytest.mark.parametrize("shows", ["restarted:web", "restarted:,=,#", ";:", "resized:x"])
+def test_record_of_a_change_that_cannot_be_read_runs_out(shows: str) -> None:
+    record = DisruptionRecord("web-0", Operation.UPDATE, rfc3339(NOW), "ann", shows)
+    status = PodUnavailableBudgetStatus(unavailable_pods={"uid-web-0": record})
+    again = Disruption(Operation.UPDATE, pod("web-0"), "ann", changes=Changes(restarted=("web",), mark="1"))
+    assert isinstance(step(again, World(budget(status, maxUnavailable=1)), NOW), Reserve)
+    assert kept_records(status, pod("web-0"), NOW + 601) == {}
+
+
+def kept_records(status: PodUnavailableBudgetStatus, known: Pod, now: float) -> dict[str, DisruptionRecord]:
+    """The records of changes in place that the reconciler keeps. A live read shows the same pod."""
+    live = {known.name: known}
+    return settled(status, find=lambda _: known, covered=lambda _: True, seen=99, now=now, live=live).unavailable_pods
+
+
 def test_restarts_to_other_images_or_by_other_requests_have_other_marks() -> None:
     before, one, two = (WireSpec(containers=(WireContainer("web", f"web:{each}"),)) for each in range(3))
     marks = [changes(pod(), pod(), before, after).mark for after in (one, one, two)]
