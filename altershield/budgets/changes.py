@@ -13,6 +13,7 @@ import msgspec
 from altershield.api.budgets import DisruptionRecord, PodUnavailableBudgetSpec
 from altershield.budgets.coverage import is_ignored, is_selected
 from altershield.budgets.pods import Flag, Pod, out_of_service
+from altershield.workloads.meta import NO_OWNER, Owner
 
 _RESTARTED = "restarted"
 _LABELLED = "labelled"
@@ -62,6 +63,8 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     """A new label takes the pod out of service, or says that its controller will delete it."""
     orphaned: bool = False
     """The pod has another controller, or none."""
+    adopter: Owner = NO_OWNER
+    """The controller of a pod that had none."""
     old_labels: Mapping[str, str] = {}
     new_labels: Mapping[str, str] = {}
 
@@ -73,7 +76,7 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     @property
     def possible(self) -> bool:
         """Whether the update can disrupt the pod at all."""
-        return self.disrupts or self.resized or self.old_labels != self.new_labels
+        return self.disrupts or self.resized or bool(self.adopter.uid) or self.old_labels != self.new_labels
 
     def leaves(self, spec: PodUnavailableBudgetSpec) -> bool:
         """Whether the pod leaves a budget that covers it."""
@@ -106,6 +109,7 @@ def changes(old: Pod, new: Pod, old_spec: WireSpec, new_spec: WireSpec) -> Chang
         deadline is not None and (earlier is None or deadline < earlier),
         out_of_service(new.labels.keys() - old.labels.keys()),
         bool(old.owner.uid) and old.owner.uid != new.owner.uid,
+        NO_OWNER if old.owner.uid else new.owner,
         old.labels,
         new.labels,
     )

@@ -135,6 +135,7 @@ class _Charge(NamedTuple):
 
 _Verdict = _Next | _Charge | Refused | ReadOwners | AwaitPods
 
+_CHANGES = (Operation.UPDATE, Operation.RESIZE)
 _NOT_COVERED = _Next()
 _PASSES = _Next(covered=True)
 
@@ -222,17 +223,20 @@ def _covering(
         return ReadOwners((missing,))
     if not covers(spec, pod.owner, pod.labels, scales) or is_ignored(spec, pod.labels):
         return None
-    operation = _operation(spec, disruption, pod, scales)
-    if operation is None or operation not in spec.protect_operations:
+    if disruption.operation not in (*_CHANGES, *spec.protect_operations):
         return None
-    workload = workload_of(pod.owner, scales)
-    if not isinstance(workload, Workload):
-        return ReadOwners((workload,))
-    return operation if counts(spec, workload) else None
+    owners = (pod.owner, disruption.changes.adopter)
+    workload, adopter = (workload_of(each, scales) for each in owners)
+    unread = tuple(each for each in (workload, adopter) if isinstance(each, Owner))
+    if unread:
+        return ReadOwners(unread)
+    operation = _operation(spec, disruption, pod, scales)
+    protected = operation in spec.protect_operations and isinstance(workload, Workload) and counts(spec, workload)
+    return operation if protected else None
 
 
 def _operation(spec: PodUnavailableBudgetSpec, disruption: Disruption, pod: Pod, scales: Scales) -> Operation | None:
-    if disruption.operation not in (Operation.UPDATE, Operation.RESIZE):
+    if disruption.operation not in _CHANGES:
         return disruption.operation
     made = disruption.changes
     if made.disrupts or _leaves(spec, made, pod, scales):
@@ -241,7 +245,10 @@ def _operation(spec: PodUnavailableBudgetSpec, disruption: Disruption, pod: Pod,
 
 
 def _leaves(spec: PodUnavailableBudgetSpec, made: Changes, pod: Pod, scales: Scales) -> bool:
-    """Whether the pod leaves the budget, or its workload, by its labels."""
+    """Whether the pod leaves the budget or its workload by its labels, or gets a controller whose pods are to go."""
+    adopter = workload_of(made.adopter, scales)
+    if made.adopter.uid and isinstance(adopter, Workload) and not counts(spec, adopter):
+        return True
     if made.old_labels == made.new_labels:
         return False
     owner = scales.get(pod.owner) if pod.owner.uid else None

@@ -20,6 +20,7 @@ from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Counted, counted
 from altershield.budgets.pods import Pod
 from altershield.budgets.records import settled
+from altershield.workloads.meta import Owner
 from tests.unit.budgets.builders import DEPLOYMENT, LABELS, NAMESPACE, NOW, SET, Cluster, budget, pod, scaled, web
 
 EXCEEDED = "PodUnavailableBudget web: 3 of 3 pods are available and 3 must be (maxUnavailable 0)"
@@ -400,3 +401,25 @@ def test_record_with_a_time_that_is_none_or_in_the_future_runs_out_as_a_record_o
     assert kept.disrupted_pods["uid-web-0"].time == rfc3339(NOW)
     status = msgspec.structs.replace(status, disrupted_pods=kept.disrupted_pods)
     assert not settled(status, find=alive.get, covered=lambda _: True, seen=1, now=NOW + 41, live=alive).disrupted_pods
+
+
+def test_pod_without_a_controller_that_gets_one_whose_pods_are_to_go_is_judged() -> None:
+    bare = [pod(f"web-{number}", owner=None) for number in range(3)]
+    gone = Owner("apps/v1", "ReplicaSet", "gone", "gone")
+    world = World(budget(minAvailable=3), pods=bare, cluster=Cluster(*web(3).objects.values(), gone=["gone"]))
+
+    def adopted(by: Owner) -> Step:
+        made = changes(bare[0], pod("web-0", owner=by, version=2), WireSpec(), WireSpec())
+        assert made.possible
+        return asked(world, bare[0], Operation.UPDATE, changes=made)
+
+    assert isinstance(adopted(gone), Refused), "the garbage collector would delete it"
+    assert adopted(SET) == Passed()
+    unknown = Owner("apps/v1", "ReplicaSet", "unknown", "unknown")
+    assert adopted(unknown) == ReadOwners((unknown,))
+
+
+def test_owner_is_read_before_labels_are_compared_with_its_selector() -> None:
+    made = Changes(old_labels=LABELS, new_labels={"app": "web", "more": "x"})
+    of = budget(selector={"matchLabels": LABELS}, maxUnavailable=0)
+    assert asked(World(of, cluster=Cluster()), operation=Operation.UPDATE, changes=made) == ReadOwners((SET,))
