@@ -18,6 +18,7 @@ from altershield.install.admission_policy import (
 
 ONLY_BREAKER = "only AlterShield writes the status of PodDeletionFlowControls, apart from status.breaker"
 _RUN = "run: altershield breaker"
+_TIMES = "['since', 'until', 'passed']"
 
 
 def breaker_policies(gatekeeper: str, reconciler: str) -> list[Object]:
@@ -44,6 +45,17 @@ def breaker_policies(gatekeeper: str, reconciler: str) -> list[Object]:
             validation(
                 f"{_of('new', 'rule')} == '' || (!variables.opens && {_of('new', 'rule')} == {_of('old', 'rule')})",
                 f"'status.breaker.rule is the rule that opened it, not a person; {_RUN} open ' + request.name",
+            ),
+            # an Auto breaker closes with the time: whoever writes times or HalfOpen would reset it without a name
+            validation(
+                f"{_state('new')} != '{BreakerState.HALF_OPEN}' || {_state('old')} == '{BreakerState.HALF_OPEN}'",
+                f"'status.breaker.state can be set to Open and Closed; {_RUN} reset ' + request.name",
+            ),
+            validation(
+                f"variables.opens || variables.closes || {_of('new', 'openedBy')} == {USER} || "
+                f"{_TIMES}.all(k, k in variables.new ? k in variables.old && variables.old[k] == variables.new[k] : "
+                "!(k in variables.old))",
+                f"'status.breaker.since, until and passed change with the state only; {_RUN} reset ' + request.name",
             ),
         ],
         variables={

@@ -74,6 +74,21 @@ def test_users_open_and_reset_a_breaker_only_in_their_own_name(installed: Path, 
     eventually(lambda: breaker(installed, guard).get("state", "Closed") == "Closed", "the breaker to be closed")
 
 
+def test_users_close_a_breaker_neither_by_its_times_nor_by_half_opening_it(installed: Path, guard: str) -> None:
+    admin, long_ago = Kubectl(installed), "2000-01-01T00:00:00Z"
+    admin("patch", KIND, guard, "--type=merge", "-p", '{"spec":{"breaker":{"mode":"Auto"}}}')
+    assert "change with the state only" in patch(installed, BOB, guard, breaker={"since": long_ago})
+    assert patch(installed, ANN, guard, breaker={"state": "Open", "openedBy": ANN}) == ""
+    eventually(lambda: "until" in breaker(installed, guard), "the reconciler to date the open breaker")
+    for fields in ({"since": long_ago}, {"since": None}, {"until": long_ago}, {"passed": 1}):
+        assert "change with the state only" in patch(installed, BOB, guard, breaker=fields)
+    error = patch(installed, BOB, guard, breaker={"state": "HalfOpen", "since": long_ago})
+    assert "status.breaker.state can be set to Open and Closed; run: altershield breaker reset" in error
+    found = breaker(installed, guard)
+    assert (found["state"], found["openedBy"]) == ("Open", ANN)
+    assert patch(installed, ANN, guard, breaker={"since": None, "openedBy": ANN}) == "", "Ann opens it again"
+
+
 def test_users_write_nothing_but_the_breaker(installed: Path, guard: str) -> None:
     windows = Kubectl(installed).json(KIND, guard)["status"]["windows"]
     forged: dict[str, object] = {
