@@ -147,6 +147,8 @@ def test_manual_breaker_stops_every_deletion_until_it_is_reset(kubectl: Kubectl)
     apply_guard(kubectl, breaker={"mode": "Off"})
     assert "spec.breaker.mode is Off" in breaker(kubectl, "open", "guard", code=1)
     assert "there is no PodDeletionFlowControl other" in breaker(kubectl, "reset", "other", code=1)
+    for name in ("", "guard/status", "a b"):
+        assert f'no PodDeletionFlowControl can have the name "{name}"' in breaker(kubectl, "reset", name, code=2)
 
 
 def test_mode_warn_counts_and_says_what_would_be_refused(kubectl: Kubectl) -> None:
@@ -155,3 +157,5 @@ def test_mode_warn_counts_and_says_what_would_be_refused(kubectl: Kubectl) -> No
     assert done.returncode == 0
     assert f"would be refused in the mode Enforce: {USED}" in done.stderr
     assert status(kubectl)["windows"][0]["used"] == 7
+    apply_guard(kubectl, mode="Warn", breaker={"mode": "Manual"})
+    assert "passes with a warning, because spec.mode is Warn" in breaker(kubectl, "open", "guard")

@@ -8,12 +8,13 @@ from typing import Annotated
 import msgspec
 import typer
 
-from altershield.api.flow_control import Breaker, BreakerMode, BreakerState, PodDeletionFlowControl
+from altershield.api.flow_control import Breaker, BreakerMode, BreakerState, Mode, PodDeletionFlowControl
+from altershield.api.names import is_name
 from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
 from altershield.commands.current_user import user
 from altershield.commands.status import objects
 from altershield.commands.status.table import Columns
-from altershield.errors import AlterShieldError
+from altershield.errors import AlterShieldError, UsageError
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control.decision import Working
 from altershield.kube.client import Client
@@ -83,7 +84,8 @@ def open_(
     permission to patch poddeletionflowcontrols/status, which the ClusterRole altershield-breaker has.
     """
     policy = asyncio.run(_change(context, kubeconfig, name, wanted=BreakerState.OPEN))
-    _report(policy, "the breaker is open: every deletion that it counts is refused", output)
+    passes = "passes with a warning, because spec.mode is Warn" if policy.spec.mode == Mode.WARN else "is refused"
+    _report(policy, f"the breaker is open: every deletion that it counts {passes}", output)
 
 
 @app.command()
@@ -114,6 +116,8 @@ async def _read(context: str | None, kubeconfig: str | None, name: str) -> tuple
 
 
 async def _get(client: Client, name: str) -> PodDeletionFlowControl:
+    if not is_name(name):
+        raise UsageError(f'no PodDeletionFlowControl can have the name "{name}"')
     try:
         return await client.get(POD_DELETION_FLOW_CONTROLS, name, as_=PodDeletionFlowControl)
     except NotFoundError as error:

@@ -15,7 +15,7 @@ from altershield.commands.status import objects
 from altershield.errors import UsageError
 from altershield.install.deletion_policies import PREFIX
 from altershield.kube.client import Client
-from altershield.kube.errors import ApiError
+from altershield.kube.errors import ApiError, NotFoundError
 from altershield.process import options
 
 Object = dict[str, Any]
@@ -110,7 +110,12 @@ async def _patch(
         for each in targets:
             resource = each.kind.resource
             inside = where if resource.namespaced else ""
-            obj: Object = await client.patch(resource, {"metadata": metadata}, each.name, inside)
+            try:
+                obj: Object = await client.patch(resource, {"metadata": metadata}, each.name, inside)
+            except NotFoundError as error:
+                if error.details:
+                    raise
+                raise UsageError(f"{each}: the cluster has no {each.kind.plural}") from error
             obj["metadata"].pop("managedFields", None)
             found.append(obj)
             result = level(obj["metadata"].get("labels") or {})

@@ -1,0 +1,24 @@
+"""What `altershield protect` and `unprotect` say about objects that do not exist."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from altershield.commands.protection.changing import unprotect
+from altershield.errors import AlterShieldError
+from kube_sandbox.apiserver.server import ApiServer
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("deploy/web", 'deployments.apps "web" not found'),
+        ("ud/web", "uniteddeployment.apps.kruise.io/web: the cluster has no uniteddeployments.apps.kruise.io"),
+    ],
+)
+async def test_object_or_kind_that_does_not_exist_is_named(tmp_path: Path, target: str, text: str) -> None:
+    async with ApiServer() as api:
+        (kubeconfig := tmp_path / "kubeconfig").write_text(api.kubeconfig())
+        with pytest.raises(AlterShieldError, match=text):
+            await asyncio.to_thread(unprotect, [target], kubeconfig=str(kubeconfig))
