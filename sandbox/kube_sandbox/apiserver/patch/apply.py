@@ -68,7 +68,7 @@ def server_side_apply(
     if wrong := typed.validate(shape, applied):
         listed = wrong[0] if len(wrong) == 1 else "\n".join(("errors:", *(f"  {problem}" for problem in wrong)))
         raise StatusError(500, f"failed to create typed patch object ({_name_and_kind(applied)}): {listed}", reason="")
-    before = copied(live) if live is not None else _empty(api_version, kind, crd_schema)
+    before = copied(live if live is not None else _empty(api_version, kind, crd_schema))
     managed = _decode_or_empty(before.get("metadata", {}).pop("managedFields", None))
     reset = _reset_fields(api_version, kind, subresource, crd_schema)
     if not managed and live is not None:
@@ -106,8 +106,9 @@ def track_update(
     resets it.
     """
     api_version, kind = new["apiVersion"], new["kind"]
-    after = copied(new)
-    sent_entries = after.setdefault("metadata", {}).pop("managedFields", None)
+    sent = dict(new.get("metadata") or {})
+    sent_entries = sent.pop("managedFields", None)
+    after = {**new, "metadata": sent}
     before, stored_entries = _empty(api_version, kind, crd_schema), None
     if old is not None:
         metadata = dict(old.get("metadata") or {})
@@ -129,8 +130,9 @@ def track_update(
 
 
 def _empty(api_version: str, kind: str, crd_schema: Object | None) -> Object:
-    """The object to compare a new object with: for a built-in kind Go's zero value, which contains some structs."""
-    return {"apiVersion": api_version, "kind": kind} if crd_schema is not None else copied(_zero(api_version, kind))
+    """The object to compare a new object with: for a built-in kind Go's zero value, which contains some structs.
+    Callers must not change it."""
+    return {"apiVersion": api_version, "kind": kind} if crd_schema is not None else _zero(api_version, kind)
 
 
 @cache

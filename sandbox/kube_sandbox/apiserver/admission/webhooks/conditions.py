@@ -9,13 +9,15 @@ supported: the CEL functions of Kubernetes except those of the authorizer, and o
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cel
 from cel.stdlib import add_stdlib_to_context
 
+from kube_sandbox.apiserver.admission.webhooks import cel_fields
+from kube_sandbox.apiserver.admission.webhooks.cel_fields import Path
 from kube_sandbox.apiserver.admission.webhooks.review import Invocation, request, versioned
 from kube_sandbox.apiserver.attributes import Attributes, Object, User
 from kube_sandbox.apiserver.auth.authorization import Authorizer
@@ -43,8 +45,8 @@ class Evaluation:
     `namespace` is the value of `namespaceObject`. `variables` are those of a policy, in order: an expression uses them
     as `variables.NAME`. A variable that cannot be evaluated is missing.
 
-    The conversion of an object to CEL takes longer than most expressions. Therefore a value is converted when the
-    first expression that uses it runs.
+    The conversion of an object to CEL takes longer than most expressions. Therefore a field is converted when the first
+    expression that uses it runs.
     """
 
     def __init__(
@@ -64,27 +66,31 @@ class Evaluation:
             "namespaceObject": namespace,
             "request": request(attributes, invocation),
         }
-        self._not_converted = set(self._values)
+        self._converted: dict[str, frozenset[Path]] = {}
         if authorizer is not None:
             _add_authorizer(self._context, authorizer, attributes)
-        named: _Value = {}
-        for variable in variables:
-            self._context.add_variable("variables", dict(named))
-            with contextlib.suppress(EvaluationError):
-                named[variable["name"]] = self.run(variable["expression"])
         if variables:
-            self._context.add_variable("variables", named)
+            named = self._values["variables"] = {}
+            for variable in variables:
+                with contextlib.suppress(EvaluationError):
+                    named[variable["name"]] = self.run(variable["expression"])
+                    self._converted.pop("variables", None)
 
     def run(self, expression: str) -> Any:
         """The value of the expression. Raises EvaluationError."""
         try:
             program, used = _program(expression)
-            for name in self._not_converted & used:
-                self._context.add_variable(name, self._values[name])
-            self._not_converted -= used
+            for name in self._values.keys() & used.keys():
+                self._convert(name, used[name])
             return program.execute(self._context)
         except _RUNTIME_ERRORS as error:
             raise EvaluationError(_text(error, expression, self._values)) from error
+
+    def _convert(self, name: str, paths: frozenset[Path]) -> None:
+        converted = self._converted.get(name)
+        if converted is None or not paths <= converted:
+            self._converted[name] = paths | (converted or frozenset())
+            self._context.add_variable(name, cel_fields.only(self._values[name], self._converted[name]))
 
 
 class Evaluations:
@@ -131,10 +137,10 @@ _RUNTIME_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueE
 
 
 @functools.lru_cache(maxsize=256)
-def _program(expression: str) -> tuple[cel.Program, frozenset[str]]:
-    """The compiled expression and the names of its variables."""
-    program = cel.compile(cel_optionals.rewritten(expression))
-    return program, frozenset(program.variables())
+def _program(expression: str) -> tuple[cel.Program, Mapping[str, frozenset[Path]]]:
+    """The compiled expression and the fields that it uses."""
+    plain = cel_optionals.rewritten(expression)
+    return cel.compile(plain), cel_fields.used(plain)
 
 
 def _text(error: Exception, expression: str, variables: _Value) -> str:
