@@ -23,11 +23,12 @@ def selects(required: Mapping[str, str], expressions: Iterable[Expression], labe
 
 
 def _is_met(expression: Expression, labels: Mapping[str, str]) -> bool:
+    value = labels.get(expression.key)
     match expression.operator:
         case "In":
-            return labels.get(expression.key) in expression.values
+            return value is not None and value in expression.values
         case "NotIn":
-            return labels.get(expression.key) not in expression.values
+            return value is None or value not in expression.values
         case "Exists":
             return expression.key in labels
         case _:

@@ -136,6 +136,8 @@ class _Charge(NamedTuple):
 _Verdict = _Next | _Charge | Refused | ReadOwners | AwaitPods
 
 _CHANGES = (Operation.UPDATE, Operation.RESIZE)
+_MAX_COVERING = 20
+"""The budgets of one pod that are asked. Each of them counts its pods, during which no other request is decided."""
 _NOT_COVERED = _Next()
 _PASSES = _Next(covered=True)
 
@@ -155,6 +157,11 @@ def step(disruption: Disruption, world: World, now: float, *, reserved: frozense
             covering.append((budget, found))
     if not covering:
         return Passed()
+    if len(covering) > _MAX_COVERING:
+        enforcing = [each for each in covering if each[0].spec.mode == BudgetMode.ENFORCE]
+        if len(enforcing) > _MAX_COVERING and not disruption.break_glass:
+            return Refused(texts.too_many(len(enforcing), _MAX_COVERING))
+        covering = (enforcing or covering)[:_MAX_COVERING]
     waiting: Step | None = None
     warnings: list[str] = []
     broken_glass = only_warned = False

@@ -1,11 +1,16 @@
 """Whether two budgets protect the same pods."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from altershield.api import labels
 from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetSpec
 from altershield.budgets.coverage import Scales, covers, is_ignored, is_target
 from altershield.budgets.index import Group
+
+_MAX_COMPARED = 10_000
+"""The pairs of a budget and a group of pods that are compared at most: a namespace with very many of both must not keep
+a process from other work. An overlap that is not found takes no protection away, because all budgets have to agree."""
 
 
 def overlap(
@@ -22,13 +27,11 @@ def overlap(
             return f"{other.metadata.name} has the same target"
     if not users:
         return ""
-    for group in groups:
-        if _protects(spec, group, scales):
-            for other in users:
-                if _protects(other.spec, group, scales):
-                    name = next((pod.name for pod in group.pods.values() if pod.exists), "")
-                    if name:
-                        return f"{other.metadata.name} covers pod {name} too"
+    for group, other in _pairs(spec, users, groups, scales):
+        if _protects(other.spec, group, scales):
+            name = next((pod.name for pod in group.pods.values() if pod.exists), "")
+            if name:
+                return f"{other.metadata.name} covers pod {name} too"
     return ""
 
 
@@ -39,8 +42,22 @@ def overlapping(
     others = [each for each in others if each.metadata.uid != budget.metadata.uid]
     if not others:
         return set()
-    own = [group for group in groups if _protects(budget.spec, group, scales)]
-    return {each.metadata.name for each in others if any(_protects(each.spec, group, scales) for group in own)}
+    found: set[str] = set()
+    for group, other in _pairs(budget.spec, others, groups, scales):
+        if other.metadata.name not in found and _protects(other.spec, group, scales):
+            found.add(other.metadata.name)
+    return found
+
+
+def _pairs(
+    spec: PodUnavailableBudgetSpec,
+    others: Sequence[PodUnavailableBudget],
+    groups: Iterable[Group],
+    scales: Scales,
+) -> Iterator[tuple[Group, PodUnavailableBudget]]:
+    """The groups that `spec` protects, each with each of `others`."""
+    own = (group for group in groups if _protects(spec, group, scales))
+    return islice(((group, other) for group in own for other in others), _MAX_COMPARED)
 
 
 def _protects(spec: PodUnavailableBudgetSpec, group: Group, scales: Scales) -> bool:

@@ -24,6 +24,11 @@ def full(budget: PodUnavailableBudget) -> str:
     return f"PodUnavailableBudget {budget.metadata.name}: too many disruptions are under way, so none can be recorded"
 
 
+def too_many(covering: int, asked: int) -> str:
+    """Why a disruption is refused: the pod has more budgets than are asked."""
+    return f"{covering} PodUnavailableBudgets cover the pod, and at most {asked} are asked: delete the others"
+
+
 def busy(name: str) -> str:
     """Why a disruption is refused: no write of the status came through in time."""
     return f"PodUnavailableBudget {name} is busy, others are deciding: try again"

@@ -9,11 +9,8 @@ SOURCES = (
         "altershield/api/label_selectors.py",
         (_T + "test_selection.py",),
         (
-            ("return labels.get(expression.key) in expression.values", "return True"),
-            (
-                "return labels.get(expression.key) not in expression.values",
-                "return labels.get(expression.key) is not None",
-            ),
+            ("return value is not None and value in expression.values", "return True"),
+            ("return value is None or value not in expression.values", "return value is not None"),
             ("return expression.key in labels", "return bool(labels.get(expression.key))"),
             ("return expression.key not in labels", "return not labels.get(expression.key)"),
             ("_is_met(each, labels) for each in expressions", "True for each in expressions"),

@@ -224,6 +224,17 @@ def test_all_budgets_of_a_pod_have_to_agree_and_nothing_is_reserved_before() -> 
     assert second == Reserve(other)
 
 
+def test_pod_with_very_many_budgets_is_refused_without_asking_all_of_them_unless_they_only_warn() -> None:
+    many = [budget(name=f"b{number:02}", maxUnavailable=1) for number in range(21)]
+    text = "21 PodUnavailableBudgets cover the pod, and at most 20 are asked: delete the others"
+    assert asked(World(*many)) == Refused(text)
+    assert asked(World(*many[:20])) == Reserve(many[0])
+    assert isinstance(asked(World(*many), break_glass=True), Reserve)
+    warning = [budget(name=f"b{number:02}", maxUnavailable=0, mode="Warn") for number in range(21)]
+    assert isinstance(asked(World(*warning)), Passed)
+    assert asked(World(*warning, budget(maxUnavailable=0))) == asked(World(budget(maxUnavailable=0)))
+
+
 def test_charge_admits_waiting_requests_in_their_order_as_far_as_the_budget_goes() -> None:
     world = World(budget(maxUnavailable=1))
     waiting = [Disruption(Operation.DELETE, each, "x" * 300) for each in (world.pods[0], world.pods[0], world.pods[1])]
