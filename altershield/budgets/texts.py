@@ -4,6 +4,8 @@ changes from moment to moment is in warnings.
 
 from collections.abc import Iterator
 
+from altershield.api import labels
+from altershield.api.annotations import GENERATE
 from altershield.api.budgets import DisruptionRecord, PodUnavailableBudget, PodUnavailableBudgetSpec
 from altershield.budgets.numbers import Counted, Numbers
 from altershield.workloads.meta import packed
@@ -62,13 +64,17 @@ def unavailable(budget: PodUnavailableBudget, found: Counted) -> Iterator[str]:
 
 def way_out(budget: PodUnavailableBudget, found: Numbers) -> str:
     """What the user can do."""
-    namespace, name = budget.metadata.namespace, budget.metadata.name
+    metadata = budget.metadata
+    edit = f"kubectl edit pub {metadata.name} -n {metadata.namespace}"
+    change = f"edit the budget: {edit}"
+    owner = metadata.controller
+    if owner is not None and metadata.labels.get(labels.MANAGED_BY) == labels.MANAGED_BY_VALUE:
+        # AlterShield takes back what somebody changes of a budget that it made
+        edit = f"by the annotation {GENERATE}pub-maxUnavailable or -minAvailable of {owner.kind} {owner.name}"
+        change = f"change the budget {edit}"
     if found.desired >= found.total:
-        return (
-            f"the budget allows no disruption at all: raise maxUnavailable, lower minAvailable or add pods "
-            f"(kubectl edit pub {name} -n {namespace})"
-        )
-    return f"wait until other pods are available again, or edit the budget: kubectl edit pub {name} -n {namespace}"
+        return f"the budget allows no disruption at all: raise maxUnavailable, lower minAvailable or add pods ({edit})"
+    return f"wait until other pods are available again, or {change}"
 
 
 def only_warned(refusal: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from altershield.api import labels
 from altershield.api.budgets import (
     MAX_RECORDS,
     DisruptionRecord,
@@ -13,7 +14,7 @@ from altershield.api.budgets import (
     PodUnavailableBudget,
     PodUnavailableBudgetStatus,
 )
-from altershield.api.meta import rfc3339
+from altershield.api.meta import OwnerReference, rfc3339
 from altershield.budgets.changes import Changes, WireContainer, WireSpec, changes, shown
 from altershield.budgets.decision import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve, Step, charge, step
 from altershield.budgets.index import PodIndex
@@ -107,6 +108,22 @@ def test_refusal_has_one_sentence_and_warnings_with_pods_and_the_way_out() -> No
         "pod web-2 is not available",
         "wait until other pods are available again, or edit the budget: kubectl edit pub web -n shop",
     )
+
+
+def test_way_out_of_a_generated_budget_is_the_annotation_because_edits_are_put_back() -> None:
+    owner = OwnerReference("Deployment", "web", "uid", "apps/v1", controller=True)
+    annotation = "by the annotation policy.kruise.io/generate-pub-maxUnavailable or -minAvailable of Deployment web"
+    for amount, text in (
+        (0, f"raise maxUnavailable, lower minAvailable or add pods ({annotation})"),
+        (1, f"wait until other pods are available again, or change the budget {annotation}"),
+    ):
+        made = budget(maxUnavailable=amount)
+        generated = {labels.MANAGED_BY: labels.MANAGED_BY_VALUE}
+        metadata = msgspec.structs.replace(made.metadata, labels=generated, owner_references=(owner,))
+        pods = [pod("web-0"), pod("web-1"), pod("web-2", ready=not amount)]
+        found = asked(World(msgspec.structs.replace(made, metadata=metadata), pods=pods))
+        assert isinstance(found, Refused)
+        assert found.warnings[-1].endswith(text)
 
 
 def test_pods_that_are_not_available_may_go_unless_the_budget_has_to_be_healthy() -> None:
