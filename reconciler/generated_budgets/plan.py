@@ -25,11 +25,16 @@ Budget = PodUnavailableBudget | DisruptionBudget
 def is_of(budget: Budget, uid: str) -> bool:
     """Whether it was generated for the workload with this uid."""
     owner = budget.metadata.controller
-    return owner is not None and owner.uid == uid
+    return owner is not None and owner.uid == uid and _is_generated(budget)
 
 
 def is_by_user(budget: Budget) -> bool:
-    return budget.metadata.controller is None
+    """Whether a user or another controller made it, perhaps also as one of the workload."""
+    return budget.metadata.controller is None or not _is_generated(budget)
+
+
+def _is_generated(budget: Budget) -> bool:
+    return budget.metadata.labels.get(labels.MANAGED_BY) == labels.MANAGED_BY_VALUE
 
 
 def amount(budget: Budget) -> Wish | None:

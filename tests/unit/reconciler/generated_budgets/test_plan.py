@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from altershield.api import labels
 from altershield.api.annotations import GENERATE
 from altershield.api.budgets import PodUnavailableBudget
 from altershield.api.meta import ObjectMeta
@@ -91,10 +92,15 @@ def target(*, replicas: int = 3, name: str = "web", **metadata: Any) -> Target:
     )
 
 
-def budget(sort: Sort, amount: Wish, *, name: str = "web", owner: str = "", **spec: Any) -> Budget:
+def budget(
+    sort: Sort, amount: Wish, *, name: str = "web", owner: str = "", by: str = labels.MANAGED_BY_VALUE, **spec: Any
+) -> Budget:
+    """`owner`: the uid of its controller. `by`: who made one that has a controller."""
     references = [{"kind": "Deployment", "name": "web", "uid": owner, "controller": True}] if owner else []
     covered = spec or ({"selector": SELECTOR} if sort == Sort.PDB else {"targetRef": reference("web")})
     metadata = {"name": name, "namespace": "shop", "uid": name, "ownerReferences": references}
+    if owner:
+        metadata["labels"] = {labels.MANAGED_BY: by}
     obj = {"metadata": metadata, "spec": {**covered, amount.field: amount.amount}}
     found: Budget = msgspec.convert(obj, TYPES[sort])
     return found
@@ -143,6 +149,13 @@ def test_budget_of_a_user_has_precedence(sort: Sort, spec: Object) -> None:
     found = plan(sort, HALF, target(), [own, users])
     assert (found.create, found.replace, found.delete, found.reason) == (None, None, (own,), "BudgetSkipped")
     assert "mine of this namespace covers the pods already" in found.message
+
+
+@pytest.mark.parametrize("sort", Sort)
+def test_budget_that_another_controller_made_for_the_workload_counts_as_one_of_a_user(sort: Sort) -> None:
+    other = budget(sort, Wish("maxUnavailable", 1), name="theirs", owner=UID, by="another")
+    found = plan(sort, HALF, target(), [other])
+    assert (found.create, found.replace, found.delete, found.reason) == (None, None, (), "BudgetSkipped")
 
 
 @pytest.mark.parametrize(
