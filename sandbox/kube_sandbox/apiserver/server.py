@@ -127,12 +127,12 @@ class ApiServer:
 
     def kubeconfig(self, token: str | None = None, *, namespace: str = "default") -> str:
         """A kubeconfig (YAML) with a token. The default token belongs to an administrator."""
-        ca = base64.b64encode(self.ca_pem.encode()).decode()
+        ca = {"certificate-authority-data": base64.b64encode(self.ca_pem.encode()).decode()} if self._tls else {}
         name = "kube-sandbox"
         config = {
             "apiVersion": "v1",
             "kind": "Config",
-            "clusters": [{"name": name, "cluster": {"server": self.url, "certificate-authority-data": ca}}],
+            "clusters": [{"name": name, "cluster": {"server": self.url, **ca}}],
             "users": [{"name": name, "user": {"token": token or self._admin}}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": namespace}}],
             "current-context": name,
