@@ -41,6 +41,11 @@ def unknown(name: str) -> str:
     return f"PodUnavailableBudget {name}: its pods could not be read in time: try again"
 
 
+def unread() -> str:
+    """Why a disruption is refused: it could not be read whether a budget covers the pod."""
+    return "PodUnavailableBudgets: the pods or workloads of the namespace could not be read in time: try again"
+
+
 def blocked_by_pdb(name: str) -> str:
     """Why an eviction is refused before it is reserved, in the words of the API server and in the PDB's name."""
     return f"Cannot evict pod as it would violate the pod's disruption budget {name}."

@@ -117,10 +117,11 @@ class Judge:
                     disruption = msgspec.structs.replace(disruption, pod=pod)
                 verdict = await self._decided(disruption, reserved)
         except TimeoutError:
-            verdict = Busy("")
+            filled = self._caches.is_filled(disruption.pod.namespace)
+            verdict = Busy("" if filled else texts.unread())
         except AlterShieldError as error:
             logger.warning("cannot read a pod", extra={"cause": str(error)})
-            verdict = Busy("")
+            verdict = Busy(texts.unread())
         if not isinstance(verdict, Passed):
             self._take_back(disruption, reserved)
         if isinstance(verdict, Busy):
@@ -144,7 +145,7 @@ class Judge:
                         ))  # fmt: skip
                     except AlterShieldError as error:
                         logger.warning("cannot read the owner of a pod", extra={"cause": str(error)})
-                        return Busy("")
+                        return Busy(texts.unread())
                 case AwaitPods(budget, version):
                     try:
                         await self._known.pods_up_to(budget, version)

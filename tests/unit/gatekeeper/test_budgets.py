@@ -323,6 +323,20 @@ async def test_pods_are_listed_if_the_watch_is_behind_and_budgets_that_are_gone_
     assert len((await cluster.stored("web")).status.disrupted_pods) == 1
 
 
+async def test_refusal_says_so_while_the_pods_of_the_namespace_cannot_be_listed(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await cluster.application("web", 1)
+    await cluster.pod("free", {"app": "free"})
+    await cluster.budget("web", maxUnavailable=1)
+    monkeypatch.setattr("gatekeeper.budgets.judge._SECONDS", 0.1)
+    monkeypatch.setattr(cluster.caches[0].namespaces, "_filling", {SPACE: asyncio.Event()})
+    free = await cluster.judges[0].pod(SPACE, "free")
+    assert free is not None
+    text = "PodUnavailableBudgets: the pods or workloads of the namespace could not be read in time: try again"
+    assert await cluster.judges[0].judge(Disruption(Operation.DELETE, free, "ann")) == Busy(text)
+
+
 async def test_budget_that_overlaps_another_one_is_refused_unless_altershield_made_that(
     cluster: Cluster, tmp_path: Path
 ) -> None:
