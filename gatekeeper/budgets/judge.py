@@ -33,6 +33,8 @@ _TRIES = 6
 _SECONDS = 3.0
 _MAX_OWNERS = 32
 _STEPS = 50
+_RANDOM_NAMES = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job")})
+"""Controllers that give each pod a name of its own (`metadata.generateName`)."""
 
 
 class Busy(NamedTuple):
@@ -57,8 +59,8 @@ class Budgets(Protocol):
         """What a new budget shares with another one; empty: nothing. It costs no call."""
 
     async def pod(self, namespace: str, name: str) -> Pod | None:
-        """The pod from the cache if it is available there, else from the API server: a pod that is gone may have a
-        successor of the same name. KubernetesError: it cannot be read."""
+        """The pod from the cache, else from the API server. A cached pod that is not available may be gone: it is read
+        again if it can have a successor of the same name. KubernetesError: it cannot be read."""
 
     async def judge(self, disruption: Disruption) -> Verdict:
         """Decide, and record the disruption if it passes. A dry run is not recorded."""
@@ -96,11 +98,14 @@ class Judge:
 
     async def pod(self, namespace: str, name: str) -> Pod | None:
         cached = self._caches.pod(namespace, name)
-        return cached if cached is not None and cached.available else await read_pod(self._client, namespace, name)
+        if cached is not None and (cached.available or not _can_have_successor(cached)):
+            return cached
+        return await read_pod(self._client, namespace, name)
 
     async def judge(self, disruption: Disruption) -> Verdict:
+        pod = disruption.pod
         # the request for an eviction or a restart names the pod only, and the cache may have its predecessor
-        named = disruption.pod is self._caches.pod(disruption.pod.namespace, disruption.pod.name)
+        named = _can_have_successor(pod) and pod is self._caches.pod(pod.namespace, pod.name)
         if self._filled and self._caches.namespaces.is_filled(disruption.pod.namespace):
             first = step(disruption, self._known, self._now())
             if isinstance(first, Refused) or (isinstance(first, Passed) and not named):
@@ -111,10 +116,10 @@ class Judge:
                 if self._caches.budgets(disruption.pod.namespace):
                     await self._caches.wait_filled(disruption.pod.namespace)  # the budget may be the first one
                 if named:
-                    pod = await read_pod(self._client, disruption.pod.namespace, disruption.pod.name)
-                    if pod is None:
+                    there = await read_pod(self._client, pod.namespace, pod.name)
+                    if there is None:
                         return Passed()  # the API server answers with 404
-                    disruption = msgspec.structs.replace(disruption, pod=pod)
+                    disruption = msgspec.structs.replace(disruption, pod=there)
                 verdict = await self._decided(disruption, reserved)
         except TimeoutError:
             filled = self._caches.is_filled(disruption.pod.namespace)
@@ -187,3 +192,8 @@ class Judge:
 
 def _only_warns(budget: PodUnavailableBudget) -> bool:
     return budget.spec.mode == BudgetMode.WARN
+
+
+def _can_have_successor(pod: Pod) -> bool:
+    """Whether another pod can get the name of this one, as in a StatefulSet."""
+    return (pod.owner.api_version, pod.owner.kind) not in _RANDOM_NAMES

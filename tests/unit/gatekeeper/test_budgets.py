@@ -29,6 +29,7 @@ from altershield.budgets.pods import Flag
 from altershield.install.crds import crds
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, TooManyRequestsError
+from altershield.workloads.meta import Owner
 from gatekeeper.budgets.judge import Busy, Judge
 from kube_sandbox.apiserver.server import ApiServer
 from tests.support.polling import until
@@ -51,6 +52,8 @@ class Cluster:
     caches: list[BudgetCaches] = field(default_factory=list)
     writes: list[str] = field(default_factory=list)
     """The paths of all PUT requests."""
+    reads: list[str] = field(default_factory=list)
+    """The paths of all GET requests for one pod."""
 
     async def application(self, name: str, replicas: int) -> list[str]:
         """A Deployment with its ReplicaSet and ready pods; the names of the pods."""
@@ -121,11 +124,14 @@ def _obj(resource: Resource, name: str, kind: Resource | None = None, owner: Any
 @contextlib.asynccontextmanager
 async def clusters(directory: Path, gatekeepers: int) -> AsyncIterator[Cluster]:
     writes: list[str] = []
+    reads: list[str] = []
 
     @aiohttp.web.middleware
     async def counts(request: aiohttp.web.Request, handler: Any) -> Any:
         if request.method == "PUT":
             writes.append(request.path)
+        if request.method == "GET" and "/pods/" in request.path:
+            reads.append(request.path)
         return await handler(request)
 
     async with ApiServer(middlewares=[counts]) as api, contextlib.AsyncExitStack() as stack:
@@ -135,7 +141,7 @@ async def clusters(directory: Path, gatekeepers: int) -> AsyncIterator[Cluster]:
         await admin.create(NAMESPACES, {"metadata": metadata})
         for crd in crds():
             await admin.create(CRDS, crd)
-        cluster = Cluster(admin, str(kubeconfig), writes=writes)
+        cluster = Cluster(admin, str(kubeconfig), writes=writes, reads=reads)
         now = [0.0]
         async with asyncio.TaskGroup() as group:
             tasks = []
@@ -293,7 +299,8 @@ async def test_eviction_is_decided_about_the_pod_that_there_is_not_about_its_pre
     there = caches.pod(SPACE, names[0])
     assert there is not None
     flags = Flag.TERMINATING if cached == "terminating" else there.flags
-    predecessor = msgspec.structs.replace(there, packed_uid="predecessor", flags=int(flags))
+    owner = Owner("apps/v1", "StatefulSet", "web", "uid")
+    predecessor = msgspec.structs.replace(there, packed_uid="predecessor", owner=owner, flags=int(flags))
     monkeypatch.setattr(caches, "pod", lambda namespace, name: predecessor)
     pod = await judge.pod(SPACE, names[0])
     assert pod is not None
@@ -302,6 +309,17 @@ async def test_eviction_is_decided_about_the_pod_that_there_is_not_about_its_pre
     assert [*status.disrupted_pods, *status.unavailable_pods] == [there.uid]
     await cluster.admin.delete(PODS, names[0], SPACE)
     assert await judge.judge(Disruption(operation, predecessor, "ann")) == Passed()
+
+
+async def test_admitted_eviction_of_a_pod_with_a_random_name_costs_one_write_and_no_read(cluster: Cluster) -> None:
+    names = await cluster.application("web", 3)
+    await cluster.budget("web", maxUnavailable=1)
+    cluster.writes.clear()
+    cluster.reads.clear()
+    pod = await cluster.judges[0].pod(SPACE, names[0])
+    assert pod is not None
+    assert isinstance(await cluster.judges[0].judge(Disruption(Operation.EVICT, pod, "ann")), Passed)
+    assert (len(cluster.writes), cluster.reads) == (1, [])
 
 
 async def test_pods_are_listed_if_the_watch_is_behind_and_budgets_that_are_gone_refuse_nothing(
