@@ -37,7 +37,8 @@ def wish(sort: Sort, workload: Workload, default: Mapping[str, str]) -> Wish | I
     the workload have precedence. None: no budget is asked for.
 
     Without an amount, it is that of the update strategy: as many pods may be unavailable at other times as in a
-    release."""
+    release. It is 1 if the strategy says 0: a rollout can start new pods before it stops old ones, a drain cannot, so 0
+    would block every drain, so it is 1."""
     own = dict(workload.generates)
     asked = own.get(sort, default.get(sort))
     if asked is None or asked == "false":
@@ -46,7 +47,8 @@ def wish(sort: Sort, workload: Workload, default: Mapping[str, str]) -> Wish | I
         return Invalid(f'{GENERATE}{sort} is "{asked}": write "true" or "false"')
     given = _amounts(sort, own) or _amounts(sort, default)
     if not given:
-        return Wish(MAX_UNAVAILABLE, workload.max_unavailable)
+        amount = workload.max_unavailable
+        return Wish(MAX_UNAVAILABLE, 1 if amount in (0, "0%") else amount)
     if len(given) > 1:
         return Invalid(
             f"{GENERATE}{sort}-{MAX_UNAVAILABLE} and {GENERATE}{sort}-{MIN_AVAILABLE} are set: remove one of them"

@@ -38,6 +38,7 @@ def wished(generate: Object, default: Object | None = None) -> Wish | Invalid | 
         ({"pdb": "true"}, {}, None),
         ({"pub": "true"}, {}, Wish("maxUnavailable", 1)),
         ({"pub": "true", "pub-maxUnavailable": "20%"}, {}, Wish("maxUnavailable", "20%")),
+        ({"pub": "true", "pub-maxUnavailable": "0"}, {}, Wish("maxUnavailable", 0)),
         ({"pub": "true", "pub-minAvailable": "3", "pdb-maxUnavailable": "1"}, {}, Wish("minAvailable", 3)),
         ({}, {"pub": "true", "pub-minAvailable": "80%"}, Wish("minAvailable", "80%")),
         ({"pub-maxUnavailable": "2"}, {"pub": "true", "pub-minAvailable": "80%"}, Wish("maxUnavailable", 2)),
@@ -72,7 +73,9 @@ def test_wrong_annotations_ask_for_no_budget_and_say_why(generate: Object, messa
     ("kind", "spec", "amount"),
     [
         ("Deployment", {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%"}}}, "25%"),
-        ("Deployment", {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}}}, 0),
+        # 0 would block every drain
+        ("Deployment", {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0}}}, 1),
+        ("Deployment", {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "0%"}}}, 1),
         ("StatefulSet", {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}}, 1),
         ("StatefulSet", {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}}, 2),
         ("StatefulSet", {"updateStrategy": {"type": "OnDelete"}}, 1),
