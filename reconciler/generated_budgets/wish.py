@@ -38,7 +38,7 @@ def wish(sort: Sort, workload: Workload, default: Mapping[str, str]) -> Wish | I
 
     Without an amount, it is that of the update strategy: as many pods may be unavailable at other times as in a
     release. It is 1 if the strategy says 0: a rollout can start new pods before it stops old ones, a drain cannot, so 0
-    would block every drain, so it is 1."""
+    would block every drain."""
     own = dict(workload.generates)
     asked = own.get(sort, default.get(sort))
     if asked is None or asked == "false":
