@@ -6,10 +6,9 @@ from enum import StrEnum
 from typing import Any
 
 from altershield.api.json_patch import Operation
-from gatekeeper.handler import Handler
 from gatekeeper.listers import Listers
 from gatekeeper.patch import Wanted, patch
-from gatekeeper.request import Object, Request
+from gatekeeper.request import Object
 from gatekeeper.response import NOTHING, PASSED, Answer, Decision, Reason, Response
 from gatekeeper.review import WireRequest
 from gatekeeper.routes import Route
@@ -34,26 +33,20 @@ def decide(route: Route, wire: WireRequest[Any], listers: Listers) -> Answer:
 
 
 async def decide_with_io(route: Route, wire: WireRequest[Any], listers: Listers) -> Answer:
-    """Like `decide`, for a route with a handler that does I/O. TimeoutError: a handler takes too long."""
+    """Like `decide`, for a route with handlers that do I/O. They share one timer, because the API server waits for one
+    answer. TimeoutError: they take too long."""
     requests = route.requests(wire)
     responses: _Responses = []
-    for handler in route.handlers[wire.operation] if requests else ():
-        request = requests[handler.reads]
-        response = await _ask(handler, request, listers)
-        if response is not NOTHING:
-            responses.append((request.object, response))
-            if response.denial is not None:
-                break
+    async with asyncio.timeout(route.seconds):
+        for handler in route.handlers[wire.operation] if requests else ():
+            request = requests[handler.reads]
+            found = handler.function(request, listers)
+            response: Response = await found if handler.does_io else found
+            if response is not NOTHING:
+                responses.append((request.object, response))
+                if response.denial is not None:
+                    break
     return _combined(responses) if responses else PASSED
-
-
-async def _ask(handler: Handler[Any], request: Request[Any], listers: Listers) -> Response:
-    found: Any = handler.function(request, listers)
-    if handler.does_io:
-        async with asyncio.timeout(handler.seconds):
-            found = await found
-    response: Response = found
-    return response
 
 
 def _combined(responses: _Responses) -> Answer:

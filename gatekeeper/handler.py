@@ -23,7 +23,7 @@ class Handler(Generic[T]):
     outcomes: tuple[Outcome, ...]
     does_io: bool
     seconds: float
-    """The time for I/O. Less than the timeout of the webhook."""
+    """The time for I/O, less than the timeout of the webhook. The handlers of a request share the longest one."""
 
 
 def handler(

@@ -31,6 +31,8 @@ class Route:
     reads: type[Any]
     """The type of the objects in the decoded review; `msgspec.Raw` if the handlers read different types."""
     decode: Callable[[bytes], WireRequest[Any]]
+    seconds: float
+    """The time for the I/O of the handlers of one request: that of the handler with the longest."""
 
     def requests(self, wire: WireRequest[Any]) -> dict[type[Object], Request[Any]]:
         """One request for each type that the handlers of the operation read. Empty: there is no handler.
@@ -76,7 +78,8 @@ def routes(registry: Iterable[Registration] = REGISTRY) -> dict[str, Route]:
             for operation in webhook.operations
         }
         outcomes = tuple(dict.fromkeys(outcome for _, handler in own for outcome in handler.outcomes))
-        found[webhook.path] = Route(webhook, by_operation, outcomes, type_, reader(type_))
+        seconds = max(handler.seconds for _, handler in own)
+        found[webhook.path] = Route(webhook, by_operation, outcomes, type_, reader(type_), seconds)
     return found
 
 

@@ -19,8 +19,11 @@ def clean(text: str, limit: int) -> str:
     Control characters become spaces, because the API server drops a warning that contains one. Bidirectional control
     characters are removed, because they change the order in which a terminal shows the text.
     """
+    plain = text.isascii() and text.isprintable()
+    if plain and len(text) <= limit:
+        return text.strip()
     text = text[: limit + 1]
-    if not text.isascii() or not text.isprintable():
+    if not plain:
         text = text.translate(_BIDIRECTIONAL)
         text = "".join(" " if unicodedata.category(c) in _REPLACED else c for c in text)
     data = text.strip().encode()

@@ -25,7 +25,7 @@ from altershield.budgets import texts
 from altershield.budgets.changes import NO_CHANGES, Changes, bounded, mark_of, merged, shows_of, shows_restart
 from altershield.budgets.coverage import Scales, Workload, covers, is_ignored, unread_owner, workload_of
 from altershield.budgets.numbers import Counted, Numbers, counts, recorded
-from altershield.budgets.pods import Flag, Pod
+from altershield.budgets.pods import Pod
 from altershield.budgets.records import is_fresh, is_full, record, records_for, with_record
 from altershield.workloads.meta import Owner
 
@@ -146,7 +146,7 @@ def step(disruption: Disruption, world: World, now: float, *, reserved: frozense
     """What to do about a request next. `now`: the API server's clock. `reserved`: the uids of the budgets in which the
     caller has recorded this request already."""
     pod = _newest(disruption.pod, world)
-    if not pod.judged or pod.flags & Flag.OPTED_OUT or world.is_terminating(pod.namespace):
+    if not pod.judged or pod.opted_out or world.is_terminating(pod.namespace):
         return Passed()
     covering: list[tuple[PodUnavailableBudget, Operation]] = []
     for budget in world.budgets(pod.namespace):
@@ -230,16 +230,15 @@ def _covering(
         return ReadOwners((missing,))
     if not covers(spec, pod.owner, pod.labels, scales) or is_ignored(spec, pod.labels):
         return None
-    if disruption.operation not in (*_CHANGES, *spec.protect_operations):
+    if disruption.operation not in spec.protect_operations and disruption.operation not in _CHANGES:
         return None
-    owners = (pod.owner, disruption.changes.adopter)
-    workload, adopter = (workload_of(each, scales) for each in owners)
-    unread = tuple(each for each in (workload, adopter) if isinstance(each, Owner))
-    if unread:
-        return ReadOwners(unread)
+    workload, adopter = workload_of(pod.owner, scales), disruption.changes.adopter
+    if isinstance(workload, Owner):
+        return ReadOwners((workload,))
+    if adopter.uid and isinstance(unread := workload_of(adopter, scales), Owner):
+        return ReadOwners((unread,))
     operation = _operation(spec, disruption, pod, scales)
-    protected = operation in spec.protect_operations and isinstance(workload, Workload) and counts(spec, workload)
-    return operation if protected else None
+    return operation if operation in spec.protect_operations and counts(spec, workload) else None
 
 
 def _operation(spec: PodUnavailableBudgetSpec, disruption: Disruption, pod: Pod, scales: Scales) -> Operation | None:
@@ -296,7 +295,8 @@ def _judge(
     if found.unread:
         return ReadOwners(found.unread)
     away = recorded(status)
-    others = len(found.available - away - {pod.packed_uid})
+    itself = pod.packed_uid in found.available and pod.packed_uid not in away
+    others = len(found.available) - len(found.available & away) - itself
     after = Numbers(found.total, found.desired, others)
     charged = pod.available
     if operation == Operation.EVICT and charged and not disruption.break_glass:

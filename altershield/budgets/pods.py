@@ -44,6 +44,7 @@ class Flag(enum.IntFlag):
 
 
 _TERMINATING, _ENDED, _PENDING = int(Flag.TERMINATING), int(Flag.ENDED), int(Flag.PENDING)
+_OPTED_OUT = int(Flag.OPTED_OUT)
 _NOT_JUDGED = int(Flag.TERMINATING | Flag.ENDED | Flag.MIRROR)
 _AVAILABILITY = int(Flag.TERMINATING | Flag.ENDED | Flag.READY | Flag.OUT_OF_SERVICE | Flag.UPDATING)
 
@@ -86,6 +87,11 @@ class Pod(Flat, frozen=True, gc=False):
     def judged(self) -> bool:
         """Whether disruptions of the pod can be refused at all."""
         return not self.flags & _NOT_JUDGED
+
+    @property
+    def opted_out(self) -> bool:
+        """Whether no budget covers the pod, because an annotation says so."""
+        return bool(self.flags & _OPTED_OUT)
 
     @property
     def available(self) -> bool:
