@@ -80,6 +80,14 @@ class Owner(msgspec.Struct, frozen=True, gc=False):
     name: str
     uid: str
 
+    @property
+    def reuses_names(self) -> bool:
+        """Whether a new pod of this controller, or of none, can get the name of an earlier one, as in a StatefulSet."""
+        return (self.api_version, self.kind) not in _WITH_RANDOM_NAMES
+
+
+_WITH_RANDOM_NAMES = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job")})
+"""They give each pod a name of its own (`metadata.generateName`)."""
 
 NO_OWNER = Owner("", "", "", "")
 

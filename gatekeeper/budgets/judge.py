@@ -33,8 +33,6 @@ _TRIES = 6
 _SECONDS = 3.0
 _MAX_OWNERS = 32
 _STEPS = 50
-_RANDOM_NAMES = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job")})
-"""Controllers that give each pod a name of its own (`metadata.generateName`)."""
 
 
 class Busy(NamedTuple):
@@ -98,14 +96,14 @@ class Judge:
 
     async def pod(self, namespace: str, name: str) -> Pod | None:
         cached = self._caches.pod(namespace, name)
-        if cached is not None and (cached.available or not _can_have_successor(cached)):
+        if cached is not None and (cached.available or not cached.owner.reuses_names):
             return cached
         return await read_pod(self._client, namespace, name)
 
     async def judge(self, disruption: Disruption) -> Verdict:
         pod = disruption.pod
         # the request for an eviction or a restart names the pod only, and the cache may have its predecessor
-        named = _can_have_successor(pod) and pod is self._caches.pod(pod.namespace, pod.name)
+        named = pod.owner.reuses_names and pod is self._caches.pod(pod.namespace, pod.name)
         if self._filled and self._caches.namespaces.is_filled(disruption.pod.namespace):
             first = step(disruption, self._known, self._now())
             if isinstance(first, Refused) or (isinstance(first, Passed) and not named):
@@ -192,8 +190,3 @@ class Judge:
 
 def _only_warns(budget: PodUnavailableBudget) -> bool:
     return budget.spec.mode == BudgetMode.WARN
-
-
-def _can_have_successor(pod: Pod) -> bool:
-    """Whether another pod can get the name of this one, as in a StatefulSet."""
-    return (pod.owner.api_version, pod.owner.kind) not in _RANDOM_NAMES
