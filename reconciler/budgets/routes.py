@@ -26,6 +26,12 @@ class BudgetRoutes:
         for budget in (old, new):
             if budget is not None:
                 self._queue.add((budget.metadata.namespace, budget.metadata.name))
+        if old is not None:
+            key = (old.metadata.namespace, old.metadata.name)
+            if new is None:
+                self._departures.forget(key)
+            elif dropped := old.status.disrupted_pods.keys() - new.status.disrupted_pods.keys():
+                self._departures.drop_records(key, dropped)
         if old is None or new is None or old.spec != new.spec:  # others may overlap with it
             self._all((new or old).metadata.namespace)  # type: ignore[union-attr]
 

@@ -1,6 +1,6 @@
 """The status of a PodUnavailableBudget: numbers, records, conditions, and disruptions that nobody was asked about."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,6 +41,8 @@ class World:
         self.live: dict[str, Pod] = {}
         self.stored: PodUnavailableBudget | None = None
         self.writes = 0
+        self.while_read: Callable[[], None] = lambda: None
+        """Called while the budget is read live."""
         self.events: list[tuple[str, str]] = []
         self.queue: WorkQueue[Key] = WorkQueue()
         departures = Departures(lambda: self.now)
@@ -95,6 +97,11 @@ class World:
         records = {**getattr(status, field), builders.uid(number): record}
         self.apply(msgspec.structs.replace(self.stored, status=msgspec.structs.replace(status, **{field: records})))
 
+    def drop_records(self) -> None:
+        """Another reconciler drops all records."""
+        assert self.stored is not None
+        self.apply(msgspec.structs.replace(self.stored, status=PodUnavailableBudgetStatus()))
+
     async def save_budget(self, budget: PodUnavailableBudget, status: PodUnavailableBudgetStatus) -> None:
         self.writes += 1
         self.apply(msgspec.structs.replace(budget, status=status))
@@ -102,6 +109,7 @@ class World:
     async def get(self, resource: Resource, name: str, namespace: str, *, as_: type) -> Any:
         if self.stored is None:
             raise NotFoundError("gone", code=404)
+        self.while_read()
         return self.stored
 
     async def pages(self, resource: Resource, namespace: str, *, limit: int) -> AsyncIterator[Any]:
@@ -247,6 +255,42 @@ async def test_deletion_that_no_gatekeeper_was_asked_about_is_reported_once(worl
     text = "no gatekeeper was asked before these pods were deleted: web-1"
     assert world.events == [("DisruptionSlipped", text)]
     assert world.metrics.registry.get_sample_value("altershield_disruptions_slipped_total") == 1
+
+
+async def test_deletion_whose_record_another_leader_dropped_is_not_reported(world: World) -> None:
+    world.apply(builders.budget(maxUnavailable=2))
+    await world.reconcile()
+    world.admit(1)
+    world.put(1, 20, deleting=True)
+    world.drop_records()
+    await world.reconcile()
+    assert world.events == []
+
+
+async def test_deletion_whose_record_was_dropped_before_the_watch_of_pods_showed_it_is_not_reported(
+    world: World,
+) -> None:
+    world.apply(builders.budget(maxUnavailable=2))
+    await world.reconcile()
+    world.admit(1)
+    world.drop_records()
+    world.put(1, 20, deleting=True)
+    await world.reconcile()
+    assert world.events == []
+
+
+async def test_deletion_that_is_seen_while_an_earlier_one_is_reported_is_not_reported(world: World) -> None:
+    """Its record is dropped in the same reconcile, before its deletion is looked at in the next one."""
+    world.apply(builders.budget(maxUnavailable=2))
+    await world.reconcile()
+    for number in (1, 2):
+        world.admit(number)
+    world.put(1, 20, deleting=True)
+    world.while_read = lambda: world.put(2, 21, deleting=True)
+    for _ in range(2):
+        await world.reconcile()
+    assert not world.status.disrupted_pods
+    assert world.events == []
 
 
 async def test_budget_is_queued_when_its_pods_or_workloads_change(world: World) -> None:
