@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 from altershield.api.json_patch import Operation
 from gatekeeper.listers import Listers
@@ -24,7 +24,7 @@ def decide(route: Route, wire: WireRequest[Any], listers: Listers) -> Answer:
     responses: _Responses = []
     for handler in route.handlers[wire.operation] if requests else ():
         request = requests[handler.reads]
-        response = handler.function(request, listers)
+        response = cast(Response, handler.function(request, listers))
         if response is not NOTHING:
             responses.append((request.object, response))
             if response.denial is not None:
@@ -33,19 +33,22 @@ def decide(route: Route, wire: WireRequest[Any], listers: Listers) -> Answer:
 
 
 async def decide_with_io(route: Route, wire: WireRequest[Any], listers: Listers) -> Answer:
-    """Like `decide`, for a route with handlers that do I/O. They share one timer, because the API server waits for one
-    answer. TimeoutError: they take too long."""
+    """Like `decide`, for a route with handlers that may do I/O. They share one deadline, because the API server waits
+    for one answer. TimeoutError: they take too long."""
     requests = route.requests(wire)
     responses: _Responses = []
-    async with asyncio.timeout(route.seconds):
-        for handler in route.handlers[wire.operation] if requests else ():
-            request = requests[handler.reads]
-            found = handler.function(request, listers)
-            response: Response = await found if handler.does_io else found
-            if response is not NOTHING:
-                responses.append((request.object, response))
-                if response.denial is not None:
-                    break
+    deadline = 0.0
+    for handler in route.handlers[wire.operation] if requests else ():
+        request = requests[handler.reads]
+        response = handler.function(request, listers)
+        if not isinstance(response, Response):
+            deadline = deadline or asyncio.get_running_loop().time() + route.seconds
+            async with asyncio.timeout_at(deadline):
+                response = await response
+        if response is not NOTHING:
+            responses.append((request.object, response))
+            if response.denial is not None:
+                break
     return _combined(responses) if responses else PASSED
 
 

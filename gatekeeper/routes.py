@@ -89,7 +89,9 @@ def _load(registration: Registration) -> Handler[Any]:
     if not isinstance(handler, Handler):
         raise TypeError(f"the registry names {registration.handler}, which is not a handler")
     if handler.does_io != registration.does_io:
-        raise TypeError(f"{registration.handler}: does_io must be True for an async handler and False for any other")
+        raise TypeError(
+            f"{registration.handler}: does_io must be True for a handler with seconds, and False for any other"
+        )
     return handler
 
 

@@ -23,7 +23,7 @@ from bench.availability.load import Load
 from bench.availability.phases import Measurement, Phase
 from bench.availability.proxy import ApiProxy
 from bench.availability.reconcilers import Reconcilers
-from bench.availability.waiting import until
+from bench.availability.waiting import until, until_watched
 
 UPGRADED, LOST, MARKED, EVICTED = "API servers replaced", "zone lost", "endpoint removed", "evicted"
 
@@ -192,7 +192,7 @@ class _Scene:
         def asked(verb: str) -> list[Any]:
             return [each.what for each in self._proxy.asked[mark:] if each.verb == verb and each.what in watched]
 
-        await until(lambda: watched <= {*asked("watch")}, "all watches to be opened again")
+        await until_watched(lambda: watched - {*asked("watch")})
         self._figures["watching"] = round(loop.time() - replaced, 1)
         await self._history.until_successful(self._upgraded)
         self._figures["verified"] = round(loop.time() - began, 1)

@@ -27,7 +27,7 @@ from bench.availability.history import History, wrong_with
 from bench.availability.installation import installed
 from bench.availability.proxy import ApiProxy, Asked, Followed
 from bench.availability.reconcilers import Reconcilers
-from bench.availability.waiting import until
+from bench.availability.waiting import until, until_watched
 from reconciler.manager import COMPONENT
 
 _WHY = "find error"
@@ -123,7 +123,7 @@ async def measure(
             await proxy.come()
             back = loop.time()
             caught_up = asyncio.create_task(history.until_successful(released))
-            await until(lambda: before <= _watched(proxy.asked[mark:]), "all watches to be opened again")
+            await until_watched(lambda: before - _watched(proxy.asked[mark:]))
             watching = loop.time() - back
             await caught_up
             verified = loop.time() - back

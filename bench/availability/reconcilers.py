@@ -16,7 +16,7 @@ from bench.availability.installation import Installation
 from bench.availability.waiting import until
 
 START_TIMEOUT = 8
-LEASE_SECONDS = 2
+LEASE_SECONDS = 4
 
 
 class Reconcilers:

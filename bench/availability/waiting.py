@@ -2,9 +2,21 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 
 _POLL_SECONDS = 0.1
+
+
+_HUNG_SECONDS = 90.0  # after which a client takes a watch without data for hung
+_AGAIN_SECONDS = 10.0  # the longest delay before it watches again
+
+
+async def until_watched(missing: Callable[[], Collection[object]]) -> None:
+    """Return when nothing is missing of what was watched. TimeoutError with what is missing in its message."""
+    try:
+        await until(lambda: not missing(), "all watches to be opened again", _HUNG_SECONDS + _AGAIN_SECONDS + 5)
+    except TimeoutError as error:
+        raise TimeoutError(f"{error}; missing: {sorted(map(str, missing()))}") from None
 
 
 async def until(met: Callable[[], bool | Awaitable[bool]], what: str, seconds: float = 60.0) -> None:

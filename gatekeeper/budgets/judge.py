@@ -56,12 +56,18 @@ class Budgets(Protocol):
     def overlapping(self, namespace: str, spec: PodUnavailableBudgetSpec) -> str:
         """What a new budget shares with another one; empty: nothing. It costs no call."""
 
-    async def pod(self, namespace: str, name: str) -> Pod | None:
-        """The pod from the cache, else from the API server. A cached pod that is not available may be gone: it is read
-        again if it can have a successor of the same name. KubernetesError: it cannot be read."""
+    def cached_pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod from the cache; None: read it. A cached pod that is not available may be gone: it is to be read if it
+        can have a successor of the same name. It costs no call."""
+
+    async def read_pod(self, namespace: str, name: str) -> Pod | None:
+        """The pod from the API server. KubernetesError: it cannot be read."""
+
+    def decide(self, disruption: Disruption) -> Passed | Refused | None:
+        """Decide from the caches, as about most requests; None: call `judge`. It costs no call."""
 
     async def judge(self, disruption: Disruption) -> Verdict:
-        """Decide, and record the disruption if it passes. A dry run is not recorded."""
+        """Read what the caches lack, decide, and record the disruption if it passes. A dry run is not recorded."""
 
 
 class Judge:
@@ -94,26 +100,33 @@ class Judge:
         caches = self._caches
         return overlap(spec, caches.budgets(namespace), caches.index.groups(namespace), caches.scales)
 
-    async def pod(self, namespace: str, name: str) -> Pod | None:
+    def cached_pod(self, namespace: str, name: str) -> Pod | None:
         cached = self._caches.pod(namespace, name)
-        if cached is not None and (cached.available or not cached.owner.reuses_names):
-            return cached
+        return cached if cached is not None and (cached.available or not cached.owner.reuses_names) else None
+
+    async def read_pod(self, namespace: str, name: str) -> Pod | None:
         return await read_pod(self._client, namespace, name)
+
+    def decide(self, disruption: Disruption) -> Passed | Refused | None:
+        if not self._filled or not self._caches.namespaces.is_filled(disruption.pod.namespace):
+            return None
+        found = step(disruption, self._known, self._now())
+        decided = isinstance(found, Refused) or (isinstance(found, Passed) and not self._only_names(disruption.pod))
+        return found if decided else None  # type: ignore[return-value]
+
+    def _only_names(self, pod: Pod) -> bool:
+        """Whether the request only names the pod, as for an eviction or a restart, and the cache may have a predecessor
+        of that name."""
+        return pod.owner.reuses_names and pod is self._caches.pod(pod.namespace, pod.name)
 
     async def judge(self, disruption: Disruption) -> Verdict:
         pod = disruption.pod
-        # the request for an eviction or a restart names the pod only, and the cache may have its predecessor
-        named = pod.owner.reuses_names and pod is self._caches.pod(pod.namespace, pod.name)
-        if self._filled and self._caches.namespaces.is_filled(disruption.pod.namespace):
-            first = step(disruption, self._known, self._now())
-            if isinstance(first, Refused) or (isinstance(first, Passed) and not named):
-                return first  # without I/O, as most requests
         reserved: dict[str, Stored] = {}
         try:
             async with asyncio.timeout(_SECONDS):
                 if self._caches.budgets(disruption.pod.namespace):
                     await self._caches.wait_filled(disruption.pod.namespace)  # the budget may be the first one
-                if named:
+                if self._only_names(pod):
                     there = await read_pod(self._client, pod.namespace, pod.name)
                     if there is None:
                         return Passed()  # the API server answers with 404

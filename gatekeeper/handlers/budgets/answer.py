@@ -1,11 +1,13 @@
 """How a handler asks the budgets, and the response that follows from their verdict."""
 
+from collections.abc import Awaitable
 from typing import Any
 
 from altershield.api.budgets import BREAK_GLASS_GROUP, Operation
 from altershield.budgets.changes import NO_CHANGES, Changes
 from altershield.budgets.decision import Disruption, Passed, Refused
 from altershield.budgets.pods import Pod
+from gatekeeper.budgets.judge import Verdict
 from gatekeeper.errors import ReviewError
 from gatekeeper.handlers.budgets.reasons import Reason
 from gatekeeper.listers import Listers
@@ -30,9 +32,8 @@ def concerns(request: Request[Any], listers: Listers) -> bool:
     return listers.budgets.protects(request.namespace)
 
 
-async def answer(
+def disruption(
     request: Request[Any],
-    listers: Listers,
     operation: Operation,
     pod: Pod,
     *,
@@ -42,22 +43,34 @@ async def answer(
     request_name: str = "",
     container_ids: tuple[tuple[str, str], ...] = (),
     dry_run: bool = False,
-) -> Response:
-    """The response to a request that disrupts `pod` by `operation`."""
-    verdict = await listers.budgets.judge(
-        Disruption(
-            operation,
-            pod,
-            clean(request.user, _MAX_MESSAGE),
-            BREAK_GLASS_GROUP in request.groups,
-            dry_run or request.dry_run,
-            changes,
-            generation,
-            restarts,
-            request_name,
-            container_ids,
-        )
+) -> Disruption:
+    """The disruption of `pod` by a request."""
+    return Disruption(
+        operation,
+        pod,
+        clean(request.user, _MAX_MESSAGE),
+        BREAK_GLASS_GROUP in request.groups,
+        dry_run or request.dry_run,
+        changes,
+        generation,
+        restarts,
+        request_name,
+        container_ids,
     )
+
+
+def answer(listers: Listers, made: Disruption) -> Response | Awaitable[Response]:
+    """The response to a disruption: at once if the caches tell, as for most requests."""
+    verdict = listers.budgets.decide(made)
+    return judged(listers, made) if verdict is None else _response(made.operation, verdict)
+
+
+async def judged(listers: Listers, made: Disruption) -> Response:
+    """The response to a disruption for which something has to be read or recorded."""
+    return _response(made.operation, await listers.budgets.judge(made))
+
+
+def _response(operation: Operation, verdict: Verdict) -> Response:
     match verdict:
         case Passed(covered=False):
             return NOTHING

@@ -1,10 +1,14 @@
 """The eviction of a pod. The API server asks before it reads the pod, and before it asks PodDisruptionBudgets."""
 
+from collections.abc import Awaitable
+
 import msgspec
 
 from altershield.api.budgets import Operation
+from altershield.budgets.decision import Disruption
+from altershield.budgets.pods import Pod
 from gatekeeper.handler import handler
-from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer, concerns
+from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer, concerns, disruption, judged
 from gatekeeper.handlers.budgets.reasons import OUTCOMES
 from gatekeeper.listers import Listers
 from gatekeeper.request import Object, Request
@@ -26,12 +30,21 @@ class Eviction(Object, frozen=True, rename="camel"):
 
 
 @handler(reads=Eviction, outcomes=OUTCOMES, seconds=HANDLER_SECONDS)
-async def judge(request: Request[Eviction], listers: Listers) -> Response:
+def judge(request: Request[Eviction], listers: Listers) -> Response | Awaitable[Response]:
     """It does I/O because the request lacks the pod, which the cache may not have yet, and because an admitted eviction
     is recorded in its budget before the answer."""
     if not concerns(request, listers):
         return NOTHING
-    pod = await listers.budgets.pod(request.namespace, request.name)
+    pod = listers.budgets.cached_pod(request.namespace, request.name)
+    return answer(listers, _disruption(request, pod)) if pod is not None else _read(request, listers)
+
+
+async def _read(request: Request[Eviction], listers: Listers) -> Response:
+    pod = await listers.budgets.read_pod(request.namespace, request.name)
     if pod is None:
         return NOTHING  # the API server answers with 404
-    return await answer(request, listers, Operation.EVICT, pod, dry_run=request.object.dry_run)
+    return await judged(listers, _disruption(request, pod))
+
+
+def _disruption(request: Request[Eviction], pod: Pod) -> Disruption:
+    return disruption(request, Operation.EVICT, pod, dry_run=request.object.dry_run)

@@ -1,11 +1,14 @@
 """The restart of containers by a ContainerRecreateRequest of OpenKruise, the only request for a restart there is."""
 
+from collections.abc import Awaitable
+
 import msgspec
 
 from altershield.api.budgets import Operation
-from altershield.budgets.pods import short_id
+from altershield.budgets.decision import Disruption
+from altershield.budgets.pods import Pod, short_id
 from gatekeeper.handler import handler
-from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer, concerns
+from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer, concerns, disruption, judged
 from gatekeeper.handlers.budgets.reasons import OUTCOMES
 from gatekeeper.listers import Listers
 from gatekeeper.request import Object, Request
@@ -34,15 +37,25 @@ class RestartRequest(Object, frozen=True):
 
 
 @handler(reads=RestartRequest, outcomes=OUTCOMES, seconds=HANDLER_SECONDS)
-async def judge(request: Request[RestartRequest], listers: Listers) -> Response:
+def judge(request: Request[RestartRequest], listers: Listers) -> Response | Awaitable[Response]:
     """It does I/O because the request lacks the pod, and because an admitted restart is recorded in its budget before
     the answer."""
-    spec = request.object.spec
-    if not spec.pod_name or not concerns(request, listers):
+    name = request.object.spec.pod_name
+    if not name or not concerns(request, listers):
         return NOTHING
-    pod = await listers.budgets.pod(request.namespace, spec.pod_name)
+    pod = listers.budgets.cached_pod(request.namespace, name)
+    return answer(listers, _disruption(request, pod)) if pod is not None else _read(request, listers)
+
+
+async def _read(request: Request[RestartRequest], listers: Listers) -> Response:
+    pod = await listers.budgets.read_pod(request.namespace, request.object.spec.pod_name)
     if pod is None:
         return NOTHING  # OpenKruise refuses the request
+    return await judged(listers, _disruption(request, pod))
+
+
+def _disruption(request: Request[RestartRequest], pod: Pod) -> Disruption:
+    spec = request.object.spec
     ids = tuple(
         (each.name, short_id(each.status_context.container_id))
         for each in spec.containers
@@ -50,4 +63,4 @@ async def judge(request: Request[RestartRequest], listers: Listers) -> Response:
     )
     names = tuple(each.name for each in spec.containers)
     name = request.object.metadata.name
-    return await answer(request, listers, Operation.RESTART, pod, restarts=names, request_name=name, container_ids=ids)
+    return disruption(request, Operation.RESTART, pod, restarts=names, request_name=name, container_ids=ids)

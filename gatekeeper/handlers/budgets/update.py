@@ -1,9 +1,11 @@
 """Updates of a pod, and the subresource `resize`."""
 
+from collections.abc import Awaitable
+
 from altershield.api.budgets import Operation
 from altershield.budgets.changes import changes
 from gatekeeper.handler import handler
-from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer, concerns
+from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer, concerns, disruption
 from gatekeeper.handlers.budgets.pod import ChangedPod
 from gatekeeper.handlers.budgets.reasons import OUTCOMES
 from gatekeeper.listers import Listers
@@ -12,7 +14,7 @@ from gatekeeper.response import NOTHING, Response
 
 
 @handler(reads=ChangedPod, outcomes=OUTCOMES, seconds=HANDLER_SECONDS)
-async def judge(request: Request[ChangedPod], listers: Listers) -> Response:
+def judge(request: Request[ChangedPod], listers: Listers) -> Response | Awaitable[Response]:
     """It does I/O because an admitted change is recorded in its budget before the answer."""
     before = request.old_object
     if before is None or before.metadata.deletion_timestamp is not None:
@@ -24,4 +26,4 @@ async def judge(request: Request[ChangedPod], listers: Listers) -> Response:
     if not made.possible:
         return NOTHING
     generation = request.object.metadata.generation
-    return await answer(request, listers, Operation.UPDATE, old, changes=made, generation=generation)
+    return answer(listers, disruption(request, Operation.UPDATE, old, changes=made, generation=generation))

@@ -7,6 +7,7 @@ the deletion is within the limits.
 
 import secrets
 import time
+from collections.abc import Awaitable
 from typing import Any
 
 from altershield.api.budgets import BREAK_GLASS_GROUP
@@ -34,35 +35,31 @@ _TAINT = "DeletionByTaintManager"
 
 
 @handler(reads=ReviewedPod, outcomes=OUTCOMES, seconds=_SECONDS)
-async def refuse_deletion_early(request: Request[ReviewedPod], listers: Listers) -> Response:
+def refuse_deletion_early(request: Request[ReviewedPod], listers: Listers) -> Response | Awaitable[Response]:
     """It does I/O because a refusal must not rest on an old cache, and may open a breaker."""
     deletion = _deletion(request, listers)
     if deletion is None or not listers.flow_controls.refuse(deletion):
         return NOTHING
-    return await _decided(request, deletion, listers)
+    return _decided(request, deletion, listers)
 
 
 @handler(reads=ReviewedPod, outcomes=OUTCOMES, seconds=_SECONDS)
-async def count_deletion(request: Request[ReviewedPod], listers: Listers) -> Response:
+def count_deletion(request: Request[ReviewedPod], listers: Listers) -> Response | Awaitable[Response]:
     """It does I/O because a deletion is admitted only after its count is stored in the cluster."""
     deletion = _deletion(request, listers)
-    return await _decided(request, deletion, listers) if deletion is not None else NOTHING
+    return _decided(request, deletion, listers) if deletion is not None else NOTHING
 
 
 @handler(reads=Eviction, outcomes=OUTCOMES, seconds=_SECONDS)
-async def refuse_eviction_early(request: Request[Eviction], listers: Listers) -> Response:
+def refuse_eviction_early(request: Request[Eviction], listers: Listers) -> Response | Awaitable[Response]:
     """It does I/O for the same reasons, and because the request for an eviction does not contain the pod."""
-    found = await _eviction(request, listers)
-    if not isinstance(found, Deletion):
-        return found
-    return await _decided(request, found, listers) if listers.flow_controls.refuse(found) else NOTHING
+    return _evicted(request, listers, early=True) if _exist(listers) else NOTHING
 
 
 @handler(reads=Eviction, outcomes=OUTCOMES, seconds=_SECONDS)
-async def count_eviction(request: Request[Eviction], listers: Listers) -> Response:
+def count_eviction(request: Request[Eviction], listers: Listers) -> Response | Awaitable[Response]:
     """It does I/O for the same reasons."""
-    found = await _eviction(request, listers)
-    return await _decided(request, found, listers) if isinstance(found, Deletion) else found
+    return _evicted(request, listers, early=False) if _exist(listers) else NOTHING
 
 
 def _deletion(request: Request[ReviewedPod], listers: Listers) -> Deletion | None:
@@ -80,18 +77,21 @@ def _deletion(request: Request[ReviewedPod], listers: Listers) -> Deletion | Non
     return _made(request, projection, Operation.DELETE, request.dry_run, by_taint_manager=tainted)
 
 
-async def _eviction(request: Request[Eviction], listers: Listers) -> Deletion | Response:
-    """The eviction that is to be decided, or the answer without a decision."""
-    if not _exist(listers):
-        return NOTHING
+async def _evicted(request: Request[Eviction], listers: Listers, *, early: bool) -> Response:
+    """The answer to an eviction. `early`: it is not counted; only a refusal is an answer."""
+    budgets = listers.budgets
     try:
-        pod = await listers.budgets.pod(request.namespace, request.name)
+        pod = budgets.cached_pod(request.namespace, request.name)
+        pod = pod or await budgets.read_pod(request.namespace, request.name)
     except AlterShieldError:
         unknown = listers.flow_controls.unknown(f"{request.namespace}/{request.name}")
         return _refused(unknown, 429) if unknown is not None else NOTHING
     if pod is None or not pod.judged:  # the API server answers
         return NOTHING
-    return _made(request, pod, Operation.EVICT, request.dry_run or request.object.dry_run)
+    made = _made(request, pod, Operation.EVICT, request.dry_run or request.object.dry_run)
+    if early and not listers.flow_controls.refuse(made):
+        return NOTHING
+    return await _decided(request, made, listers)
 
 
 def _exist(listers: Listers) -> bool:

@@ -20,7 +20,7 @@ from altershield.api import labels, names
 from altershield.api.budgets import PodUnavailableBudgetSpec
 from altershield.api.kinds import WorkloadRef
 from altershield.api.resources import DEPLOYMENTS, Resource
-from altershield.budgets.decision import Disruption, Passed
+from altershield.budgets.decision import Disruption, Passed, Refused
 from altershield.budgets.pods import Pod
 from altershield.flow_control.deletion import Deletion
 from altershield.workloads import change_workload_name
@@ -103,8 +103,14 @@ class NoBudgets:
     def overlapping(self, namespace: str, spec: PodUnavailableBudgetSpec) -> str:
         return ""
 
-    async def pod(self, namespace: str, name: str) -> Pod | None:
+    def cached_pod(self, namespace: str, name: str) -> Pod | None:
         return None
+
+    async def read_pod(self, namespace: str, name: str) -> Pod | None:
+        return None
+
+    def decide(self, disruption: Disruption) -> Passed | Refused | None:
+        return Passed()
 
     async def judge(self, disruption: Disruption) -> Verdict:
         return Passed()

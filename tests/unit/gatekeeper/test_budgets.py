@@ -25,12 +25,12 @@ from altershield.api.resources import (
 )
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budgets.decision import Disruption, Passed, Refused
-from altershield.budgets.pods import Flag
+from altershield.budgets.pods import Flag, Pod
 from altershield.install.crds import crds
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, TooManyRequestsError
 from altershield.workloads.meta import Owner
-from gatekeeper.budgets.judge import Busy, Judge
+from gatekeeper.budgets.judge import Busy, Judge, Verdict
 from kube_sandbox.apiserver.server import ApiServer
 from tests.support.polling import until
 
@@ -111,6 +111,14 @@ class Cluster:
         await self.admin.create(PODS, eviction, SPACE, name=name, subresource="eviction")
 
 
+async def _pod(judge: Judge, name: str) -> Pod | None:
+    return judge.cached_pod(SPACE, name) or await judge.read_pod(SPACE, name)
+
+
+async def _judged(judge: Judge, disruption: Disruption) -> Verdict:
+    return judge.decide(disruption) or await judge.judge(disruption)
+
+
 def _obj(resource: Resource, name: str, kind: Resource | None = None, owner: Any = None, **more: Any) -> dict[str, Any]:
     metadata: dict[str, Any] = {"name": name}
     if kind is not None:
@@ -173,9 +181,9 @@ async def test_three_gatekeepers_admit_as_many_disruptions_as_the_budgets_allow(
     cluster.writes.clear()
 
     async def asked(judge: Judge, name: str, operation: Operation) -> bool:
-        pod = await judge.pod(SPACE, name)
+        pod = await _pod(judge, name)
         assert pod is not None
-        verdict = await judge.judge(Disruption(operation, pod, "ann"))
+        verdict = await _judged(judge, Disruption(operation, pod, "ann"))
         assert not isinstance(verdict, Busy), verdict
         return isinstance(verdict, Passed)
 
@@ -267,11 +275,11 @@ async def test_break_glass_and_mode_warn_pass_with_warnings(cluster: Cluster) ->
     names = await cluster.application("web", 2)
     await cluster.budget("web", maxUnavailable=0)
     judge = cluster.judges[0]
-    pod = await judge.pod(SPACE, names[0])
-    other = await judge.pod(SPACE, names[1])
+    pod = await _pod(judge, names[0])
+    other = await _pod(judge, names[1])
     assert pod is not None
     assert other is not None
-    verdict = await judge.judge(Disruption(Operation.DELETE, pod, "ann", break_glass=True))
+    verdict = await _judged(judge, Disruption(Operation.DELETE, pod, "ann", break_glass=True))
     assert isinstance(verdict, Passed)
     assert verdict.broken_glass
     assert verdict.warnings == (
@@ -279,10 +287,10 @@ async def test_break_glass_and_mode_warn_pass_with_warnings(cluster: Cluster) ->
         "(maxUnavailable 0)",
     )
     assert [each.by for each in (await cluster.stored("web")).status.disrupted_pods.values()] == ["ann"]
-    assert isinstance(await judge.judge(Disruption(Operation.DELETE, other, "ann")), Refused)
+    assert isinstance(await _judged(judge, Disruption(Operation.DELETE, other, "ann")), Refused)
     await cluster.admin.patch(POD_UNAVAILABLE_BUDGETS, {"spec": {"mode": "Warn"}}, "web", SPACE)
     await until(lambda: cluster.caches[0].budgets(SPACE)[0].spec.mode == "Warn", "the gatekeeper to know the mode")
-    warned = await judge.judge(Disruption(Operation.DELETE, other, "ann"))
+    warned = await _judged(judge, Disruption(Operation.DELETE, other, "ann"))
     assert isinstance(warned, Passed)
     assert warned.only_warned
     assert "the budget has the mode Warn; with Enforce, this request would be refused" in warned.warnings[0]
@@ -302,13 +310,13 @@ async def test_eviction_is_decided_about_the_pod_that_there_is_not_about_its_pre
     owner = Owner("apps/v1", "StatefulSet", "web", "uid")
     predecessor = msgspec.structs.replace(there, packed_uid="predecessor", owner=owner, flags=int(flags))
     monkeypatch.setattr(caches, "pod", lambda namespace, name: predecessor)
-    pod = await judge.pod(SPACE, names[0])
+    pod = await _pod(judge, names[0])
     assert pod is not None
-    assert isinstance(await judge.judge(Disruption(operation, pod, "ann")), Passed)
+    assert isinstance(await _judged(judge, Disruption(operation, pod, "ann")), Passed)
     status = (await cluster.stored("web")).status
     assert [*status.disrupted_pods, *status.unavailable_pods] == [there.uid]
     await cluster.admin.delete(PODS, names[0], SPACE)
-    assert await judge.judge(Disruption(operation, predecessor, "ann")) == Passed()
+    assert await _judged(judge, Disruption(operation, predecessor, "ann")) == Passed()
 
 
 async def test_admitted_eviction_of_a_pod_with_a_random_name_costs_one_write_and_no_read(cluster: Cluster) -> None:
@@ -316,9 +324,9 @@ async def test_admitted_eviction_of_a_pod_with_a_random_name_costs_one_write_and
     await cluster.budget("web", maxUnavailable=1)
     cluster.writes.clear()
     cluster.reads.clear()
-    pod = await cluster.judges[0].pod(SPACE, names[0])
+    pod = await _pod(cluster.judges[0], names[0])
     assert pod is not None
-    assert isinstance(await cluster.judges[0].judge(Disruption(Operation.EVICT, pod, "ann")), Passed)
+    assert isinstance(await _judged(cluster.judges[0], Disruption(Operation.EVICT, pod, "ann")), Passed)
     assert (len(cluster.writes), cluster.reads) == (1, [])
 
 
@@ -328,7 +336,7 @@ async def test_pods_are_listed_if_the_watch_is_behind_and_budgets_that_are_gone_
     names = await cluster.application("web", 3)
     await cluster.budget("web", maxUnavailable=1)
     judge = cluster.judges[0]
-    pod = await judge.pod(SPACE, names[0])
+    pod = await _pod(judge, names[0])
     assert pod is not None
     ahead = str(cluster.caches[0].seen + 1)
     await cluster.admin.patch(
@@ -337,7 +345,7 @@ async def test_pods_are_listed_if_the_watch_is_behind_and_budgets_that_are_gone_
     await until(
         lambda: cluster.caches[0].budgets(SPACE)[0].status.pods_resource_version == ahead, "the gatekeeper to know it"
     )
-    assert isinstance(await judge.judge(Disruption(Operation.DELETE, pod, "ann")), Passed)
+    assert isinstance(await _judged(judge, Disruption(Operation.DELETE, pod, "ann")), Passed)
     assert len((await cluster.stored("web")).status.disrupted_pods) == 1
 
 
@@ -349,10 +357,10 @@ async def test_refusal_says_so_while_the_pods_of_the_namespace_cannot_be_listed(
     await cluster.budget("web", maxUnavailable=1)
     monkeypatch.setattr("gatekeeper.budgets.judge._SECONDS", 0.1)
     monkeypatch.setattr(cluster.caches[0].namespaces, "_filling", {SPACE: asyncio.Event()})
-    free = await cluster.judges[0].pod(SPACE, "free")
+    free = await _pod(cluster.judges[0], "free")
     assert free is not None
     text = "PodUnavailableBudgets: the pods or workloads of the namespace could not be read in time: try again"
-    assert await cluster.judges[0].judge(Disruption(Operation.DELETE, free, "ann")) == Busy(text)
+    assert await _judged(cluster.judges[0], Disruption(Operation.DELETE, free, "ann")) == Busy(text)
 
 
 async def test_budget_that_overlaps_another_one_is_refused_unless_altershield_made_that(
