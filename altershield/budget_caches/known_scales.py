@@ -14,7 +14,6 @@ from altershield.workloads.meta import Owner
 
 _MAX_READ = 4096
 _OWNER = "owner"
-_UID = "uid"
 
 
 class KnownScales:
@@ -27,15 +26,20 @@ class KnownScales:
         self._informers = informers
         self._readers = readers
         self._by_kind = {(resource.group, resource.kind): resource for resource in informers}
+        self._cached: dict[str, Scaled] = {}
+        """The objects of the caches, by uid."""
         self._read: OrderedDict[str, Scaled | None] = OrderedDict()
         """What live reads found, by uid; None: no object with this uid."""
         self._changes: Counter[str] = Counter()
         for informer in informers.values():
-            informer.add_index(_UID, lambda each: (each.uid,))
             informer.add_index(_OWNER, lambda each: (each.owner.uid,) if each.owner.uid else ())
             informer.add_handler(self._changed)
 
     def _changed(self, old: Scaled | None, new: Scaled | None) -> None:
+        if old is not None and (new is None or new.packed_uid != old.packed_uid):
+            self._cached.pop(old.uid, None)
+        if new is not None:
+            self._cached[new.uid] = new
         changed = new if new is not None else old
         if changed is not None:
             self._changes[changed.namespace] += 1
@@ -47,12 +51,10 @@ class KnownScales:
 
     def get(self, owner: Owner) -> Scaled | None:
         """The object with this uid, or None. A cache has precedence over what was read before."""
-        resource = self._resource(owner)
-        if resource is None:
-            return None
-        for found in self._informers[resource].by_index(_UID, owner.uid):
-            return found
-        return self._read.get(owner.uid)
+        found = self._cached.get(owner.uid)
+        if found is None:
+            return self._read.get(owner.uid) if self._resource(owner) is not None else None
+        return found if (found.group, found.kind) == (group_of(owner.api_version), owner.kind) else None
 
     def owned_by(self, uid: str) -> Sequence[Scaled]:
         """The sets whose controller has this uid."""

@@ -57,13 +57,13 @@ def workload_of(owner: Owner, scales: Scales) -> Workload | Owner:
     if first is None:
         return _not_cached(owner, scales)
     if first.deleting:
-        return Workload(first.uid, first.replicas, leaving=True)
+        return Workload(owner.uid, first.replicas, leaving=True)
     if not first.owner.uid:
-        return Workload(first.uid, first.replicas, leaving=first.replicas == 0)
+        return Workload(owner.uid, first.replicas, leaving=first.replicas == 0)
     top = scales.get(first.owner)
     if top is None:
         return _not_cached(first.owner, scales)
-    return Workload(top.uid, top.replicas, leaving=top.deleting or top.replicas == 0)
+    return Workload(first.owner.uid, top.replicas, leaving=top.deleting or top.replicas == 0)
 
 
 def _not_cached(owner: Owner, scales: Scales) -> Workload | Owner:

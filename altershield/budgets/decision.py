@@ -214,7 +214,7 @@ def _again(budget: PodUnavailableBudget, disruption: Disruption, world: World, n
 def _newest(pod: Pod, world: World) -> Pod:
     """The pod of the request, or the cached one if that is newer."""
     known = world.pod(pod.namespace, pod.name)
-    if known is not None and known.packed_uid == pod.packed_uid and known.version > pod.version:
+    if known is not None and known is not pod and known.packed_uid == pod.packed_uid and known.version > pod.version:
         return known
     return pod
 
@@ -281,7 +281,8 @@ def _judge(
     before the request takes effect. Only if the status has no room for the record, it passes without one.
     """
     status = budget.status
-    known = records_for(status, operation).get(pod.uid)
+    records = records_for(status, operation)
+    known = records.get(pod.uid) if records else None
     shows = _shows(operation, disruption, pod, budget.spec, world.scales)
     repeated = known is not None and known.shows == shows
     if mine or (repeated and known is not None and is_fresh(known, now) and not several):

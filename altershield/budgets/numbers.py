@@ -26,6 +26,8 @@ class Counted(NamedTuple):
     """The pods that count and exist (neither terminating nor ended), by uid."""
     available: set[Packed]
     """The uids of those that are available by themselves."""
+    unavailable: list[Pod]
+    """The others of these pods."""
     unread: tuple[Owner, ...]
     """Owners that have to be read live before the numbers are complete."""
 
@@ -48,6 +50,7 @@ def counted(budget: PodUnavailableBudget, groups: Iterable[Group], scales: Scale
     spec = budget.spec
     pods: dict[Packed, Pod] = {}
     available: set[Packed] = set()
+    unavailable: list[Pod] = []
     telling: dict[str, int] = {}
     unread: dict[str, Owner] = {}
     untold = bare = 0
@@ -77,8 +80,10 @@ def counted(budget: PodUnavailableBudget, groups: Iterable[Group], scales: Scale
                 pods[uid] = pod
                 if pod.available:
                     available.add(uid)
+                else:
+                    unavailable.append(pod)
     total = _total(budget, telling, untold, bare, scales)
-    return Counted(total, desired(spec, total), pods, available, tuple(unread.values()))
+    return Counted(total, desired(spec, total), pods, available, unavailable, tuple(unread.values()))
 
 
 def counts(spec: PodUnavailableBudgetSpec, workload: Workload) -> bool:

@@ -44,7 +44,7 @@ class Flag(enum.IntFlag):
 
 
 _TERMINATING, _ENDED, _PENDING = int(Flag.TERMINATING), int(Flag.ENDED), int(Flag.PENDING)
-_OPTED_OUT = int(Flag.OPTED_OUT)
+_OPTED_OUT, _READY = int(Flag.OPTED_OUT), int(Flag.READY)
 _NOT_JUDGED = int(Flag.TERMINATING | Flag.ENDED | Flag.MIRROR)
 _AVAILABILITY = int(Flag.TERMINATING | Flag.ENDED | Flag.READY | Flag.OUT_OF_SERVICE | Flag.UPDATING)
 
@@ -81,7 +81,7 @@ class Pod(Flat, frozen=True, gc=False):
 
     @property
     def ready(self) -> bool:
-        return bool(self.flags & Flag.READY)
+        return bool(self.flags & _READY)
 
     @property
     def judged(self) -> bool:
@@ -96,7 +96,7 @@ class Pod(Flat, frozen=True, gc=False):
     @property
     def available(self) -> bool:
         """Whether the pod shows that it serves. A record can say that it will not for much longer."""
-        return self.flags & _AVAILABILITY == Flag.READY
+        return self.flags & _AVAILABILITY == _READY
 
     def container_ids(self) -> dict[str, str]:
         """The first digits of the containers' ids, by name."""

@@ -2,13 +2,10 @@
 changes from moment to moment is in warnings.
 """
 
-from collections.abc import Iterator
-
 from altershield.api import labels
 from altershield.api.annotations import GENERATE
 from altershield.api.budgets import DisruptionRecord, PodUnavailableBudget, PodUnavailableBudgetSpec
-from altershield.budgets.numbers import Counted, Numbers
-from altershield.workloads.meta import packed
+from altershield.budgets.numbers import Counted, Numbers, recorded
 
 _MAX_PODS = 5
 
@@ -51,20 +48,16 @@ def blocked_by_pdb(name: str) -> str:
     return f"Cannot evict pod as it would violate the pod's disruption budget {name}."
 
 
-def unavailable(budget: PodUnavailableBudget, found: Counted) -> Iterator[str]:
+def unavailable(budget: PodUnavailableBudget, found: Counted) -> list[str]:
     """Which pods are not available, and why."""
-    status = budget.status
-    entries = [*status.disrupted_pods.items(), *status.unavailable_pods.items()]
-    lines = [_recorded(record) for _, record in entries]
-    away = {packed(uid) for uid, _ in entries}
-    lines += [
-        f"pod {pod.name} is not available"
-        for uid, pod in found.pods.items()
-        if uid not in found.available and uid not in away
+    status, away = budget.status, recorded(budget.status)
+    lines = [
+        _recorded(each) for records in (status.disrupted_pods, status.unavailable_pods) for each in records.values()
     ]
-    yield from lines[:_MAX_PODS]
+    lines += [f"pod {pod.name} is not available" for pod in found.unavailable if pod.packed_uid not in away]
     if len(lines) > _MAX_PODS:
-        yield f"and {len(lines) - _MAX_PODS} more pods are not available"
+        lines[_MAX_PODS:] = [f"and {len(lines) - _MAX_PODS} more pods are not available"]
+    return lines
 
 
 def way_out(budget: PodUnavailableBudget, found: Numbers) -> str:

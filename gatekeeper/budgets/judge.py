@@ -94,7 +94,7 @@ class Judge:
         return self._filled or not self.protects(namespace) or not caches.namespaces.is_filled(namespace)
 
     def protects(self, namespace: str) -> bool:
-        return bool(self._caches.budgets(namespace))
+        return self._caches.namespaces.has_budget(namespace)
 
     def overlapping(self, namespace: str, spec: PodUnavailableBudgetSpec) -> str:
         caches = self._caches
