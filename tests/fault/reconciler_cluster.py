@@ -20,6 +20,7 @@ from altershield.api.resources import (
     CHANGE_WORKLOADS,
     CRDS,
     DEPLOYMENTS,
+    LEASES,
     NAMESPACES,
     OPS_CONFIG_INFOS,
     PODS,
@@ -108,8 +109,7 @@ class Cluster:
         return self._api.store.snapshot()
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Restore the storage, and restart the simulated nodes and controllers, in the task that started the cluster.
-        No reconciler may run."""
+        """Restore the storage, and restart the simulated nodes and controllers. No reconciler may run."""
         await self.stop_controllers()
         self._api.store.restore(snapshot)
         await self._controllers.enter_async_context(simulated(self._directory / _ADMIN))
@@ -299,6 +299,15 @@ class Cluster:
 
         await self.until(met, "v1 to be released again")
         await self.until_states(v1="Success", v2="Failed")
+
+    async def until_leader(self, identity: str) -> None:
+        """Wait until this reconciler holds the Lease."""
+
+        async def met() -> bool:
+            lease = await self.get(LEASES, names.LEASE, names.SYSTEM_NAMESPACE)
+            return lease is not None and lease["spec"].get("holderIdentity") == identity
+
+        await self.until(met, f"reconciler {identity} to lead")
 
     async def described(self) -> str:
         pods = {pod["metadata"]["name"]: pod["status"].get("phase") for pod in await self.all(PODS)}

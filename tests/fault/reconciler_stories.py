@@ -6,7 +6,15 @@ import msgspec
 
 from altershield.api import labels, names
 from altershield.api.annotations import PAUSED
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, EVENTS, PODS, REPLICA_SETS
+from altershield.api.resources import (
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
+    DEFENSE_POLICIES,
+    EVENTS,
+    OPS_CONFIG_INFOS,
+    PODS,
+    REPLICA_SETS,
+)
 from altershield.releases import history
 from altershield.workloads.revision_data import CONTROLLER_REVISIONS
 from tests.fault.reconciler_cluster import Cluster, version
@@ -41,6 +49,12 @@ async def until_history(cluster: Cluster, **expected: str) -> None:
         return await kept_history(cluster) == wanted
 
     await cluster.until(met, f"the history {expected}")
+
+
+async def settings_made(cluster: Cluster) -> None:
+    """A new reconciler makes the settings, and accepts them."""
+    for name in ("blocking", "branch", "rollback"):
+        await cluster.until_condition(OPS_CONFIG_INFOS, name, "Accepted", names.SYSTEM_NAMESPACE, status="True")
 
 
 async def good_release(cluster: Cluster) -> None:
@@ -287,5 +301,5 @@ STORIES = (
     (good_release, suspended, approved),
     (good_release, suspended, resumed),
     (good_release, suspended, retried),
-    (without_version,),
+    (settings_made, without_version),
 )

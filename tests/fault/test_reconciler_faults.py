@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from altershield.api import names
-from altershield.api.resources import LEASES
-from tests.fault.reconciler_cluster import IDENTITY, LEASE_SECONDS, Cluster, GoOn, Object, is_write, running_cluster
+from tests.fault.reconciler_cluster import IDENTITY, LEASE_SECONDS, GoOn, is_write, running_cluster
 from tests.fault.reconciler_stories import STORIES, Chapter, good_release, oldest_version_deleted
 from tests.support.stub_api import status
 
@@ -80,18 +78,11 @@ async def test_another_reconciler_takes_over_within_the_lease_time(tmp_path: Pat
         await cluster.go_to("shop")
         cluster.set_fault(vanishing)
         async with cluster.reconciler(identity="leader"):
-            await cluster.until(lambda: is_held_by(cluster, "leader"), "a leader")
+            await cluster.until_leader("leader")
             async with cluster.reconciler(identity="follower"):
                 story = asyncio.create_task(good_release(cluster))
                 await cluster.until(cluster.states, "the release to begin")
                 vanished.set()
                 async with asyncio.timeout(LEASE_SECONDS + 10):  # test_lease checks the exact time, in simulated time
-                    await cluster.until(lambda: is_held_by(cluster, "follower"), "the follower to take over")
+                    await cluster.until_leader("follower")
                 await story
-
-
-async def is_held_by(cluster: Cluster, identity: str) -> bool:
-    leases: list[Object] = (await cluster.admin.list(LEASES, names.SYSTEM_NAMESPACE, as_=dict)).items
-    return any(
-        lease["metadata"]["name"] == names.LEASE and lease["spec"].get("holderIdentity") == identity for lease in leases
-    )
