@@ -46,7 +46,7 @@ class Evaluation:
     as `variables.NAME`. A variable that cannot be evaluated is missing.
 
     The conversion of an object to CEL takes longer than most expressions. Therefore a field is converted when the first
-    expression that uses it runs.
+    expression that uses it runs, and the functions of the authorizer are added when one uses that.
     """
 
     def __init__(
@@ -67,8 +67,8 @@ class Evaluation:
             "request": request(attributes, invocation),
         }
         self._converted: dict[str, frozenset[Path]] = {}
-        if authorizer is not None:
-            _add_authorizer(self._context, authorizer, attributes)
+        self._authorizer = authorizer
+        self._attributes = attributes
         if variables:
             named = self._values["variables"] = {}
             for variable in variables:
@@ -80,6 +80,9 @@ class Evaluation:
         """The value of the expression. Raises EvaluationError."""
         try:
             program, used = _program(expression)
+            if self._authorizer is not None and "authorizer" in used:
+                _add_authorizer(self._context, self._authorizer, self._attributes)
+                self._authorizer = None
             for name in self._values.keys() & used.keys():
                 self._convert(name, used[name])
             return program.execute(self._context)
