@@ -34,7 +34,8 @@ AT_REST = 400
 LISTING = 550
 """Limit for the memory of a reconciler while it lists everything again, in MiB."""
 _READY_SECONDS = 300.0
-_SETTLED = 3.0  # seconds from the end of a list until its last object is in the cache
+_IDLE = 0.1  # seconds of CPU time in a second, below which a process has nothing to do
+_IDLE_SECONDS = 3
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ async def measure(module: str, shape: Shape, *, lists_again: int = 2) -> Figure:
                     async with asyncio.timeout(_READY_SECONDS):
                         await until_ready([metrics_port])
                     seconds, cpu = time.monotonic() - began, _cpu(process.pid)
-                    await asyncio.sleep(_SETTLED)
+                    await _until_idle(process.pid)
                     resident = _memory(process.pid, "VmRSS")
                     listed = api.listed
                     for again in range(1, lists_again + 1):
@@ -77,7 +78,7 @@ async def measure(module: str, shape: Shape, *, lists_again: int = 2) -> Figure:
                         async with asyncio.timeout(_READY_SECONDS):
                             while api.listed < (again + 1) * listed:  # noqa: ASYNC110  (another process lists)
                                 await asyncio.sleep(0.2)
-                        await asyncio.sleep(_SETTLED)
+                        await _until_idle(process.pid)
                     peak, after = _memory(process.pid, "VmHWM"), _memory(process.pid, "VmRSS")
                     return Figure(resident, peak, after, round(seconds, 1), round(cpu, 1))
                 finally:
@@ -93,6 +94,16 @@ def certificate_options(directory: Path) -> list[str]:
     (directory / "tls.crt").write_bytes(pair.certificate)
     (directory / "tls.key").write_bytes(pair.key)
     return ["--tls-cert-file", str(directory / "tls.crt"), "--tls-private-key-file", str(directory / "tls.key")]
+
+
+async def _until_idle(pid: int) -> None:
+    """Wait until a process has filled its caches: it is ready before those of budgets are filled."""
+    idle, before = 0, _cpu(pid)
+    async with asyncio.timeout(_READY_SECONDS):
+        while idle < _IDLE_SECONDS:
+            await asyncio.sleep(1)
+            after = _cpu(pid)
+            idle, before = idle + 1 if after - before < _IDLE else 0, after
 
 
 def _memory(pid: int, field: str) -> int:

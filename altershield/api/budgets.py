@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from altershield.api.meta import Condition, ObjectMeta
+from altershield.api.meta import Condition, PartialObjectMeta
 from altershield.api.policy import Name, Selector
 from altershield.api.resources import GROUP, POD_UNAVAILABLE_BUDGETS
 
@@ -221,7 +221,7 @@ class PodUnavailableBudgetStatus(msgspec.Struct, frozen=True, omit_defaults=True
 class PodUnavailableBudget(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """How many pods of an application may be unavailable by deletions, evictions and changes in place."""
 
-    metadata: ObjectMeta
+    metadata: PartialObjectMeta
     spec: Annotated[
         PodUnavailableBudgetSpec,
         _rules(

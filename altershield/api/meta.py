@@ -16,12 +16,8 @@ class OwnerReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="ca
     block_owner_deletion: bool = False
 
 
-class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """The metadata of our own kinds and of objects that are read one at a time. Decoding drops all other fields.
-
-    `altershield.workloads.meta` has a smaller form for the hundreds of thousands of objects in caches.
-    `gatekeeper.request` has one with bounds, for input of unknown callers.
-    """
+class PartialObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Metadata without annotations, which can be most of an object. Decoding drops all other fields."""
 
     name: str = ""
     namespace: str = ""
@@ -31,13 +27,22 @@ class ObjectMeta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     creation_timestamp: str | None = None
     deletion_timestamp: str | None = None
     labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
     owner_references: tuple[OwnerReference, ...] = ()
 
     @property
     def controller(self) -> OwnerReference | None:
         """The owner that controls this object, or None."""
         return next((owner for owner in self.owner_references if owner.controller), None)
+
+
+class ObjectMeta(PartialObjectMeta, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The metadata of our own kinds and of objects that are read one at a time.
+
+    `altershield.workloads.meta` has a smaller form for the hundreds of thousands of objects in caches.
+    `gatekeeper.request` has one with bounds, for input of unknown callers.
+    """
+
+    annotations: dict[str, str] = {}
 
 
 def version_number(version: str) -> int:

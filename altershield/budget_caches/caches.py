@@ -1,7 +1,7 @@
 """The informers of budgets, and of the pods and workloads that they count."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from altershield.api.budgets import PodUnavailableBudget
@@ -89,6 +89,12 @@ class BudgetCaches:
         for informer in (self.budgets_informer, self.disruption_budgets):
             informer.add_index(_NAMESPACE, lambda each: (each.metadata.namespace,))
         self.budgets_informer.add_handler(self._forget)
+
+    def share_names(self, informers: Iterable[Informer[Any]]) -> None:
+        """Use the names and uids that other informers of the same resources have."""
+        counted: dict[Resource, Informer[Any]] = {PODS: self.pods_informer, **self._scaled}
+        for informer in informers:
+            counted[informer.resource].share_names(informer)
 
     def _forget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> None:
         if old is not None and new is None:

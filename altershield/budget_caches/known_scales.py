@@ -1,5 +1,6 @@
 """The workloads and sets that own pods: from caches, and those that were read live because no cache has them."""
 
+import sys
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 
@@ -39,7 +40,7 @@ class KnownScales:
         if old is not None and (new is None or new.packed_uid != old.packed_uid):
             self._cached.pop(old.uid, None)
         if new is not None:
-            self._cached[new.uid] = new
+            self._cached[sys.intern(new.uid)] = new  # as the owner of its pods has it
         changed = new if new is not None else old
         if changed is not None:
             self._changes[changed.namespace] += 1

@@ -56,7 +56,7 @@ class Reader:
         metadata, scheduled = wire.metadata, wire.status.desired_number_scheduled
         return Scaled(
             sys.intern(metadata.namespace),
-            metadata.name,
+            sys.intern(metadata.name),  # its pods name it as their owner
             packed(metadata.uid),
             packed_version(metadata.resource_version) if metadata.resource_version else "",
             self._resource.group,
@@ -64,6 +64,12 @@ class Reader:
             wire.spec.replicas if scheduled is None else scheduled,
             metadata.deletion_timestamp is not None,
             metadata.owner,
-            wire.spec.selector,
+            _shared(wire.spec.selector),
             wire.status.replicas,
         )
+
+
+def _shared(selector: WireSelector) -> WireSelector:
+    """The selector with the strings that the labels of pods have, too."""
+    labels = {sys.intern(name): sys.intern(value) for name, value in (selector.match_labels or {}).items()}
+    return msgspec.structs.replace(selector, match_labels=labels)

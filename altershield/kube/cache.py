@@ -8,7 +8,7 @@ ignores these until the watch has caught up.
 import logging
 import sys
 from collections.abc import Callable, Iterable
-from typing import Generic, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import msgspec
 
@@ -45,6 +45,8 @@ class Cache(Generic[T]):
         other watches of the same objects reach it too."""
         self.skipped = 0
         """Number of received objects that could not be decoded and were skipped."""
+        self.twin: Cache[Any] | None = None
+        """A cache of the same objects, whose names and uids are used for new objects here."""
         self.indexes: Indexes[Key, T] = Indexes(lambda obj: key_of(obj.metadata))
         self._read = read
         self._keep = keep
@@ -196,7 +198,8 @@ class Cache(Generic[T]):
 
     def _put(self, key: Key, obj: T) -> None:
         old = self._objects.get(key)
-        _share_names(obj.metadata, old.metadata if old is not None else None)
+        like = old if old is not None or self.twin is None else self.twin.get(key)
+        _share_names(obj.metadata, like.metadata if like is not None else None)
         if old is None:
             key = key_of(obj.metadata)
         self._objects[key] = obj
@@ -237,7 +240,7 @@ def _share_names(new: Metadata, old: Metadata | None) -> None:
         return
     share(new, "namespace", old.namespace)
     share(new, "name", old.name)
-    for field in ("uid", "packed_uid"):
-        uid = getattr(new, field, None) if field in new.__struct_fields__ else None
-        if uid is not None and uid == getattr(old, field, None):
+    for field in ("uid", "packed_uid", "packed_version"):
+        value = getattr(new, field, None) if field in new.__struct_fields__ else None
+        if value is not None and value == getattr(old, field, None):
             share(new, field, getattr(old, field))

@@ -27,6 +27,7 @@ __all__ = ["Client", "ObjectList", "PatchType", "WatchEvent"]
 T = TypeVar("T")
 
 _REQUEST_TIMEOUT = 30.0  # seconds; the API server gives up after 60
+_MAX_LISTS = 2
 _LIST_TIMEOUT = 300.0  # seconds for a whole response: an API server may ignore the limit and send all objects
 _PAGE = 2000  # objects; splitting a page of 20 KB objects blocks the event loop for 10 ms
 
@@ -80,6 +81,9 @@ class Client:
     def _open(self, authentication: Authentication, max_in_flight: int) -> None:
         self._authentication = authentication
         self._slots = asyncio.Semaphore(max_in_flight)
+        self.lists = asyncio.Semaphore(_MAX_LISTS)
+        """For the complete lists of informers. Each needs memory for the keys of all objects, so a process that has to
+        list everything again lists a few resources at a time."""
         self._transport = Transport(authentication, self.errors)
 
     def with_own_connections(self, *, max_in_flight: int = 4) -> "Client":

@@ -15,7 +15,7 @@ from typing import NamedTuple, Self
 
 import msgspec
 
-from altershield.api.meta import ObjectMeta, rfc3339
+from altershield.api.meta import PartialObjectMeta, rfc3339
 from altershield.api.resources import EVENTS, Resource
 from altershield.kube.backoff import delay
 from altershield.kube.client import Client
@@ -55,7 +55,7 @@ class ObjectRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
     uid: str = ""
 
     @classmethod
-    def of(cls, resource: Resource, metadata: ObjectMeta) -> Self:
+    def of(cls, resource: Resource, metadata: PartialObjectMeta) -> Self:
         return cls(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid)
 
 

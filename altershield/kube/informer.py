@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable, Iterable
-from typing import Generic
+from typing import Any, Generic
 
 import msgspec
 
@@ -62,6 +62,10 @@ class Informer(Generic[T]):
         Without `evicted`, `handler(old, None)` is called.
         """
         self._cache.add_handler(handler, evicted)
+
+    def share_names(self, other: "Informer[Any]") -> None:
+        """Use the names and uids that another informer of the same resource has, to save memory."""
+        self._cache.twin = other._cache
 
     def add_index(self, name: str, key: Callable[[T], Iterable[str]]) -> None:
         """Add an index for `by_index`. `key` returns the values of an object. Call it before `run`."""

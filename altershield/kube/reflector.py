@@ -129,9 +129,12 @@ class Reflector:
             if self._resume:
                 await self._watch(None)
             elif self._client.streaming_lists and not self._in_pages and self._incomplete_lists < _MAX_INCOMPLETE:
-                await self._watch(self._begin_list())
+                async with contextlib.AsyncExitStack() as turn:
+                    await turn.enter_async_context(self._client.lists)
+                    await self._watch(turn)
             else:
-                await self._list()
+                async with self._client.lists:
+                    await self._list()
                 await self._watch(None)
         except KubernetesError as error:
             return error
@@ -205,10 +208,12 @@ class Reflector:
             metadata_only=chosen.metadata_only,
         )
 
-    async def _watch(self, unlisted: KeySet | None) -> None:
-        """Watch from the last resourceVersion. With `unlisted`, the cached keys, a streamed list comes first."""
+    async def _watch(self, turn: contextlib.AsyncExitStack | None) -> None:
+        """Watch from the last resourceVersion. With `turn`, a streamed list comes first; when it is complete, `turn` is
+        closed, so that another resource can be listed."""
         slices = time_slices()
-        listing = unlisted is not None
+        listing = turn is not None
+        unlisted = self._begin_list() if listing else None
         clock = asyncio.get_running_loop().time
         began = extended_at = clock()
         try:
@@ -218,7 +223,7 @@ class Reflector:
             ):
                 async for event in events:
                     metadata = self._apply(event)
-                    if unlisted is not None:
+                    if unlisted is not None and turn is not None:
                         if event.type != "BOOKMARK":
                             unlisted.discard(key_of(metadata))
                         elif metadata.annotations.get(_LIST_END_ANNOTATION) != "true":
@@ -227,6 +232,8 @@ class Reflector:
                             missing, unlisted = unlisted, None
                             timeout.reschedule(None)
                             await self._end_list(missing, metadata.resource_version)
+                            del missing  # it is as large as when the list began, and the watch lasts for minutes
+                            await turn.aclose()
                     elif version_of(metadata) > self._cache.watched_version:
                         self._cache.watched_version = version_of(metadata)
                         if event.type in _CHANGES:

@@ -89,6 +89,7 @@ class Caches:
             client, self.governed, lambda namespace: not self.governed(namespace), self.definitions
         )
         """Budgets, and what they count."""
+        self.budgets.share_names((*self.workloads.values(), *self.sets.values(), self.pods))
         self._filling: dict[str, object] = {}
         self._index()
         self._in_effect: Settings | None = None

@@ -95,6 +95,16 @@ def owner(obj: Pod) -> list[str]:
     return [obj.metadata.controller.uid] if obj.metadata.controller else []
 
 
+async def test_informers_of_the_same_objects_can_share_names() -> None:
+    async with serving() as (_, client):
+        first, second = Informer(client, PODS, Phase, read=read), Informer(client, PODS, Phase, read=read)
+        second.share_names(first)
+        for informer in (first, second):
+            informer._cache.apply(msgspec.json.encode(manifest(1, 1)))
+        ((one,), (other,)) = (informer.all() for informer in (first, second))
+        assert one.metadata.name is other.metadata.name
+
+
 async def test_memory_per_cached_object_has_a_limit() -> None:
     async with serving() as (_, client):
         once, thrice = Informer(client, PODS, Phase, read=read), Informer(client, PODS, Phase, read=read)

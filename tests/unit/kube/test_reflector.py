@@ -1,6 +1,7 @@
 """How an informer handles lists and watches that end, hang or are refused, and its logs. Time is simulated."""
 
 import asyncio
+import contextlib
 import logging
 
 import pytest
@@ -56,6 +57,24 @@ async def test_informer_that_runs_again_lists_again() -> None:
             await asyncio.sleep(10)
             assert names(informer) == []
             assert informer.relists == 1
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+async def test_client_lists_two_resources_at_a_time_and_watches_take_no_turn(streaming: bool) -> None:
+    """Each complete list needs memory for the keys of all objects."""
+    async with serving(streaming_lists=streaming) as (api, client), contextlib.AsyncExitStack() as stack:
+
+        async def slow(request: web.Request) -> web.StreamResponse:
+            await asyncio.sleep(10)
+            return await api.answer(request)
+
+        api.fault(is_list, slow, times=6)
+        informers = [Informer(client, PODS, Pod, namespace=f"shop-{number}") for number in range(6)]
+        for informer in informers:
+            await stack.enter_async_context(started(informer))
+        for seconds, complete in ((5, 0), (10, 2), (10, 4), (10, 6)):
+            await asyncio.sleep(seconds)
+            assert sum(each.synced for each in informers) == complete
 
 
 async def test_refill_waits_for_the_next_complete_list() -> None:
