@@ -252,9 +252,10 @@ def _operation(spec: PodUnavailableBudgetSpec, disruption: Disruption, pod: Pod,
 
 def _leaves(spec: PodUnavailableBudgetSpec, made: Changes, pod: Pod, scales: Scales) -> bool:
     """Whether the pod leaves the budget or its workload by its labels, or gets a controller whose pods are to go."""
-    adopter = workload_of(made.adopter, scales)
-    if made.adopter.uid and isinstance(adopter, Workload) and not counts(spec, adopter):
-        return True
+    if made.adopter.uid:
+        adopter = workload_of(made.adopter, scales)
+        if isinstance(adopter, Workload) and not counts(spec, adopter):
+            return True
     if made.old_labels == made.new_labels:
         return False
     owner = scales.get(pod.owner) if pod.owner.uid else None
