@@ -4,7 +4,7 @@
 the pods serves several decisions.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple, Protocol
 
 from altershield.api.budgets import Amount, DisruptionRecord, PodUnavailableBudget, PodUnavailableBudgetSpec
@@ -15,6 +15,7 @@ from altershield.workloads.meta import Owner, Packed, packed
 
 _OPTED_OUT = int(Flag.OPTED_OUT)
 _ENDED = int(Flag.ENDED)
+_NOBODY: frozenset[Packed] = frozenset()
 
 
 class Counted(NamedTuple):
@@ -137,8 +138,10 @@ class Recording(Protocol):
     def unavailable_pods(self) -> Mapping[str, DisruptionRecord]: ...
 
 
-def recorded(status: Recording) -> set[Packed]:
+def recorded(status: Recording) -> Set[Packed]:
     """The uids of the pods with a record."""
+    if not status.disrupted_pods and not status.unavailable_pods:
+        return _NOBODY
     return {packed(uid) for records in (status.disrupted_pods, status.unavailable_pods) for uid in records}
 
 

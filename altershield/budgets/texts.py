@@ -51,6 +51,8 @@ def blocked_by_pdb(name: str) -> str:
 def unavailable(budget: PodUnavailableBudget, found: Counted) -> list[str]:
     """Which pods are not available, and why."""
     status, away = budget.status, recorded(budget.status)
+    if not away and not found.unavailable:
+        return []
     lines = [
         _recorded(each) for records in (status.disrupted_pods, status.unavailable_pods) for each in records.values()
     ]

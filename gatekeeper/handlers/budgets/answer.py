@@ -1,6 +1,7 @@
 """How a handler asks the budgets, and the response that follows from their verdict."""
 
 from collections.abc import Awaitable
+from functools import lru_cache
 from typing import Any
 
 from altershield.api.budgets import BREAK_GLASS_GROUP, Operation
@@ -83,6 +84,7 @@ def _response(operation: Operation, verdict: Verdict) -> Response:
             return _denied(operation, verdict.message, (), Reason.BUSY)
 
 
+@lru_cache(maxsize=256)  # a drain asks about each pod every five seconds
 def _denied(operation: Operation, message: str, warnings: tuple[str, ...], reason: Reason) -> Response:
     """`kubectl drain` repeats an eviction after 429 only. There is no `retryAfterSeconds`: clients would repeat the
     request by themselves, up to ten times."""
