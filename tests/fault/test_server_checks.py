@@ -33,7 +33,7 @@ from tests.fault.releases import apply_check, batches, condition, release, until
 TOKEN = "altershield-operator"
 V1, V2 = version("v1"), version("v2")
 TIMEOUT = 4
-UNHURRIED = 10
+UNHURRIED = 15
 """Seconds for a check whose failure only a poll at its deadline tells: a busy machine must not make it late, because a
 check that did not end in time counts as passed."""
 
