@@ -53,7 +53,8 @@ def protected(
     require_namespace(namespace)
     found, where = asyncio.run(_find(context, kubeconfig, "" if all_namespaces else namespace or None))
     shown = staying(found.items) if stays else found.items
-    _print(shown, output, where)
+    if shown or not found.problems:
+        _print(shown, output, where)
     if found.problems:
         raise AlterShieldError("; ".join(found.problems))
     raise typer.Exit(EXIT_STAYS if staying(found.items) else 0)
