@@ -16,6 +16,13 @@ from altershield.workloads.meta import Owner
 _MAX_READ = 4096
 _OWNER = "owner"
 
+_Reference = tuple[str, str, str, str]
+
+
+def _reference(owner: Owner) -> _Reference:
+    """Uid, API group, kind and name."""
+    return owner.uid, group_of(owner.api_version), owner.kind, owner.name
+
 
 class KnownScales:
     """Implements `altershield.budgets.coverage.Scales`. `informers` and `readers` by resource."""
@@ -29,8 +36,9 @@ class KnownScales:
         self._by_kind = {(resource.group, resource.kind): resource for resource in informers}
         self._cached: dict[str, Scaled] = {}
         """The objects of the caches, by uid."""
-        self._read: OrderedDict[str, Scaled | None] = OrderedDict()
-        """What live reads found, by uid; None: no object with this uid."""
+        self._read: OrderedDict[_Reference, Scaled | None] = OrderedDict()
+        """What live reads found, by all fields of the owner reference: who creates a pod writes them, and may write
+        another kind or name beside the uid of the owner of other pods. None: no such object."""
         self._changes: Counter[str] = Counter()
         for informer in informers.values():
             informer.add_index(_OWNER, lambda each: (each.owner.uid,) if each.owner.uid else ())
@@ -44,7 +52,7 @@ class KnownScales:
         changed = new if new is not None else old
         if changed is not None:
             self._changes[changed.namespace] += 1
-            self._read.pop(changed.uid, None)
+            self._read.pop((changed.uid, changed.group, changed.kind, changed.name), None)
 
     def changes(self, namespace: str) -> int:
         """A number that grows with each change in the namespace."""
@@ -54,7 +62,7 @@ class KnownScales:
         """The object with this uid, or None. A cache has precedence over what was read before."""
         found = self._cached.get(owner.uid)
         if found is None:
-            return self._read.get(owner.uid) if self._resource(owner) is not None else None
+            return self._read.get(_reference(owner))
         return found if (found.group, found.kind) == (group_of(owner.api_version), owner.kind) else None
 
     def owned_by(self, uid: str) -> Sequence[Scaled]:
@@ -67,18 +75,19 @@ class KnownScales:
         return self._informers[resource].get(namespace, target.name) if resource is not None else None
 
     def is_gone(self, owner: Owner) -> bool:
-        """Whether a live read found no object with this uid."""
-        return owner.uid in self._read and self._read[owner.uid] is None
+        """Whether a live read found no such object."""
+        reference = _reference(owner)
+        return reference in self._read and self._read[reference] is None
 
     def can_read(self, owner: Owner) -> bool:
         """Whether objects of this kind can be read, and this one was not read yet."""
-        return self._resource(owner) is not None and owner.uid not in self._read
+        return self._resource(owner) is not None and _reference(owner) not in self._read
 
     def _resource(self, owner: Owner) -> Resource | None:
         return self._by_kind.get((group_of(owner.api_version), owner.kind))
 
     async def read(self, owner: Owner, namespace: str) -> None:
-        """Read an object live, once for each uid. KubernetesError: it cannot be read."""
+        """Read an object live, once for each owner reference. KubernetesError: it cannot be read."""
         resource = self._resource(owner)
         if resource is None:
             return
@@ -89,7 +98,7 @@ class KnownScales:
             found = None
         if found is not None and found.uid != owner.uid:
             found = None
-        self._read[owner.uid] = found
+        self._read[_reference(owner)] = found
         self._changes[namespace] += 1
         while len(self._read) > _MAX_READ:
             self._read.popitem(last=False)
