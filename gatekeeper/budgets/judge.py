@@ -111,8 +111,9 @@ class Judge:
         if not self._filled or not self._caches.namespaces.is_filled(disruption.pod.namespace):
             return None
         found = step(disruption, self._known, self._now())
-        decided = isinstance(found, Refused) or (isinstance(found, Passed) and not self._only_names(disruption.pod))
-        return found if decided else None  # type: ignore[return-value]
+        if isinstance(found, Refused) or (isinstance(found, Passed) and not self._only_names(disruption.pod)):
+            return found
+        return None
 
     def _only_names(self, pod: Pod) -> bool:
         """Whether the request only names the pod, as for an eviction or a restart, and the cache may have a predecessor
