@@ -31,8 +31,10 @@ async def open_backend(
         from kube_sandbox.backends import open_backend as open_sandbox
         from kube_sandbox.cluster.settings import SimulationSettings
         from kube_sandbox.errors import SandboxError, SettingError
+        from kube_sandbox.garbage import collect_less_often
     except ImportError as error:
         raise _not_installed(error) from error
+    collect_less_often()
     try:
         opened = open_sandbox(kubeconfig, directory, SimulationSettings(**settings), port=port, simulate=simulate)
         async with opened as backend:

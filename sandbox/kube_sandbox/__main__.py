@@ -10,6 +10,7 @@ from pathlib import Path
 from kube_sandbox.backends import open_backend
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.errors import SandboxError
+from kube_sandbox.garbage import collect_less_often
 
 
 def main() -> int:
@@ -33,6 +34,7 @@ def main() -> int:
         type=Path,
         help="as for kube-apiserver: the file with the client certificates for webhooks",
     )
+    collect_less_often()
     try:
         asyncio.run(_serve(parser.parse_args()))
     except SandboxError as error:
