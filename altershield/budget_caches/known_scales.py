@@ -37,8 +37,8 @@ class KnownScales:
         self._cached: dict[str, Scaled] = {}
         """The objects of the caches, by uid."""
         self._read: OrderedDict[_Reference, Scaled | None] = OrderedDict()
-        """What live reads found, by all fields of the owner reference: who creates a pod writes them, and may write
-        another kind or name beside the uid of the owner of other pods. None: no such object."""
+        """What live reads found, by owner reference; None: no such object. The uid alone is no key: a user who creates
+        a pod may write another kind or name beside the uid of the owner of other pods."""
         self._changes: Counter[str] = Counter()
         for informer in informers.values():
             informer.add_index(_OWNER, lambda each: (each.owner.uid,) if each.owner.uid else ())

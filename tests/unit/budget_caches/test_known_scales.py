@@ -9,7 +9,7 @@ from tests.unit.budgets.builders import DEPLOYMENT, SET
 
 
 async def test_forged_owner_reference_does_not_make_the_real_owner_of_other_pods_gone() -> None:
-    """Who may create pods may write any kind and name beside the uid of a ReplicaSet that has pods."""
+    """A user who creates a pod may write any kind and name beside the uid of a ReplicaSet that has pods."""
     forged = [msgspec.structs.replace(SET, name="other"), msgspec.structs.replace(DEPLOYMENT, uid=SET.uid)]
     async with serving() as (api, client):
         metadata = {"name": SET.name, "namespace": "shop", "uid": SET.uid}
