@@ -118,12 +118,12 @@ class BudgetCaches:
     def counted(self, budget: PodUnavailableBudget) -> tuple[Counted, int]:
         """The pods of a budget, and the resourceVersion up to which they are known. The count of a budget is kept until
         a pod or a workload of its namespace changes."""
-        metadata = budget.metadata
-        state = (budget.spec, self.index.changes(metadata.namespace), self.scales.changes(metadata.namespace))
-        known = self._memo.get(metadata.uid)
+        namespace, uid = budget.metadata.namespace, budget.metadata.uid
+        state = (budget.spec, self.index.changes(namespace), self.scales.changes(namespace))
+        known = self._memo.get(uid)
         if known is None or known[0] != state:
-            known = state, counted(budget, self.index.groups(metadata.namespace), self.scales)
-            self._memo[metadata.uid] = known
+            known = state, counted(budget, self.index.groups(namespace), self.scales.of(namespace))
+            self._memo[uid] = known
         return known[1], self.seen
 
     def exhausted_budget(self, namespace: str, workload_uid: str) -> str:
@@ -132,7 +132,7 @@ class BudgetCaches:
         for budget in self.budgets(namespace):
             found, _ = self.counted(budget)
             if exhausted(budget, numbers(found, budget.status)) and protects(
-                budget, workload_uid, self.index.groups(namespace), self.scales
+                budget, workload_uid, self.index.groups(namespace), self.scales.of(namespace)
             ):
                 return budget.metadata.name
         return ""

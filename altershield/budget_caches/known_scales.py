@@ -16,16 +16,20 @@ from altershield.workloads.meta import Owner
 _MAX_READ = 4096
 _OWNER = "owner"
 
-_Reference = tuple[str, str, str, str]
+_Kind = tuple[str, str]
+_Reference = tuple[str, _Kind, str, str]
 
 
-def _reference(owner: Owner) -> _Reference:
-    """Uid, API group, kind and name."""
-    return owner.uid, group_of(owner.api_version), owner.kind, owner.name
+def _reference(owner: Owner, namespace: str) -> _Reference:
+    return owner.uid, _kind(owner), namespace, owner.name
+
+
+def _kind(named: Owner | TargetRef) -> _Kind:
+    return group_of(named.api_version), named.kind
 
 
 class KnownScales:
-    """Implements `altershield.budgets.coverage.Scales`. `informers` and `readers` by resource."""
+    """The workloads and sets of all namespaces. `informers` and `readers` by resource."""
 
     def __init__(
         self, client: Client, informers: Mapping[Resource, Informer[Scaled]], readers: Mapping[Resource, Reader]
@@ -38,7 +42,7 @@ class KnownScales:
         """The objects of the caches, by uid."""
         self._read: OrderedDict[_Reference, Scaled | None] = OrderedDict()
         """What live reads found, by owner reference; None: no such object. The uid alone is no key: a user who creates
-        a pod may write another kind or name beside the uid of the owner of other pods."""
+        a pod, maybe in another namespace, may write any kind and name beside the uid of the owner of other pods."""
         self._changes: Counter[str] = Counter()
         for informer in informers.values():
             informer.add_index(_OWNER, lambda each: (each.owner.uid,) if each.owner.uid else ())
@@ -52,43 +56,19 @@ class KnownScales:
         changed = new if new is not None else old
         if changed is not None:
             self._changes[changed.namespace] += 1
-            self._read.pop((changed.uid, changed.group, changed.kind, changed.name), None)
+            self._read.pop((changed.uid, (changed.group, changed.kind), changed.namespace, changed.name), None)
 
     def changes(self, namespace: str) -> int:
         """A number that grows with each change in the namespace."""
         return self._changes[namespace]
 
-    def get(self, owner: Owner) -> Scaled | None:
-        """The object with this uid, or None. A cache has precedence over what was read before."""
-        found = self._cached.get(owner.uid)
-        if found is None:
-            return self._read.get(_reference(owner))
-        return found if (found.group, found.kind) == (group_of(owner.api_version), owner.kind) else None
-
-    def owned_by(self, uid: str) -> Sequence[Scaled]:
-        """The sets whose controller has this uid."""
-        return [each for informer in self._informers.values() for each in informer.by_index(_OWNER, uid)]
-
-    def named(self, namespace: str, target: TargetRef) -> Scaled | None:
-        """The workload that a budget names, or None."""
-        resource = self._by_kind.get((group_of(target.api_version), target.kind))
-        return self._informers[resource].get(namespace, target.name) if resource is not None else None
-
-    def is_gone(self, owner: Owner) -> bool:
-        """Whether a live read found no such object."""
-        reference = _reference(owner)
-        return reference in self._read and self._read[reference] is None
-
-    def can_read(self, owner: Owner) -> bool:
-        """Whether objects of this kind can be read, and this one was not read yet."""
-        return self._resource(owner) is not None and _reference(owner) not in self._read
-
-    def _resource(self, owner: Owner) -> Resource | None:
-        return self._by_kind.get((group_of(owner.api_version), owner.kind))
+    def of(self, namespace: str) -> "NamespaceScales":
+        return NamespaceScales(namespace, self._cached, self._read, self._informers, self._by_kind)
 
     async def read(self, owner: Owner, namespace: str) -> None:
-        """Read an object live, once for each owner reference. KubernetesError: it cannot be read."""
-        resource = self._resource(owner)
+        """Read the owner of pods of this namespace live, once for each owner reference. KubernetesError: it cannot be
+        read."""
+        resource = self._by_kind.get(_kind(owner))
         if resource is None:
             return
         try:
@@ -98,7 +78,54 @@ class KnownScales:
             found = None
         if found is not None and found.uid != owner.uid:
             found = None
-        self._read[_reference(owner)] = found
+        self._read[_reference(owner, namespace)] = found
         self._changes[namespace] += 1
         while len(self._read) > _MAX_READ:
             self._read.popitem(last=False)
+
+
+class NamespaceScales:
+    """Implements `altershield.budgets.coverage.Scales`."""
+
+    __slots__ = ("_by_kind", "_cached", "_informers", "_namespace", "_read")
+
+    def __init__(
+        self,
+        namespace: str,
+        cached: Mapping[str, Scaled],
+        read: Mapping[_Reference, Scaled | None],
+        informers: Mapping[Resource, Informer[Scaled]],
+        by_kind: Mapping[_Kind, Resource],
+    ) -> None:
+        self._namespace = namespace
+        self._cached = cached
+        self._read = read
+        self._informers = informers
+        self._by_kind = by_kind
+
+    def get(self, owner: Owner) -> Scaled | None:
+        """The object with this uid, or None. A cache has precedence over what was read before."""
+        found = self._cached.get(owner.uid)
+        if found is None:
+            return self._read.get(_reference(owner, self._namespace))
+        same = (found.group, found.kind) == _kind(owner) and found.namespace == self._namespace
+        return found if same else None
+
+    def owned_by(self, uid: str) -> Sequence[Scaled]:
+        """The sets whose controller has this uid."""
+        owned = (each for informer in self._informers.values() for each in informer.by_index(_OWNER, uid))
+        return [each for each in owned if each.namespace == self._namespace]
+
+    def named(self, target: TargetRef) -> Scaled | None:
+        """The workload that a budget names, or None."""
+        resource = self._by_kind.get(_kind(target))
+        return self._informers[resource].get(self._namespace, target.name) if resource is not None else None
+
+    def is_gone(self, owner: Owner) -> bool:
+        """Whether a live read found no such object."""
+        reference = _reference(owner, self._namespace)
+        return reference in self._read and self._read[reference] is None
+
+    def can_read(self, owner: Owner) -> bool:
+        """Whether objects of this kind can be read, and this one was not read yet."""
+        return _kind(owner) in self._by_kind and _reference(owner, self._namespace) not in self._read

@@ -17,7 +17,8 @@ from altershield.workloads.workload import WireExpression, WireSelector
 
 
 class Scales(Protocol):
-    """The workloads and sets of a cluster, from caches and live reads."""
+    """The workloads and sets of one namespace, from caches and live reads. A controller is in the namespace of its
+    pods."""
 
     def get(self, owner: Owner) -> Scaled | None:
         """The object with this uid, or None."""
@@ -25,7 +26,7 @@ class Scales(Protocol):
     def owned_by(self, uid: str) -> Sequence[Scaled]:
         """The sets whose controller has this uid."""
 
-    def named(self, namespace: str, target: TargetRef) -> Scaled | None:
+    def named(self, target: TargetRef) -> Scaled | None:
         """The workload that a budget names, or None."""
 
     def is_gone(self, owner: Owner) -> bool:

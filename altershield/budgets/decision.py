@@ -54,8 +54,7 @@ class Disruption(msgspec.Struct, frozen=True, gc=False):
 class World(Protocol):
     """What a process knows of the cluster at one moment."""
 
-    @property
-    def scales(self) -> Scales: ...
+    def scales(self, namespace: str) -> Scales: ...
 
     @property
     def seen(self) -> int:
@@ -149,8 +148,9 @@ def step(disruption: Disruption, world: World, now: float, *, reserved: frozense
     if not pod.judged or pod.opted_out or world.is_terminating(pod.namespace):
         return Passed()
     covering: list[tuple[PodUnavailableBudget, Operation]] = []
+    scales = world.scales(pod.namespace)
     for budget in world.budgets(pod.namespace):
-        found = _covering(budget, disruption, pod, world.scales)
+        found = _covering(budget, disruption, pod, scales)
         if isinstance(found, ReadOwners):
             return found
         if found is not None:
@@ -204,7 +204,7 @@ def charge(
 
 def _again(budget: PodUnavailableBudget, disruption: Disruption, world: World, now: float) -> _Verdict:
     pod = _newest(disruption.pod, world)
-    operation = _covering(budget, disruption, pod, world.scales)
+    operation = _covering(budget, disruption, pod, world.scales(pod.namespace))
     if operation is None or isinstance(operation, ReadOwners):
         return _NOT_COVERED
     # As for several budgets: a request that passes on another one's record writes it again.
@@ -284,7 +284,7 @@ def _judge(
     status = budget.status
     records = records_for(status, operation)
     known = records.get(pod.uid) if records else None
-    shows = _shows(operation, disruption, pod, budget.spec, world.scales)
+    shows = _shows(operation, disruption, pod, budget.spec, world.scales(pod.namespace))
     repeated = known is not None and known.shows == shows
     if mine or (repeated and known is not None and is_fresh(known, now) and not several):
         return _PASSES

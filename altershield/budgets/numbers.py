@@ -98,7 +98,7 @@ def counts(spec: PodUnavailableBudgetSpec, workload: Workload) -> bool:
 def _total(budget: PodUnavailableBudget, telling: dict[str, int], untold: int, bare: int, scales: Scales) -> int:
     spec = budget.spec
     if not telling and spec.target_ref is not None:  # it may have no pods yet
-        target = scales.named(budget.metadata.namespace, spec.target_ref)
+        target = scales.named(spec.target_ref)
         if target is not None:
             return target.replicas
     if telling:

@@ -98,7 +98,7 @@ class Judge:
 
     def overlapping(self, namespace: str, spec: PodUnavailableBudgetSpec) -> str:
         caches = self._caches
-        return overlap(spec, caches.budgets(namespace), caches.index.groups(namespace), caches.scales)
+        return overlap(spec, caches.budgets(namespace), caches.index.groups(namespace), caches.scales.of(namespace))
 
     def cached_pod(self, namespace: str, name: str) -> Pod | None:
         cached = self._caches.pod(namespace, name)

@@ -30,9 +30,8 @@ class Known:
         self.gone: set[str] = set()
         """The uids of budgets that do not exist although the cache has them."""
 
-    @property
-    def scales(self) -> Scales:
-        return self._caches.scales
+    def scales(self, namespace: str) -> Scales:
+        return self._caches.scales.of(namespace)
 
     @property
     def seen(self) -> int:
@@ -53,7 +52,8 @@ class Known:
         if listed is not None:
             version, index = listed
             if version > self.seen:
-                return counted(budget, index.groups(budget.metadata.namespace), self.scales), version
+                namespace = budget.metadata.namespace
+                return counted(budget, index.groups(namespace), self.scales(namespace)), version
             del self._listed[budget.metadata.uid]
         return self._caches.counted(budget)
 

@@ -132,7 +132,8 @@ class BudgetReconciler:
     def _overlapping(self, budget: PodUnavailableBudget) -> Iterable[str]:
         """The names of other budgets of the namespace that cover a pod of this one."""
         namespace, caches = budget.metadata.namespace, self._caches
-        return overlapping(budget, caches.budgets(namespace), caches.index.groups(namespace), caches.scales)
+        groups, scales = caches.index.groups(namespace), caches.scales.of(namespace)
+        return overlapping(budget, caches.budgets(namespace), groups, scales)
 
     async def _report(self, budget: PodUnavailableBudget, gone: Mapping[str, Gone]) -> None:
         """An Event for pods without a record. The budget is read live, because the cache may be older than a record

@@ -52,7 +52,7 @@ class BudgetRoutes:
                 self._departures.add(key, old, new)
 
     def _covers(self, budget: PodUnavailableBudget, pod: Pod) -> bool:
-        return covers(budget.spec, pod.owner, pod.labels, self._caches.scales)
+        return covers(budget.spec, pod.owner, pod.labels, self._caches.scales.of(pod.namespace))
 
     def _scaled(self, old: Scaled | None, new: Scaled | None) -> None:
         if old is not None and new is not None and _of_scaled(old) == _of_scaled(new):

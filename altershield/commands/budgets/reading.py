@@ -37,8 +37,8 @@ class Around(NamedTuple):
 
 
 class ListedScales:
-    """Implements `altershield.budgets.coverage.Scales`, from lists that are newer than the pods. `listed`: the kinds
-    whose lists are complete."""
+    """Implements `altershield.budgets.coverage.Scales`, from lists of one namespace that are newer than its pods.
+    `listed`: the kinds whose lists are complete."""
 
     def __init__(self, objects: Iterable[Scaled], listed: Iterable[Resource]) -> None:
         self._objects = {each.uid: each for each in objects}
@@ -50,11 +50,9 @@ class ListedScales:
     def owned_by(self, uid: str) -> Sequence[Scaled]:
         return [each for each in self._objects.values() if each.owner.uid == uid]
 
-    def named(self, namespace: str, target: TargetRef) -> Scaled | None:
-        wanted = (namespace, group_of(target.api_version), target.kind, target.name)
-        found = (
-            each for each in self._objects.values() if (each.namespace, each.group, each.kind, each.name) == wanted
-        )
+    def named(self, target: TargetRef) -> Scaled | None:
+        wanted = (group_of(target.api_version), target.kind, target.name)
+        found = (each for each in self._objects.values() if (each.group, each.kind, each.name) == wanted)
         return next(found, None)
 
     def is_gone(self, owner: Owner) -> bool:

@@ -9,19 +9,23 @@ from tests.unit.budgets.builders import DEPLOYMENT, SET
 
 
 async def test_forged_owner_reference_does_not_make_the_real_owner_of_other_pods_gone() -> None:
-    """A user who creates a pod may write any kind and name beside the uid of a ReplicaSet that has pods."""
-    forged = [msgspec.structs.replace(SET, name="other"), msgspec.structs.replace(DEPLOYMENT, uid=SET.uid)]
+    """A user who creates a pod may write any kind and name beside the uid of a ReplicaSet that has pods, and may write
+    its exact owner reference in another namespace."""
+    other_name = msgspec.structs.replace(SET, name="other")
+    other_kind = msgspec.structs.replace(DEPLOYMENT, uid=SET.uid)
     async with serving() as (api, client):
         metadata = {"name": SET.name, "namespace": "shop", "uid": SET.uid}
         await api.put(REPLICA_SETS, {"metadata": metadata, "spec": {"replicas": 2}})
-        scales = BudgetCaches(client, lambda namespace: True, lambda namespace: False).scales
-        for owner in forged:
-            await scales.read(owner, "shop")
-            assert scales.is_gone(owner)
+        known = BudgetCaches(client, lambda namespace: True, lambda namespace: False).scales
+        scales = known.of("shop")
+        for owner, namespace in ((other_name, "shop"), (other_kind, "shop"), (SET, "other")):
+            await known.read(owner, namespace)
+            assert known.of(namespace).is_gone(owner)
             assert not scales.is_gone(SET)
             assert scales.can_read(SET)
-        await scales.read(SET, "shop")
+        await known.read(SET, "shop")
         found = scales.get(SET)
         assert found is not None
         assert found.replicas == 2
-        assert [scales.get(owner) for owner in forged] == [None, None]
+        assert [scales.get(owner) for owner in (other_name, other_kind)] == [None, None]
+        assert known.of("other").get(SET) is None

@@ -219,8 +219,23 @@ async def test_replica_set_that_was_read_live_and_is_scaled_to_zero_later_is_rea
             await until(lambda: len(caches._scaled[REPLICA_SETS]) == 1, "the watch to bring the ReplicaSet")
             await put(api, REPLICA_SETS, SET.name, SET.uid, replicas=0)
             await until(lambda: not len(caches._scaled[REPLICA_SETS]), "the watch to bring the change")
-            assert caches.scales.can_read(SET)
+            assert caches.scales.of("shop").can_read(SET)
             await caches.scales.read(SET, "shop")
-            found = caches.scales.get(SET)
+            found = caches.scales.of("shop").get(SET)
             assert found is not None
             assert found.replicas == 0
+
+
+async def test_cached_object_of_another_namespace_is_no_owner() -> None:
+    """An owner is in the namespace of its pods: the garbage collector deletes a pod whose owner is elsewhere."""
+    async with serving() as (api, client):
+        await put_application(api)
+        await put_budget(api)
+        async with following(client) as caches:
+            await caches.wait_filled("shop")
+            scales, other = caches.scales.of("shop"), caches.scales.of("other")
+            assert scales.get(SET) is not None
+            assert other.get(SET) is None
+            assert other.can_read(SET)
+            assert [each.uid for each in scales.owned_by(DEPLOYMENT.uid)] == [SET.uid]
+            assert other.owned_by(DEPLOYMENT.uid) == []

@@ -78,7 +78,7 @@ class Cluster:
     def owned_by(self, uid: str) -> Sequence[Scaled]:
         return [each for each in self.objects.values() if each.owner.uid == uid]
 
-    def named(self, namespace: str, target: TargetRef) -> Scaled | None:
+    def named(self, target: TargetRef) -> Scaled | None:
         found = (each for each in self.objects.values() if (each.kind, each.name) == (target.kind, target.name))
         return next(found, None)
 

@@ -410,8 +410,11 @@ class _World:
 
     def __init__(self, model: Model, process: Process) -> None:
         self.known, self.seen = model._known(process)
-        self.scales = model.scales
+        self._cluster = model.scales
         self._budget = model.budgets[process.budgets]
+
+    def scales(self, namespace: str) -> Cluster:
+        return self._cluster
 
     def is_terminating(self, namespace: str) -> bool:
         return False
@@ -423,7 +426,7 @@ class _World:
         return self.known.get(name)
 
     def counted(self, budget: PodUnavailableBudget) -> tuple[Counted, int]:
-        return _counted(budget, self.known.values(), self.scales), self.seen
+        return _counted(budget, self.known.values(), self._cluster), self.seen
 
     def blocking_pdb(self, pod: Pod) -> str:
         return ""

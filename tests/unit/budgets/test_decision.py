@@ -35,10 +35,13 @@ class World:
     ) -> None:
         self.pods = [pod(f"web-{number}") for number in range(3)] if pods is None else list(pods)
         self.found = list(budgets)
-        self.scales = cluster or web(3)
+        self.cluster = cluster or web(3)
         self.seen = 100
         self.pdb = ""
         self.terminating = False
+
+    def scales(self, namespace: str) -> Cluster:
+        return self.cluster
 
     def is_terminating(self, namespace: str) -> bool:
         return self.terminating
@@ -50,7 +53,7 @@ class World:
         return next((each for each in self.pods if each.name == name), None)
 
     def counted(self, budget: PodUnavailableBudget) -> tuple[Counted, int]:
-        return counted(budget, PodIndex(self.pods).groups(NAMESPACE), self.scales), self.seen
+        return counted(budget, PodIndex(self.pods).groups(NAMESPACE), self.cluster), self.seen
 
     def blocking_pdb(self, pod: Pod) -> str:
         return self.pdb
