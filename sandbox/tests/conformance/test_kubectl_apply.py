@@ -59,6 +59,14 @@ def test_server_side_apply_names_the_owner_of_a_conflicting_field(space: Kubectl
     assert not (owners.get("one", ("", None))[1] or {}).get("f:a")
 
 
+def test_server_side_apply_with_a_uid_creates_no_object(space: Kubectl) -> None:
+    uid = "7f5a1c0e-2b5c-4c57-9f0e-0d4a5b1c9e11"
+    refused = space.run("apply", "--server-side", "-f", "-", stdin=text(config_map("gone", uid=uid)))
+    why = f"uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+    assert f'Operation cannot be fulfilled on configmaps "gone": {why}' in refused.stderr
+    assert space.run("get", "configmap", "gone").returncode == 1
+
+
 def test_server_side_apply_removes_only_fields_that_no_other_manager_owns(space: Kubectl) -> None:
     for manager, data in (("one", {"a": "1", "b": "1"}), ("two", {"b": "1", "c": "1"}), ("one", {"a": "1"})):
         space("apply", "--server-side", f"--field-manager={manager}", "-f", "-", stdin=text(config_map("shared", data)))

@@ -195,6 +195,12 @@ def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> 
         crd_schema=crd_schema(resource),
     )
     obj = _in_go_order(codec.normalized(resource, merged)[0])
+    if current is None and (uid := obj["metadata"].get("uid")):
+        raise conflict(
+            (resource.group, resource.plural),
+            call.attributes.name,
+            f"uid mismatch: the provided object specified uid {uid}, and no existing object was found",
+        )
     write_checks.check_namespace(call, obj)
     return obj
 
