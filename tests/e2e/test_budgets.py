@@ -7,6 +7,7 @@ from typing import Any
 from altershield.api.budgets import API_VERSION
 from tests.e2e import kinds
 from tests.e2e.conftest import govern
+from tests.e2e.ready_pods import is_ready, watching
 from tests.support import workloads
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
@@ -27,13 +28,7 @@ def status(kubectl: Kubectl) -> dict[str, Any]:
 
 def pods(kubectl: Kubectl) -> list[str]:
     """The names of the ready pods."""
-    return [
-        each["metadata"]["name"]
-        for each in kubectl.json("pods")["items"]
-        if "deletionTimestamp" not in each["metadata"]
-        for condition in each["status"].get("conditions", [])
-        if (condition["type"], condition["status"]) == ("Ready", "True")
-    ]
+    return [each["metadata"]["name"] for each in kubectl.json("pods")["items"] if is_ready(each)]
 
 
 def application(kubectl: Kubectl, replicas: int) -> None:
@@ -135,16 +130,15 @@ def test_failed_release_and_its_rollback_keep_to_the_budget(kubectl: Kubectl) ->
     )
     budget(kubectl, maxUnavailable=1)
     settled(kubectl, 1)
-    ready = [4]
+    with watching(kubectl, 4) as ready:
 
-    def is_rolled_back() -> bool:
-        ready.append(len(pods(kubectl)))
-        (container,) = kubectl.json("deployment", "web")["spec"]["template"]["spec"]["containers"]
-        return ready[-1] == 4 and container["image"] == "busybox" and 3 in ready
+        def is_rolled_back() -> bool:
+            (container,) = kubectl.json("deployment", "web")["spec"]["template"]["spec"]["containers"]
+            return len(ready.names) == 4 and container["image"] == "busybox" and ready.fewest < 4
 
-    kubectl("set", "image", "deployment/web", "main=busybo")
-    eventually(is_rolled_back, "the release to be rolled back", seconds=90)
-    assert min(ready) == 3
+        kubectl("set", "image", "deployment/web", "main=busybo")
+        eventually(is_rolled_back, "the release to be rolled back", seconds=90)
+    assert ready.fewest == 3
     refused = kubectl.json("events", "--field-selector", "reason=FailedDelete")["items"]
     assert any(
         "PodUnavailableBudget web: 3 of 4 pods are available and 3 must be" in each["message"] for each in refused
@@ -171,12 +165,7 @@ def test_clone_set_replaces_pods_at_the_pace_of_the_budget(kubectl: Kubectl) -> 
 
     eventually(is_refused, "the update to be refused")
     assert sorted(pods(kubectl)) == before
-    budget(kubectl, maxUnavailable=1)
-    ready = [4]
-
-    def is_replaced() -> bool:
-        ready.append(len(pods(kubectl)))
-        return ready[-1] == 4 and not set(before) & set(pods(kubectl))
-
-    eventually(is_replaced, "the pods to be replaced", seconds=90)
-    assert min(ready) == 3
+    with watching(kubectl, 4) as ready:
+        budget(kubectl, maxUnavailable=1)
+        eventually(lambda: len(ready.names - set(before)) == 4, "the pods to be replaced", seconds=90)
+    assert ready.fewest == 3
