@@ -36,7 +36,7 @@ lint: $(BIN)/.ready
 
 check collect: export PYTHONDONTWRITEBYTECODE =  # the tests start hundreds of processes, which would compile the same modules
 check: $(BIN)/.ready tools
-	$(BIN)/pytest -n 6 --dist loadgroup --no-loadscope-reorder  # for two cores: many tests wait
+	$(BIN)/pytest -n 8 --dist loadgroup --no-loadscope-reorder  # for two cores: many tests wait
 
 collect: $(BIN)/.ready  # compiles the tests; at the start of `check`, each worker would compile all of them
 	-@$(BIN)/pytest --collect-only -qq >/dev/null  # `check` prints the errors

@@ -14,12 +14,13 @@ settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("busy")
 
 _GROUPS = (
-    *("faults", "e2e", "policies", "docs", "crashes-1", "chart"),
-    *("stories", "crashes-0", "monitoring", "availability", "conformance", "server", "rendering"),
+    *("e2e", "chart", "policies", "docs", "faults", "checks", "stories", "availability"),
+    *("crashes-1", "monitoring", "conformance", "crashes-0", "server", "rendering"),
 )
 """Groups of tests that share a cluster, the longest first: a group that starts late keeps one worker busy at the end
-while the others are idle. The tests of "crashes" and "faults" have clusters of their own, but wait for four fifths of
-their time: they leave the cores to the groups that run beside them. The tests of "rendering" share manifests."""
+while the others are idle. The tests of "checks", "crashes" and "faults" have clusters of their own, but wait for four
+fifths of their time: they leave the cores to the groups that run beside them. The tests of "rendering" share
+manifests."""
 
 _GROUPED_HERE = {
     "tests/docs/test_blocks.py": "docs",
@@ -27,7 +28,7 @@ _GROUPED_HERE = {
     "tests/fault/test_reconciler_faults.py": "faults",
     "tests/fault/test_reconciler_history.py": "faults",
     "tests/fault/test_reconciler_staleness.py": "faults",
-    "tests/fault/test_server_checks.py": "faults",
+    "tests/fault/test_server_checks.py": "checks",
     "tests/chart/test_platform.py": "rendering",
     "tests/chart/test_rendering.py": "rendering",
     "tests/chart/test_values.py": "rendering",
