@@ -6,7 +6,7 @@ from dashboards.queries import OURS, PROTECTING_HOOKS, grown
 
 _OF_PODS = f'webhook=~"v(pod|containerrecreaterequest).*", {OURS}'
 _EVICTIONS = f'webhook=~"vpod-eviction[.].*", {OURS}'
-_SLIPPED = f"altershield_disruptions_slipped_total{{{OURS}}}"
+_UNGATED = f"altershield_ungated_deletions_total{{{OURS}}}"
 _BREAK_GLASS = f"altershield_break_glass_total{{{OURS}}}"
 
 
@@ -56,10 +56,10 @@ def _now() -> list[Object]:
             steps=SELDOM,
         ),
         stat(
-            "Deleted, nobody asked",
+            "Ungated deletions",
             "Number of available pods with a PodUnavailableBudget that were deleted in the time range although no "
             "gatekeeper was asked.",
-            f"sum({grown(_SLIPPED, '$__range')})",
+            f"sum({grown(_UNGATED, '$__range')})",
             steps=NEVER,
         ),
         stat(

@@ -52,7 +52,7 @@ RUNBOOKS: Mapping[str, tuple[str, ...]] = {
     "Nearest limit": ("DeletionLimitNear",),
     "Overdrawn budgets": ("BudgetOverdrawn",),
     "Budgets not reconciled": ("BudgetNotReconciled",),
-    "Deleted, nobody asked": ("UnaskedDeletions",),
+    "Ungated deletions": ("UngatedDeletions",),
     "Break glass used": ("BreakGlassUsed",),
     "Overdrawn budgets now": ("BudgetOverdrawn",),
     "Refused disruptions by reason": ("DrainBlocked",),

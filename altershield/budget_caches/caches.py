@@ -32,7 +32,7 @@ class BudgetCaches:
     """The informers, and what decisions read of them. `governs`: whether budgets of this namespace are in force. The
     caches have the budgets of these namespaces only, and the pods and workloads of those that have a budget.
 
-    Implements the parts of `altershield.budgets.decision.World` that need no I/O.
+    Implements the parts of `altershield.budgets.decision.Lister` that need no I/O.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class Disruption(msgspec.Struct, frozen=True, gc=False):
     """Their ids before the restart, if the request says them."""
 
 
-class World(Protocol):
+class Lister(Protocol):
     """What a process knows of the cluster at one moment."""
 
     def scales(self, namespace: str) -> Scales: ...
@@ -141,15 +141,15 @@ _NOT_COVERED = _Next()
 _PASSES = _Next(covered=True)
 
 
-def step(disruption: Disruption, world: World, now: float, *, reserved: frozenset[str] = frozenset()) -> Step:
+def step(disruption: Disruption, lister: Lister, now: float, *, reserved: frozenset[str] = frozenset()) -> Step:
     """What to do about a request next. `now`: the API server's clock. `reserved`: the uids of the budgets in which the
     caller has recorded this request already."""
-    pod = _newest(disruption.pod, world)
-    if not pod.judged or pod.opted_out or world.is_terminating(pod.namespace):
+    pod = _newest(disruption.pod, lister)
+    if not pod.judged or pod.opted_out or lister.is_terminating(pod.namespace):
         return Passed()
     covering: list[tuple[PodUnavailableBudget, Operation]] = []
-    scales = world.scales(pod.namespace)
-    for budget in world.budgets(pod.namespace):
+    scales = lister.scales(pod.namespace)
+    for budget in lister.budgets(pod.namespace):
         found = _covering(budget, disruption, pod, scales)
         if isinstance(found, ReadOwners):
             return found
@@ -167,7 +167,7 @@ def step(disruption: Disruption, world: World, now: float, *, reserved: frozense
     broken_glass = only_warned = False
     for budget, operation in covering:
         mine = budget.metadata.uid in reserved
-        verdict = _judge(budget, operation, disruption, pod, world, now, mine=mine, several=len(covering) > 1)
+        verdict = _judge(budget, operation, disruption, pod, lister, now, mine=mine, several=len(covering) > 1)
         match verdict:
             case _Next(warning):
                 if warning:
@@ -187,7 +187,7 @@ def step(disruption: Disruption, world: World, now: float, *, reserved: frozense
 
 
 def charge(
-    budget: PodUnavailableBudget, disruptions: Sequence[Disruption], world: World, now: float
+    budget: PodUnavailableBudget, disruptions: Sequence[Disruption], lister: Lister, now: float
 ) -> tuple[PodUnavailableBudgetStatus, tuple[bool, ...]]:
     """The status with the records of the requests that the budget admits, in their order; and for each request whether
     it is recorded. A request that is not recorded has to be decided again."""
@@ -195,25 +195,25 @@ def charge(
     done: list[bool] = []
     for disruption in disruptions:
         present = msgspec.structs.replace(budget, status=status)
-        verdict = _again(present, disruption, world, now)
+        verdict = _again(present, disruption, lister, now)
         if isinstance(verdict, _Charge):
             status = with_record(status, verdict.pod, verdict.record, verdict.after)
         done.append(isinstance(verdict, _Charge))
     return status, tuple(done)
 
 
-def _again(budget: PodUnavailableBudget, disruption: Disruption, world: World, now: float) -> _Verdict:
-    pod = _newest(disruption.pod, world)
-    operation = _covering(budget, disruption, pod, world.scales(pod.namespace))
+def _again(budget: PodUnavailableBudget, disruption: Disruption, lister: Lister, now: float) -> _Verdict:
+    pod = _newest(disruption.pod, lister)
+    operation = _covering(budget, disruption, pod, lister.scales(pod.namespace))
     if operation is None or isinstance(operation, ReadOwners):
         return _NOT_COVERED
     # As for several budgets: a request that passes on another one's record writes it again.
-    return _judge(budget, operation, disruption, pod, world, now, mine=False, several=True)
+    return _judge(budget, operation, disruption, pod, lister, now, mine=False, several=True)
 
 
-def _newest(pod: Pod, world: World) -> Pod:
+def _newest(pod: Pod, lister: Lister) -> Pod:
     """The pod of the request, or the cached one if that is newer."""
-    known = world.pod(pod.namespace, pod.name)
+    known = lister.pod(pod.namespace, pod.name)
     if known is not None and known is not pod and known.packed_uid == pod.packed_uid and known.version > pod.version:
         return known
     return pod
@@ -269,7 +269,7 @@ def _judge(
     operation: Operation,
     disruption: Disruption,
     pod: Pod,
-    world: World,
+    lister: Lister,
     now: float,
     *,
     mine: bool,
@@ -284,11 +284,11 @@ def _judge(
     status = budget.status
     records = records_for(status, operation)
     known = records.get(pod.uid) if records else None
-    shows = _shows(operation, disruption, pod, budget.spec, world.scales(pod.namespace))
+    shows = _shows(operation, disruption, pod, budget.spec, lister.scales(pod.namespace))
     repeated = known is not None and known.shows == shows
     if mine or (repeated and known is not None and is_fresh(known, now) and not several):
         return _PASSES
-    found, seen = world.counted(budget)
+    found, seen = lister.counted(budget)
     wanted = version_number(status.pods_resource_version)
     if pod.available:  # older pods may have its predecessor of the same name, which would count beside it
         wanted = max(wanted, pod.version)
@@ -302,7 +302,7 @@ def _judge(
     after = Numbers(found.total, found.desired, others)
     charged = pod.available
     if operation == Operation.EVICT and charged and not disruption.break_glass:
-        pdb = world.blocking_pdb(pod)
+        pdb = lister.blocking_pdb(pod)
         if pdb:
             return Refused(texts.blocked_by_pdb(pdb), by_pdb=True)
     refusal = ""

@@ -45,7 +45,7 @@ MEANINGS = {
     "spec is in force instead.",
     "UnknownReceiver": "The object is a DefensePolicy. Receivers of notifications in `spec.notify` do not exist, or "
     "may not be told of this namespace. The policy is in force.",
-    "DisruptionSlipped": "The object is a PodUnavailableBudget. Available pods were deleted although no gatekeeper was "
+    "UngatedDeletion": "The object is a PodUnavailableBudget. Available pods were deleted although no gatekeeper was "
     "asked: none answered, or the request does not ask.",
     "BudgetInvalid": "The annotations `generate-pub` or `generate-pdb` of the workload or of its Namespace are wrong, "
     "so no budget is generated. The message says what to correct.",

@@ -24,7 +24,7 @@ from altershield.budgets.overlap import overlap
 from altershield.budgets.pods import Pod
 from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
-from gatekeeper.budgets.known import Known
+from gatekeeper.budgets.lister import BudgetLister
 from gatekeeper.budgets.writer import Stored, Writer
 
 logger = logging.getLogger(__name__)
@@ -76,9 +76,9 @@ class Judge:
     def __init__(self, client: Client, caches: BudgetCaches, now: Callable[[], float]) -> None:
         self._client = client
         self._caches = caches
-        self._known = Known(client, caches)
-        self._writer = Writer(client, caches, self._known, now)
-        self._writer.gone = self._known.gone
+        self._lister = BudgetLister(client, caches)
+        self._writer = Writer(client, caches, self._lister, now)
+        self._writer.gone = self._lister.gone
         self._now = now
         self._ends: set[asyncio.Task[None]] = set()
         self._filled = False
@@ -110,7 +110,7 @@ class Judge:
     def decide(self, disruption: Disruption) -> Passed | Refused | None:
         if not self._filled or not self._caches.namespaces.is_filled(disruption.pod.namespace):
             return None
-        found = step(disruption, self._known, self._now())
+        found = step(disruption, self._lister, self._now())
         if isinstance(found, Refused) or (isinstance(found, Passed) and not self._only_names(disruption.pod)):
             return found
         return None
@@ -149,7 +149,7 @@ class Judge:
         tries = 0
         excesses: list[str] = []
         for _ in range(_STEPS):
-            asked = step(disruption, self._known, self._now(), reserved=frozenset(reserved))
+            asked = step(disruption, self._lister, self._now(), reserved=frozenset(reserved))
             match asked:
                 case Passed() if excesses:
                     return asked._replace(warnings=(*excesses, *asked.warnings), broken_glass=True)
@@ -165,7 +165,7 @@ class Judge:
                         return Busy(texts.unread())
                 case AwaitPods(budget, version):
                     try:
-                        await self._known.pods_up_to(budget, version)
+                        await self._lister.pods_up_to(budget, version)
                     except (AlterShieldError, msgspec.DecodeError) as error:
                         logger.warning("cannot list the pods of a budget", extra={"cause": str(error)})
                         return Busy(texts.unknown(budget.metadata.name))
@@ -185,7 +185,7 @@ class Judge:
 
     def _without_decision(self, disruption: Disruption, busy: Busy) -> Verdict:
         """What happens to a request that could not be decided. Budgets that only warn, and break glass, let it pass."""
-        budgets = self._known.budgets(disruption.pod.namespace)
+        budgets = self._lister.budgets(disruption.pod.namespace)
         name = budgets[0].metadata.name if budgets else ""
         message = busy.message or texts.busy(name)
         if disruption.break_glass:

@@ -14,7 +14,7 @@ import msgspec
 from altershield.api.budgets import Operation, PodUnavailableBudget
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.budget_caches.caches import BudgetCaches
-from altershield.budgets.decision import Disruption, World, charge
+from altershield.budgets.decision import Disruption, Lister, charge
 from altershield.budgets.records import without_record
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
@@ -41,10 +41,10 @@ _Waiting = tuple[Disruption, asyncio.Future[Outcome]]
 class Writer:
     """`now` is the API server's clock."""
 
-    def __init__(self, client: Client, caches: BudgetCaches, world: World, now: Callable[[], float]) -> None:
+    def __init__(self, client: Client, caches: BudgetCaches, lister: Lister, now: Callable[[], float]) -> None:
         self._client = client
         self._caches = caches
-        self._world = world
+        self._lister = lister
         self._now = now
         self._waiting: dict[str, list[_Waiting]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -94,7 +94,7 @@ class Writer:
         if found is None or found.metadata.uid != metadata.uid:
             return [None] * len(batch)
         disruptions = [disruption for disruption, _ in batch]
-        status, recorded = charge(found, disruptions, self._world, self._now())
+        status, recorded = charge(found, disruptions, self._lister, self._now())
         if not any(recorded):
             return [None] * len(batch)
         try:

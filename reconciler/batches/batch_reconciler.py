@@ -191,11 +191,11 @@ class BatchReconciler:
         if status.status != PodState.EXECUTE_DONE:
             return
         results = {result.pod: result.verdict for result in status.pod_results if result.verdict}
-        given = [results.get(pod.pod, "") for pod in change_pod.spec.pod_infos]
+        verdicts = [results.get(pod.pod, "") for pod in change_pod.spec.pod_infos]
         if change_pod.status.status == PodState.EXECUTE_DONE:
             fails_now = _fails(status) and not _fails(change_pod.status)
-            given = [verdict for verdict in given if fails_now and verdict not in ("", Verdict.PASS)]
-        for verdict in given:
+            verdicts = [verdict for verdict in verdicts if fails_now and verdict not in ("", Verdict.PASS)]
+        for verdict in verdicts:
             if not verdict and status.checks and status.message in UNCHECKED_ENDS:
                 self._metrics.unchecked.labels(status.message).inc()
             else:

@@ -17,8 +17,8 @@ from altershield.budgets.records import Settled, ended_by_break_glass, settled
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
+from reconciler.budgets.departures import Departures, Gone
 from reconciler.budgets.status import wait, with_conditions
-from reconciler.budgets.unasked import Departures, Gone
 from reconciler.machinery.caches import Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
@@ -150,11 +150,11 @@ class BudgetReconciler:
         names = sorted(each.name for uid, each in gone.items() if uid not in recorded)
         if not names:
             return
-        self._metrics.slipped.inc(len(names))
+        self._metrics.ungated_deletions.inc(len(names))
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         self._recorder.event(
             ObjectRef.of(POD_UNAVAILABLE_BUDGETS, budget.metadata),
             WARNING,
-            "DisruptionSlipped",
+            "UngatedDeletion",
             f"no gatekeeper was asked before these pods were deleted: {', '.join(names[:3])}{more}",
         )

@@ -6,7 +6,7 @@ from altershield.budgets.coverage import covers
 from altershield.budgets.pods import Pod
 from altershield.budgets.scaled import Scaled
 from altershield.kube.queue import WorkQueue
-from reconciler.budgets.unasked import Departures
+from reconciler.budgets.departures import Departures
 from reconciler.machinery.caches import Key
 
 

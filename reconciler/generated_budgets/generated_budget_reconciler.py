@@ -14,7 +14,7 @@ from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload, generates
 from reconciler.generated_budgets.plan import RESOURCES, Budget, Plan, Target, amount, is_by_user, is_of, plan
-from reconciler.generated_budgets.wish import Invalid, Sort, Wish, wish
+from reconciler.generated_budgets.wanted import Amount, BudgetKind, Invalid, wanted_amount
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.ownership import WorkloadKey
 from reconciler.machinery.writer import Writer
@@ -42,7 +42,7 @@ class GeneratedBudgetReconciler:
         self._caches = caches
         self._writer = writer
         self._recorder = recorder
-        self._told: dict[tuple[WorkloadKey, Sort], str] = {}
+        self._told: dict[tuple[WorkloadKey, BudgetKind], str] = {}
         """The message of the last Event, for workloads whose annotations ask for a budget that they do not get."""
 
     async def reconcile(self, key: WorkloadKey) -> float | None:
@@ -50,31 +50,31 @@ class GeneratedBudgetReconciler:
         now, and only if the caches say that something may be to do."""
         workload = self._caches.workload(key)
         if workload is None or not self._caches.governed(key.namespace):
-            for sort in Sort:
-                self._told.pop((key, sort), None)
+            for kind in BudgetKind:
+                self._told.pop((key, kind), None)
             return None
-        wishes = {sort: wish(sort, workload, self._default(key.namespace)) for sort in Sort}
-        open_ = [sort for sort, wanted in wishes.items() if not self._is_settled(sort, wanted, workload)]
+        amounts = {kind: wanted_amount(kind, workload, self._default(key.namespace)) for kind in BudgetKind}
+        open_ = [kind for kind, wanted in amounts.items() if not self._is_settled(kind, wanted, workload)]
         if not open_:
             return None
         target = await self._read(workload)
         if target is None:
             return None  # the watch brings its deletion
-        for sort in open_:
-            await self._carry_out(key, sort, plan(sort, wishes[sort], target, self._budgets(sort, key.namespace)))
+        for kind in open_:
+            await self._carry_out(key, kind, plan(kind, amounts[kind], target, self._budgets(kind, key.namespace)))
         return None
 
     def _default(self, namespace: str) -> dict[str, str]:
         found = self._caches.namespaces.get("", namespace)
         return dict(generates(found.metadata.annotations)) if found is not None else {}
 
-    def _budgets(self, sort: Sort, namespace: str) -> list[Budget]:
-        return self._caches.budgets.of(RESOURCES[sort], namespace)
+    def _budgets(self, kind: BudgetKind, namespace: str) -> list[Budget]:
+        return self._caches.budgets.of(RESOURCES[kind], namespace)
 
-    def _is_settled(self, sort: Sort, wanted: Wish | Invalid | None, workload: Workload) -> bool:
+    def _is_settled(self, kind: BudgetKind, wanted: Amount | Invalid | None, workload: Workload) -> bool:
         """Whether the caches show that there is nothing to do. A budget of a user may cover the pods, which only the
         workload's template shows."""
-        budgets = self._budgets(sort, workload.metadata.namespace)
+        budgets = self._budgets(kind, workload.metadata.namespace)
         own = [each for each in budgets if is_of(each, workload.metadata.uid)]
         if wanted is None or (not isinstance(wanted, Invalid) and workload.replicas <= 1):
             return not own
@@ -93,8 +93,8 @@ class GeneratedBudgetReconciler:
             resource, live.metadata, workload.replicas, live.spec.selector, live.spec.template.metadata.labels
         )
 
-    async def _carry_out(self, key: WorkloadKey, sort: Sort, found: Plan) -> None:
-        resource = RESOURCES[sort]
+    async def _carry_out(self, key: WorkloadKey, kind: BudgetKind, found: Plan) -> None:
+        resource = RESOURCES[kind]
         for budget in found.delete:
             await self._writer.delete(resource, budget.metadata)
         if found.replace is not None:
@@ -105,14 +105,14 @@ class GeneratedBudgetReconciler:
         if found.create is not None:
             # not with server-side apply, which would adopt an object of this name that the cache does not have yet
             await self._writer.create_uncached(resource, found.create, key.namespace)
-        self._tell(key, sort, found)
+        self._tell(key, kind, found)
 
-    def _tell(self, key: WorkloadKey, sort: Sort, found: Plan) -> None:
+    def _tell(self, key: WorkloadKey, kind: BudgetKind, found: Plan) -> None:
         """An Event when a workload stops getting its budget, or for another reason."""
-        told = self._told.pop((key, sort), "")
+        told = self._told.pop((key, kind), "")
         if not found.reason:
             return
-        self._told[key, sort] = found.message
+        self._told[key, kind] = found.message
         workload = self._caches.workload(key)
         if told != found.message and workload is not None:
             regarding = _reference(workload)

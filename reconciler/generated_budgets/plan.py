@@ -10,11 +10,11 @@ from altershield.api.meta import ObjectMeta
 from altershield.api.resources import DISRUPTION_BUDGETS, POD_UNAVAILABLE_BUDGETS, Resource
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budgets.coverage import group_of
-from reconciler.generated_budgets.wish import MAX_UNAVAILABLE, MIN_AVAILABLE, Invalid, Sort, Wish
+from reconciler.generated_budgets.wanted import MAX_UNAVAILABLE, MIN_AVAILABLE, Amount, BudgetKind, Invalid
 
 Object = dict[str, Any]
 
-RESOURCES = {Sort.PUB: POD_UNAVAILABLE_BUDGETS, Sort.PDB: DISRUPTION_BUDGETS}
+RESOURCES = {BudgetKind.PUB: POD_UNAVAILABLE_BUDGETS, BudgetKind.PDB: DISRUPTION_BUDGETS}
 
 _MAX_NAME = 253
 
@@ -37,11 +37,11 @@ def _is_generated(budget: Budget) -> bool:
     return budget.metadata.labels.get(labels.MANAGED_BY) == labels.MANAGED_BY_VALUE
 
 
-def amount(budget: Budget) -> Wish | None:
+def amount(budget: Budget) -> Amount | None:
     spec = budget.spec
     if spec.max_unavailable is not None:
-        return Wish(MAX_UNAVAILABLE, spec.max_unavailable)
-    return Wish(MIN_AVAILABLE, spec.min_available) if spec.min_available is not None else None
+        return Amount(MAX_UNAVAILABLE, spec.max_unavailable)
+    return Amount(MIN_AVAILABLE, spec.min_available) if spec.min_available is not None else None
 
 
 class Target(NamedTuple):
@@ -65,7 +65,7 @@ class Plan(NamedTuple):
     message: str = ""
 
 
-def plan(sort: Sort, wanted: Wish | Invalid | None, target: Target, budgets: Sequence[Budget]) -> Plan:
+def plan(kind: BudgetKind, wanted: Amount | Invalid | None, target: Target, budgets: Sequence[Budget]) -> Plan:
     """What is to be done. `budgets`: all of this kind in the namespace.
 
     A budget of a user has precedence: two PodDisruptionBudgets for a pod make each eviction fail. A workload with one
@@ -79,15 +79,15 @@ def plan(sort: Sort, wanted: Wish | Invalid | None, target: Target, budgets: Seq
     other = next((each for each in budgets if is_by_user(each) and _covers(each, target)), None)
     if other is not None:
         message = (
-            f"no {RESOURCES[sort].kind} is generated: {other.metadata.name} of this namespace covers the pods already"
+            f"no {RESOURCES[kind].kind} is generated: {other.metadata.name} of this namespace covers the pods already"
         )
         return Plan(delete=own, reason="BudgetSkipped", message=message)
-    spec = _spec(sort, wanted, target)
+    spec = _spec(kind, wanted, target)
     if own:
         kept, *surplus = own
         changed = amount(kept) != wanted or not _covers(kept, target)
         return Plan(replace=(kept, spec) if changed else None, delete=tuple(surplus))
-    return Plan(create=_manifest(sort, spec, target, {each.metadata.name for each in budgets}))
+    return Plan(create=_manifest(kind, spec, target, {each.metadata.name for each in budgets}))
 
 
 def _covers(budget: Budget, target: Target) -> bool:
@@ -105,17 +105,17 @@ def _covers(budget: Budget, target: Target) -> bool:
     return selects(spec.selector.match_labels or {}, spec.selector.match_expressions, target.template_labels)
 
 
-def _spec(sort: Sort, wanted: Wish, target: Target) -> Object:
+def _spec(kind: BudgetKind, wanted: Amount, target: Target) -> Object:
     resource, name = target.resource, target.metadata.name
     covered: Object = (
         {"targetRef": {"apiVersion": resource.api_version, "kind": resource.kind, "name": name}}
-        if sort == Sort.PUB
+        if kind == BudgetKind.PUB
         else {"selector": target.selector}
     )
     return {**covered, wanted.field: wanted.amount}
 
 
-def _manifest(sort: Sort, spec: Object, target: Target, taken: set[str]) -> Object:
+def _manifest(kind: BudgetKind, spec: Object, target: Target, taken: set[str]) -> Object:
     metadata, resource = target.metadata, target.resource
     name = metadata.name
     if name in taken:
@@ -123,8 +123,8 @@ def _manifest(sort: Sort, spec: Object, target: Target, taken: set[str]) -> Obje
         name = name[: _MAX_NAME - len(ending)] + ending
     owner = {"apiVersion": resource.api_version, "kind": resource.kind, "name": metadata.name, "uid": metadata.uid}
     return {
-        "apiVersion": RESOURCES[sort].api_version,
-        "kind": RESOURCES[sort].kind,
+        "apiVersion": RESOURCES[kind].api_version,
+        "kind": RESOURCES[kind].kind,
         "metadata": {
             "name": name,
             "labels": {labels.MANAGED_BY: labels.MANAGED_BY_VALUE},

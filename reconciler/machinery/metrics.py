@@ -91,8 +91,8 @@ class Metrics:
             "Pods that count as passed although their checks ended without a result, by how their batch ended.",
             ["reason"],
         )
-        self.slipped = self._counter(
-            "altershield_disruptions_slipped",
+        self.ungated_deletions = self._counter(
+            "altershield_ungated_deletions",
             "Available pods with a PodUnavailableBudget that were deleted although no gatekeeper was asked.",
             [],
         )

@@ -68,7 +68,7 @@ from reconciler.releases.effects import (
     Suspend,
     Unpause,
 )
-from reconciler.releases.history_keeper import HistoryKeeper
+from reconciler.releases.history_writer import HistoryWriter
 from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.projection import Release
 
@@ -100,7 +100,7 @@ class Executor:
         metrics: Metrics,
         clock: Callable[[], float],
         *,
-        history: HistoryKeeper | None = None,
+        history: HistoryWriter | None = None,
     ) -> None:
         self._caches = caches
         self._writer = writer

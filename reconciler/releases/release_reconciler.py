@@ -24,7 +24,7 @@ from reconciler.releases.effects import Decision, RestoreLabel
 from reconciler.releases.executor import Executor, Refused
 from reconciler.releases.health import Timing
 from reconciler.releases.history import with_history
-from reconciler.releases.history_keeper import HistoryKeeper
+from reconciler.releases.history_writer import HistoryWriter
 from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.pod_groups_cache import PodGroupsCache
 from reconciler.releases.projection import Release
@@ -65,8 +65,8 @@ class ReleaseReconciler:
         self._live = LiveReader(client, caches)
         policies = AppliedPolicies(client, caches, recorder, url_rule)
         self._creator = ReleaseCreator(caches, writer, policies, clock, batch_wait)
-        keeper = HistoryKeeper(caches, writer, self._live, history_limit)
-        self._executor = Executor(caches, writer, self._live, recorder, metrics, clock, history=keeper)
+        history = HistoryWriter(caches, writer, self._live, history_limit)
+        self._executor = Executor(caches, writer, self._live, recorder, metrics, clock, history=history)
         self._ungated = UngatedCheck(caches, writer, self._live, self._creator, self._executor, metrics, clock)
         self._reporter = Reporter(server, writer, clock)
         self._server = server is not None

@@ -44,7 +44,7 @@ ALERTS = {
     "AlterShieldBudgetOverdrawn",
     "AlterShieldDrainBlocked",
     "AlterShieldProtectionFailOpen",
-    "AlterShieldUnaskedDeletions",
+    "AlterShieldUngatedDeletions",
     "AlterShieldBudgetNotReconciled",
     "AlterShieldBreakGlassUsed",
 }

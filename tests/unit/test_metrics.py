@@ -58,7 +58,7 @@ CONTRACT = {
         "altershield_skips": (COUNTER, "result"),
         "altershield_verifications": (COUNTER, "verdict"),
         "altershield_unchecked_pods": (COUNTER, "reason"),
-        "altershield_disruptions_slipped": (COUNTER, ""),
+        "altershield_ungated_deletions": (COUNTER, ""),
         "altershield_break_glass": (COUNTER, ""),
         "altershield_budgets": (GAUGE, "state"),
         "altershield_budget_missing_pods": (GAUGE, "budget namespace"),

@@ -139,13 +139,13 @@ def verdict(
 ) -> None:
     """Give a verdict on a pod. It replaces every other verdict on the pod."""
     _check(namespace, message)
-    given = Verdict.PASS if word is Word.PASS else Verdict.UNPASS
+    result = Verdict.PASS if word is Word.PASS else Verdict.UNPASS
     name = pod.removeprefix("pod/").removeprefix("pods/")
 
     async def run() -> None:
         async with await Client.connect(kubeconfig, context=context) as client:
-            batch = await judge(client, namespace or client.namespace, name, given, message)
-            print(f"pod/{name}: {given} (changepod/{batch.metadata.name})")
+            batch = await judge(client, namespace or client.namespace, name, result, message)
+            print(f"pod/{name}: {result} (changepod/{batch.metadata.name})")
 
     asyncio.run(run())
 

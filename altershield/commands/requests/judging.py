@@ -21,8 +21,8 @@ async def judge(client: Client, namespace: str, pod: str, verdict: Verdict, mess
     for _ in range(_ATTEMPTS):
         batch = await finding.batch_of(client, namespace, pod)
         info = next(each for each in batch.spec.pod_infos if each.pod == pod)
-        given = msgspec.structs.replace(info, verdict=verdict.value, message=message[:_MAX_MESSAGE], by=by)
-        results = [*(each for each in batch.status.pod_results if each.pod != pod), given]
+        result = msgspec.structs.replace(info, verdict=verdict.value, message=message[:_MAX_MESSAGE], by=by)
+        results = [*(each for each in batch.status.pod_results if each.pod != pod), result]
         metadata = batch.metadata
         patch = {
             "metadata": {"resourceVersion": metadata.resource_version},

@@ -78,10 +78,10 @@ def explain_pod(pod: str, namespace: str, deletion: Answer, eviction: Answer) ->
     return [printable(line) for line in lines]
 
 
-def _lines(title: str, given: Answer) -> list[str]:
-    by = f" by {given.by}" if given.by else ""
-    more = [*([given.message] if given.message else ()), *(f"Warning: {each}" for each in given.warnings)]
-    return [f"{title:{_WIDTH}}{given.outcome}{by}", *(f"{'':{_WIDTH}}{line}" for line in more)]
+def _lines(title: str, answer: Answer) -> list[str]:
+    by = f" by {answer.by}" if answer.by else ""
+    more = [*([answer.message] if answer.message else ()), *(f"Warning: {each}" for each in answer.warnings)]
+    return [f"{title:{_WIDTH}}{answer.outcome}{by}", *(f"{'':{_WIDTH}}{line}" for line in more)]
 
 
 def described(pod: str, namespace: str, deletion: Answer, eviction: Answer) -> dict[str, Any]:

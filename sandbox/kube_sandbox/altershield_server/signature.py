@@ -55,14 +55,14 @@ def headers(platform: str, token: str, content: str, timestamp: int) -> dict[str
     }
 
 
-def check(given: Mapping[str, str], content: str, *, platform: str, token: str) -> None:
+def check(headers: Mapping[str, str], content: str, *, platform: str, token: str) -> None:
     """Raise RefusedError (102) if a header is missing, the timestamp is no number, or the signature is wrong.
 
     Without a token, the signature is not compared: the published server behaves so by default. There is no limit on the
     age of the timestamp, and no protection against replay.
     """
     name, timestamp, signature = (
-        given.get(header, "").strip() for header in (PLATFORM_HEADER, TIMESTAMP_HEADER, SIGN_HEADER)
+        headers.get(header, "").strip() for header in (PLATFORM_HEADER, TIMESTAMP_HEADER, SIGN_HEADER)
     )
     if not (name and timestamp and signature):
         raise _denied("a header is missing")

@@ -19,8 +19,8 @@ from altershield.kube.errors import NotFoundError
 from altershield.kube.events import ObjectRef
 from altershield.kube.queue import WorkQueue
 from reconciler.budgets.budget_reconciler import BudgetReconciler
+from reconciler.budgets.departures import Departures
 from reconciler.budgets.routes import BudgetRoutes
-from reconciler.budgets.unasked import Departures
 from reconciler.machinery.caches import Key
 from reconciler.machinery.metrics import Metrics
 from tests.unit.budgets import builders
@@ -253,8 +253,8 @@ async def test_deletion_that_no_gatekeeper_was_asked_about_is_reported_once(worl
     for _ in range(2):
         await world.reconcile()
     text = "no gatekeeper was asked before these pods were deleted: web-1"
-    assert world.events == [("DisruptionSlipped", text)]
-    assert world.metrics.registry.get_sample_value("altershield_disruptions_slipped_total") == 1
+    assert world.events == [("UngatedDeletion", text)]
+    assert world.metrics.registry.get_sample_value("altershield_ungated_deletions_total") == 1
 
 
 async def test_deletion_whose_record_another_leader_dropped_is_not_reported(world: World) -> None:

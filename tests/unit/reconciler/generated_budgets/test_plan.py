@@ -12,14 +12,14 @@ from altershield.api.meta import ObjectMeta
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
 from reconciler.generated_budgets.plan import RESOURCES, Budget, DisruptionBudget, Plan, Target, plan
-from reconciler.generated_budgets.wish import Invalid, Sort, Wish, wish
+from reconciler.generated_budgets.wanted import Amount, BudgetKind, Invalid, wanted_amount
 from tests.unit.workloads import objects
 
 Object = dict[str, Any]
 UID = "3f1c9a52-0d4e-4a43-8a30-1f6f3a1f0c11"
 SELECTOR = {"matchLabels": {"app": "web"}}
-HALF = Wish("maxUnavailable", "50%")
-TYPES: dict[Sort, Any] = {Sort.PUB: PodUnavailableBudget, Sort.PDB: DisruptionBudget}
+HALF = Amount("maxUnavailable", "50%")
+TYPES: dict[BudgetKind, Any] = {BudgetKind.PUB: PodUnavailableBudget, BudgetKind.PDB: DisruptionBudget}
 
 
 def workload(kind: str = "Deployment", generate: Object | None = None, **spec: Any) -> Workload:
@@ -27,8 +27,8 @@ def workload(kind: str = "Deployment", generate: Object | None = None, **spec: A
     return objects.workload(kind, metadata={"annotations": annotations}, **spec)
 
 
-def wished(generate: Object, default: Object | None = None) -> Wish | Invalid | None:
-    return wish(Sort.PUB, workload(generate=generate, strategy={"type": "Recreate"}), default or {})
+def asked(generate: Object, default: Object | None = None) -> Amount | Invalid | None:
+    return wanted_amount(BudgetKind.PUB, workload(generate=generate, strategy={"type": "Recreate"}), default or {})
 
 
 @pytest.mark.parametrize(
@@ -36,19 +36,19 @@ def wished(generate: Object, default: Object | None = None) -> Wish | Invalid | 
     [
         ({}, {}, None),
         ({"pdb": "true"}, {}, None),
-        ({"pub": "true"}, {}, Wish("maxUnavailable", 1)),
-        ({"pub": "true", "pub-maxUnavailable": "20%"}, {}, Wish("maxUnavailable", "20%")),
-        ({"pub": "true", "pub-maxUnavailable": "0"}, {}, Wish("maxUnavailable", 0)),
-        ({"pub": "true", "pub-minAvailable": "3", "pdb-maxUnavailable": "1"}, {}, Wish("minAvailable", 3)),
-        ({}, {"pub": "true", "pub-minAvailable": "80%"}, Wish("minAvailable", "80%")),
-        ({"pub-maxUnavailable": "2"}, {"pub": "true", "pub-minAvailable": "80%"}, Wish("maxUnavailable", 2)),
+        ({"pub": "true"}, {}, Amount("maxUnavailable", 1)),
+        ({"pub": "true", "pub-maxUnavailable": "20%"}, {}, Amount("maxUnavailable", "20%")),
+        ({"pub": "true", "pub-maxUnavailable": "0"}, {}, Amount("maxUnavailable", 0)),
+        ({"pub": "true", "pub-minAvailable": "3", "pdb-maxUnavailable": "1"}, {}, Amount("minAvailable", 3)),
+        ({}, {"pub": "true", "pub-minAvailable": "80%"}, Amount("minAvailable", "80%")),
+        ({"pub-maxUnavailable": "2"}, {"pub": "true", "pub-minAvailable": "80%"}, Amount("maxUnavailable", 2)),
         ({"pub": "false"}, {"pub": "true"}, None),
     ],
 )
 def test_annotations_of_the_workload_have_precedence_over_those_of_the_namespace(
-    generate: Object, default: Object, wanted: Wish | None
+    generate: Object, default: Object, wanted: Amount | None
 ) -> None:
-    assert wished(generate, default) == wanted
+    assert asked(generate, default) == wanted
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_annotations_of_the_workload_have_precedence_over_those_of_the_namespace
     ],
 )
 def test_wrong_annotations_ask_for_no_budget_and_say_why(generate: Object, message: str) -> None:
-    found = wished(generate)
+    found = asked(generate)
     assert isinstance(found, Invalid)
     assert message in found.message
-    own = budget(Sort.PUB, HALF, owner=UID)
-    assert plan(Sort.PUB, found, target(), [own]) == Plan(None, None, (own,), "BudgetInvalid", found.message)
+    own = budget(BudgetKind.PUB, HALF, owner=UID)
+    assert plan(BudgetKind.PUB, found, target(), [own]) == Plan(None, None, (own,), "BudgetInvalid", found.message)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,9 @@ def test_wrong_annotations_ask_for_no_budget_and_say_why(generate: Object, messa
     ],
 )
 def test_amount_is_that_of_the_update_strategy(kind: str, spec: Object, amount: int | str) -> None:
-    assert wish(Sort.PDB, workload(kind, {"pdb": "true"}, **spec), {}) == Wish("maxUnavailable", amount)
+    assert wanted_amount(BudgetKind.PDB, workload(kind, {"pdb": "true"}, **spec), {}) == Amount(
+        "maxUnavailable", amount
+    )
 
 
 def target(*, replicas: int = 3, name: str = "web", **metadata: Any) -> Target:
@@ -96,11 +98,17 @@ def target(*, replicas: int = 3, name: str = "web", **metadata: Any) -> Target:
 
 
 def budget(
-    sort: Sort, amount: Wish, *, name: str = "web", owner: str = "", by: str = labels.MANAGED_BY_VALUE, **spec: Any
+    sort: BudgetKind,
+    amount: Amount,
+    *,
+    name: str = "web",
+    owner: str = "",
+    by: str = labels.MANAGED_BY_VALUE,
+    **spec: Any,
 ) -> Budget:
     """`owner`: the uid of its controller. `by`: who made one that has a controller."""
     references = [{"kind": "Deployment", "name": "web", "uid": owner, "controller": True}] if owner else []
-    covered = spec or ({"selector": SELECTOR} if sort == Sort.PDB else {"targetRef": reference("web")})
+    covered = spec or ({"selector": SELECTOR} if sort == BudgetKind.PDB else {"targetRef": reference("web")})
     metadata = {"name": name, "namespace": "shop", "uid": name, "ownerReferences": references}
     if owner:
         metadata["labels"] = {labels.MANAGED_BY: by}
@@ -113,21 +121,21 @@ def reference(name: str, kind: str = "Deployment", api_version: str = "apps/v1")
     return {"apiVersion": api_version, "kind": kind, "name": name}
 
 
-@pytest.mark.parametrize("sort", Sort)
-def test_budget_is_created_once_and_follows_the_annotations(sort: Sort) -> None:
+@pytest.mark.parametrize("sort", BudgetKind)
+def test_budget_is_created_once_and_follows_the_annotations(sort: BudgetKind) -> None:
     made = plan(sort, HALF, target(), []).create
     assert made is not None
-    covered = {"selector": SELECTOR} if sort == Sort.PDB else {"targetRef": reference("web")}
+    covered = {"selector": SELECTOR} if sort == BudgetKind.PDB else {"targetRef": reference("web")}
     assert made["spec"] == {**covered, "maxUnavailable": "50%"}
     assert (made["kind"], made["metadata"]["name"]) == (RESOURCES[sort].kind, "web")
     existing: Budget = msgspec.convert(made, TYPES[sort])
     assert plan(sort, HALF, target(), [existing]) == Plan()
-    other = Wish("minAvailable", 2)
+    other = Amount("minAvailable", 2)
     assert plan(sort, other, target(), [existing]).replace == (existing, {**covered, "minAvailable": 2})
 
 
-@pytest.mark.parametrize("sort", Sort)
-def test_no_budget_for_one_replica_or_a_workload_that_is_deleted_or_asks_for_none(sort: Sort) -> None:
+@pytest.mark.parametrize("sort", BudgetKind)
+def test_no_budget_for_one_replica_or_a_workload_that_is_deleted_or_asks_for_none(sort: BudgetKind) -> None:
     own = budget(sort, HALF, owner=UID)
     for wanted, found in (
         (HALF, target(replicas=1)),
@@ -141,22 +149,22 @@ def test_no_budget_for_one_replica_or_a_workload_that_is_deleted_or_asks_for_non
 @pytest.mark.parametrize(
     ("sort", "spec"),
     [
-        (Sort.PDB, {"selector": {}}),
-        (Sort.PDB, {"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}),
-        (Sort.PUB, {"selector": SELECTOR}),
-        (Sort.PUB, {"targetRef": reference("web", api_version="apps/v1beta1")}),
+        (BudgetKind.PDB, {"selector": {}}),
+        (BudgetKind.PDB, {"selector": {"matchExpressions": [{"key": "app", "operator": "Exists"}]}}),
+        (BudgetKind.PUB, {"selector": SELECTOR}),
+        (BudgetKind.PUB, {"targetRef": reference("web", api_version="apps/v1beta1")}),
     ],
 )
-def test_budget_of_a_user_has_precedence(sort: Sort, spec: Object) -> None:
+def test_budget_of_a_user_has_precedence(sort: BudgetKind, spec: Object) -> None:
     own, users = budget(sort, HALF, owner=UID), budget(sort, HALF, name="mine", **spec)
     found = plan(sort, HALF, target(), [own, users])
     assert (found.create, found.replace, found.delete, found.reason) == (None, None, (own,), "BudgetSkipped")
     assert "mine of this namespace covers the pods already" in found.message
 
 
-@pytest.mark.parametrize("sort", Sort)
-def test_budget_that_another_controller_made_for_the_workload_counts_as_one_of_a_user(sort: Sort) -> None:
-    other = budget(sort, Wish("maxUnavailable", 1), name="theirs", owner=UID, by="another")
+@pytest.mark.parametrize("sort", BudgetKind)
+def test_budget_that_another_controller_made_for_the_workload_counts_as_one_of_a_user(sort: BudgetKind) -> None:
+    other = budget(sort, Amount("maxUnavailable", 1), name="theirs", owner=UID, by="another")
     found = plan(sort, HALF, target(), [other])
     assert (found.create, found.replace, found.delete, found.reason) == (None, None, (), "BudgetSkipped")
 
@@ -164,13 +172,13 @@ def test_budget_that_another_controller_made_for_the_workload_counts_as_one_of_a
 @pytest.mark.parametrize(
     ("sort", "spec"),
     [
-        (Sort.PDB, {"selector": {"matchLabels": {"app": "other"}}}),
-        (Sort.PDB, {}),
-        (Sort.PUB, {"targetRef": reference("other")}),
-        (Sort.PUB, {"targetRef": reference("web", kind="StatefulSet")}),
+        (BudgetKind.PDB, {"selector": {"matchLabels": {"app": "other"}}}),
+        (BudgetKind.PDB, {}),
+        (BudgetKind.PUB, {"targetRef": reference("other")}),
+        (BudgetKind.PUB, {"targetRef": reference("web", kind="StatefulSet")}),
     ],
 )
-def test_budget_of_another_workload_only_takes_the_name(sort: Sort, spec: Object) -> None:
+def test_budget_of_another_workload_only_takes_the_name(sort: BudgetKind, spec: Object) -> None:
     users = budget(sort, HALF, **(spec or {"selector": None}))
     made = plan(sort, HALF, target(), [users]).create
     assert made is not None

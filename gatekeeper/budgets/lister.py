@@ -19,8 +19,8 @@ _WATCH_SECONDS = 0.3
 _POLL_SECONDS = 0.005
 
 
-class Known:
-    """Implements `altershield.budgets.decision.World`."""
+class BudgetLister:
+    """Implements `altershield.budgets.decision.Lister`."""
 
     def __init__(self, client: Client, caches: BudgetCaches) -> None:
         self._client = client

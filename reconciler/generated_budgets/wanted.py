@@ -12,14 +12,14 @@ _AMOUNT = re.compile("[0-9]{1,9}|([0-9]|[1-9][0-9]|100)%")
 MAX_UNAVAILABLE, MIN_AVAILABLE = "maxUnavailable", "minAvailable"
 
 
-class Sort(StrEnum):
+class BudgetKind(StrEnum):
     """The kinds of budgets, as the annotations name them."""
 
     PUB = "pub"
     PDB = "pdb"
 
 
-class Wish(NamedTuple):
+class Amount(NamedTuple):
     """A budget that the annotations ask for. `field` is `maxUnavailable` or `minAvailable`."""
 
     field: str
@@ -32,33 +32,33 @@ class Invalid(NamedTuple):
     message: str
 
 
-def wish(sort: Sort, workload: Workload, default: Mapping[str, str]) -> Wish | Invalid | None:
-    """The wish for a workload. `default`: the annotations of its Namespace, as in `Workload.generates`. Annotations of
-    the workload have precedence. None: no budget is asked for.
+def wanted_amount(kind: BudgetKind, workload: Workload, default: Mapping[str, str]) -> Amount | Invalid | None:
+    """The amount that a workload asks for. `default`: the annotations of its Namespace, as in `Workload.generates`.
+    Annotations of the workload have precedence. None: no budget is asked for.
 
     Without an amount, it is that of the update strategy: as many pods may be unavailable at other times as in a
     release. It is 1 if the strategy says 0: a rollout can start new pods before it stops old ones, a drain cannot, so 0
     would block every drain."""
     own = dict(workload.generates)
-    asked = own.get(sort, default.get(sort))
+    asked = own.get(kind, default.get(kind))
     if asked is None or asked == "false":
         return None
     if asked != "true":
-        return Invalid(f'{GENERATE}{sort} is "{asked}": write "true" or "false"')
-    given = _amounts(sort, own) or _amounts(sort, default)
-    if not given:
+        return Invalid(f'{GENERATE}{kind} is "{asked}": write "true" or "false"')
+    amounts = _amounts(kind, own) or _amounts(kind, default)
+    if not amounts:
         amount = workload.max_unavailable
-        return Wish(MAX_UNAVAILABLE, 1 if amount in (0, "0%") else amount)
-    if len(given) > 1:
+        return Amount(MAX_UNAVAILABLE, 1 if amount in (0, "0%") else amount)
+    if len(amounts) > 1:
         return Invalid(
-            f"{GENERATE}{sort}-{MAX_UNAVAILABLE} and {GENERATE}{sort}-{MIN_AVAILABLE} are set: remove one of them"
+            f"{GENERATE}{kind}-{MAX_UNAVAILABLE} and {GENERATE}{kind}-{MIN_AVAILABLE} are set: remove one of them"
         )
-    ((field, text),) = given.items()
+    ((field, text),) = amounts.items()
     if not _AMOUNT.fullmatch(text):
-        return Invalid(f'{GENERATE}{sort}-{field} is "{text}": write a number of pods, or a share from 0% to 100%')
-    return Wish(field, text if text.endswith("%") else int(text))
+        return Invalid(f'{GENERATE}{kind}-{field} is "{text}": write a number of pods, or a share from 0% to 100%')
+    return Amount(field, text if text.endswith("%") else int(text))
 
 
-def _amounts(sort: Sort, annotations: Mapping[str, str]) -> dict[str, str]:
-    keys = {field: f"{sort}-{field}" for field in (MAX_UNAVAILABLE, MIN_AVAILABLE)}
+def _amounts(kind: BudgetKind, annotations: Mapping[str, str]) -> dict[str, str]:
+    keys = {field: f"{kind}-{field}" for field in (MAX_UNAVAILABLE, MIN_AVAILABLE)}
     return {field: annotations[key] for field, key in keys.items() if key in annotations}

@@ -59,7 +59,7 @@ _FORGOTTEN = 60.0  # seconds after a failure until the next one counts as the fi
 _REMEMBERED = 1024
 
 
-class HistoryKeeper:
+class HistoryWriter:
     """`limit`: how many versions that passed are kept for each workload, and as many others. 0: none."""
 
     def __init__(self, caches: Caches, writer: Writer, live: LiveReader, limit: int) -> None:
