@@ -38,15 +38,15 @@ check collect: export PYTHONDONTWRITEBYTECODE =  # the tests start hundreds of p
 check: $(BIN)/.ready tools
 	$(BIN)/pytest -n 8 --dist loadgroup --no-loadscope-reorder  # for two cores: many tests wait
 
-collect: $(BIN)/.ready  # compiles the tests; at the start of `check`, each worker would compile all of them
+collect: $(BIN)/.ready  # compiles the tests once; without this, each worker of `check` would compile all of them
 	-@$(BIN)/pytest --collect-only -qq >/dev/null  # `check` prints the errors
 
-tools: $(TOOLS)/.ready  ## install what checks the workflows and writes the SBOM
+tools: $(TOOLS)/.ready  ## install the programs that check the workflows and write the SBOM
 
-mutants: $(BIN)/.ready  ## whether the tests notice small mistakes in the code; the suite tries a few of them
+mutants: $(BIN)/.ready  ## check that the tests notice small mistakes in the code; the suite tries a few of them
 	$(BIN)/python -m tests.mutants
 
-bench: $(BIN)/.ready  ## needs wrk
+bench: $(BIN)/.ready  ## run the benchmarks of docs/figures.md and docs/reliability.md; needs wrk
 	$(BIN)/python -m bench.gatekeeper
 	$(BIN)/python -m bench.reconciler
 	$(BIN)/python -m bench.server
@@ -65,13 +65,13 @@ crds: $(BIN)/.ready  ## write the chart's CRDs, webhooks and names of values ane
 	$(BIN)/python -m altershield.install charts/altershield/files
 	$(BIN)/python -m supply_chain.near_names charts/altershield/values.schema.json
 
-reference: $(BIN)/.ready  ## write the reference pages anew, after a change of what they show
+reference: $(BIN)/.ready  ## write the reference pages anew, after a change of the code or the texts that they show
 	$(BIN)/python -m docs.reference
 
 dashboards: $(BIN)/.ready  ## write the dashboards' JSON anew, after a change of their code
 	$(BIN)/python -m dashboards
 
-pictures: $(BIN)/.ready  ## make docs/pictures anew, from what commands print and Prometheus scrapes; needs kubectl and prometheus
+pictures: $(BIN)/.ready  ## make docs/pictures anew, from the output of commands and the series of Prometheus; needs kubectl and prometheus
 	$(BIN)/python -m docs.pictures
 	$(BIN)/python -m tests.monitoring.pictures
 

@@ -17,18 +17,18 @@ AlterShieldError                    (altershield.errors)
 │       ├── InvalidError            422
 │       ├── TooManyRequestsError    429
 │       └── ServerError             5xx
-├── AlterShieldServerError          (reconciler.server.errors) a call to an AlterShield server failed
+├── AlterShieldServerError          (reconciler.server.server_errors) a call to an AlterShield server failed
 │   ├── UnavailableError            no usable answer, or none at all
 │   ├── RejectedError               the server refused the call
 │   └── NotAllowedError             the server does not know the node, or the node is in another state
-├── OutboundError                   (reconciler.outbound.errors) a request to a URL of a DefensePolicy has no answer
+├── OutboundError                   (reconciler.outbound.outbound_errors) a request to a URL of a policy has no answer
 │   ├── UrlNotAllowedError          the URL, or an address of its host, is not allowed
 │   ├── NotDeliveredError           the request surely had no effect
 │   ├── NoAnswerError               the request may have had an effect
 │   ├── CredentialsError            a Secret with credentials cannot be used
 │   └── SecretUnreadableError       the API server did not return a Secret
 ├── ReviewError                     (gatekeeper.errors) a request that the gatekeeper cannot review
-├── EndpointError                   (reconciler.endpoints.errors) a request to the callback port that is refused
+├── EndpointError                   (reconciler.endpoints.endpoint_errors) a refused request to the callback port
 ├── CertificateError                (certgen.errors) a certificate, a key or its Secret cannot be used
 ├── InstallationStoppedError        (altershield.commands.installation) a process of AlterShield did not start, or ended
 ├── StatusError                     (altershield.commands.status.snapshot) the requested releases cannot be shown
@@ -53,6 +53,6 @@ class AlterShieldError(Exception):
 
 
 class UsageError(AlterShieldError):
-    """The user can fix the cause: an invalid option, environment variable or file."""
+    """An option, an environment variable or a file is invalid. The user can correct it."""
 
     exit_code = 2

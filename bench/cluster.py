@@ -184,7 +184,7 @@ class Api:
         for plural in self._objects.counts:
             self._blocks(plural, plural in ("replicasets", "customresourcedefinitions"))
         if self.shape.budgets:
-            self._blocks("replicasets", False)  # they count
+            self._blocks("replicasets", False)  # the caches of budgets list whole ReplicaSets
 
     def _blocks(self, plural: str, metadata_only: bool) -> list[bytes]:
         found = self._streams.get((plural, metadata_only))
@@ -250,7 +250,7 @@ async def _send_bytes(writer: asyncio.StreamWriter, status: int, body: bytes) ->
 
 
 class Objects:
-    """Creates the objects of each resource, by number."""
+    """Makes the objects of each resource, by number."""
 
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
@@ -284,8 +284,8 @@ class Objects:
         ]
 
     def numbers(self, plural: str, namespace: str) -> range:
-        """The numbers of the objects in one namespace, or of all. Numbers above the count are large objects in a
-        namespace that is not governed."""
+        """The numbers of the objects in a namespace; all numbers if `namespace` is empty. Numbers above the count are
+        large objects in a namespace that is not governed."""
         count = self.counts[plural]
         if not namespace:
             return range(count + (self._shape.fat if plural in self._fat else 0))

@@ -2,8 +2,8 @@
 
     python -m bench.decisions
 
-It runs in one process, without an API. It keeps the release's pods in the same data structure as the reconciler, and
-carries out decisions at once.
+It runs in one process, without an API. It keeps the release's pods in the reconciler's `PodGroups`, and carries out
+decisions at once.
 """
 
 import json
@@ -47,7 +47,7 @@ _LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
 class Result:
     pods: int
     anew_ms: float
-    """Time to build the data structure and to decide. As all times here, the minimum of several runs."""
+    """Time to build the groups and to decide. All times here are the minimum of several runs."""
     changed_ms: float
     """Time to decide after one pod has changed, if no list is due."""
     writes: int
@@ -83,12 +83,12 @@ class Release:
         make = objects.maker("pods", metadata_only=False)
         self.up: Sequence[Pod] = [pods.read(make(number)) for number in range(count)]
         self.writes = self.bytes = 0
-        self.groups = self.begin_book([self.down(pod) for pod in self.up])
+        self.groups = self.build_groups([self.down(pod) for pod in self.up])
 
     def down(self, pod: Pod) -> Pod:
         return msgspec.structs.replace(pod, ready=False, ready_at=int(self.began), finished="")
 
-    def begin_book(self, found: Sequence[Pod]) -> PodGroups:
+    def build_groups(self, found: Sequence[Pod]) -> PodGroups:
         groups = PodGroups(self.workload, self.release, self.source, Nodes(), _TIMING)
         for pod in found:
             groups.update_pod(pod, self.now)
@@ -172,11 +172,11 @@ def measure(count: int) -> Result:
     anew, changed = [], []
     for _ in range(max(3, 5000 // count)):
         began = time.process_time()
-        release.groups = release.begin_book(release.up)
+        release.groups = release.build_groups(release.up)
         release.decide()
         anew.append(time.process_time() - began)
     release = Release(count)
-    release.groups = release.begin_book(release.up)
+    release.groups = release.build_groups(release.up)
     for _ in range(3):
         release.now += 10
         release.step()

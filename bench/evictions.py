@@ -2,10 +2,10 @@
 
     python -m bench.evictions
 
-First all pods are to be evicted at once: 400 pods, of which 120 may be unavailable. The reviews go to the gatekeepers
-directly, because an API server in Python would take longer than they do. Then pods are replaced one by one, and it is
-measured how soon the next pod may be evicted after the new one is ready. The API server is the sandbox's, without
-simulated nodes.
+First, evictions of all pods are requested at once: 400 pods, of which 120 may be unavailable. The reviews go directly
+to the gatekeepers, because an API server in Python would take longer than they take. Then pods are replaced one by one.
+The time from the readiness of a new pod until another pod may be evicted is measured. The API server is the sandbox's,
+without simulated nodes.
 """
 
 import asyncio
@@ -51,22 +51,24 @@ class Result:
     slots: int
     admitted: int
     seconds: float
-    """Until all reviews were answered."""
+    """The time until all reviews were answered."""
     writes: int
-    """Of the budget's status, conflicts included."""
+    """Writes of the budget's status, with conflicts."""
     slot_p50: float
     slot_p99: float
-    """Seconds from the answer that a pod is ready until another pod may be evicted."""
+    """Seconds from the moment when a pod is ready until another pod may be evicted."""
     replaced: int
 
 
-class World:
+class Cluster:
+    """The objects of the measurement, and the gatekeepers with these URLs."""
+
     def __init__(self, admin: Client, urls: list[str], http: aiohttp.ClientSession) -> None:
         self.admin = admin
         self._urls = urls
         self._http = http
         self._set: dict[str, Any] = {}
-        self._asked = 0
+        self._reviews = 0
 
     async def create(self, pods: int, slots: int) -> list[str]:
         await self.admin.create(NAMESPACES, {"metadata": {"name": names.SYSTEM_NAMESPACE}})
@@ -90,7 +92,7 @@ class World:
         return found
 
     async def start(self, name: str) -> None:
-        """A pod that is ready."""
+        """Create a pod that is ready."""
         metadata = {"name": name, "labels": _LABELS, "ownerReferences": [_owner("ReplicaSet", self._set)]}
         await self.admin.create(
             PODS, {"metadata": metadata, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}, _SHOP
@@ -98,12 +100,12 @@ class World:
         await self.admin.patch(PODS, {"status": _READY}, name, _SHOP, subresource="status")
 
     async def ask(self, name: str, *, dry_run: bool = False) -> bool:
-        """Whether the pod may be evicted."""
-        self._asked += 1
-        review = eviction(_SHOP)(self._asked, 0)
+        """Whether a gatekeeper allows to evict the pod. The gatekeepers are called in turn."""
+        self._reviews += 1
+        review = eviction(_SHOP)(self._reviews, 0)
         review["request"] |= {"name": name, "dryRun": dry_run}
         review["request"]["object"]["metadata"]["name"] = name
-        url = self._urls[self._asked % len(self._urls)]
+        url = self._urls[self._reviews % len(self._urls)]
         async with self._http.post(url, json=review, ssl=False) as answer:
             return bool((await answer.json())["response"]["allowed"])
 
@@ -133,33 +135,34 @@ async def measure(pods: int, slots: int, replaced: int) -> Result:
             admin = await stack.enter_async_context(await Client.connect(str(kubeconfig)))
             http = await stack.enter_async_context(aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)))
             urls: list[str] = []
-            world = World(admin, urls, http)
-            found = await world.create(pods, slots)
+            cluster = Cluster(admin, urls, http)
+            found = await cluster.create(pods, slots)
             urls += await stack.enter_async_context(_processes(Path(directory), kubeconfig))
-            while await world.allowed() != slots:  # noqa: ASYNC110  (another process counts)
+            while await cluster.allowed() != slots:  # noqa: ASYNC110  (another process counts)
                 await asyncio.sleep(0.1)
-            await asyncio.gather(*(world.ask(each, dry_run=True) for each in found[: 10 * GATEKEEPERS]))
+            await asyncio.gather(*(cluster.ask(each, dry_run=True) for each in found[: 10 * GATEKEEPERS]))
             before, began = writes, time.monotonic()
-            answers = await asyncio.gather(*(world.ask(each) for each in found))
+            answers = await asyncio.gather(*(cluster.ask(each) for each in found))
             seconds, written = time.monotonic() - began, writes - before
             gone = [name for name, may_go in zip(found, answers, strict=True) if may_go]
-            waits = await _replace(world, gone, [name for name in found if name not in gone], replaced)
+            waits = await _replace(cluster, gone, [name for name in found if name not in gone], replaced)
             p50, p99 = statistics.median(waits), statistics.quantiles(waits, n=100)[98]
             return Result(pods, slots, len(gone), seconds, written, p50, p99, len(waits))
 
 
-async def _replace(world: World, gone: list[str], others: list[str], count: int) -> list[float]:
-    """Delete the pods that may go. Start others one by one, and take each slot that comes back."""
+async def _replace(cluster: Cluster, gone: list[str], others: list[str], count: int) -> list[float]:
+    """Delete the pods whose evictions were allowed. Then start `count` pods one by one, and evict another pod each
+    time. Returns the seconds until each of these evictions was allowed."""
     for name in gone:
-        await world.admin.delete(PODS, name, _SHOP)
+        await cluster.admin.delete(PODS, name, _SHOP)
     waits = []
     for number in range(count):
-        await world.start(f"new-{number}")
+        await cluster.start(f"new-{number}")
         began = time.monotonic()
-        while not await world.ask(others[number]):  # noqa: ASYNC110  (another process decides)
+        while not await cluster.ask(others[number]):  # noqa: ASYNC110  (another process decides)
             await asyncio.sleep(_POLL)
         waits.append(time.monotonic() - began)
-        await world.admin.delete(PODS, others[number], _SHOP)
+        await cluster.admin.delete(PODS, others[number], _SHOP)
     return waits
 
 

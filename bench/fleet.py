@@ -3,9 +3,10 @@
     python -m bench.fleet simulated --scale 1       # 20,000 Deployments of five pods in 10 namespaces, 5,000 nodes
     python -m bench.fleet cluster --deployments 200 # the sandbox, or with KUBEBUILDER_ASSETS a real API server
 
-`simulated`: the API of `bench.cluster`, which costs little, so that a fleet of the full size fits on a small machine. A
-Deployment has 11 ReplicaSets and a ChangeWorkload, a pod has a ChangePod, an object has 1 KB of annotations. Replaced
-pods, reports of nodes and releases are simulated (`bench.fleet_api`); the gatekeeper gets the reviews of all releases.
+`simulated`: the API of `bench.cluster`, which takes little CPU and memory. So a fleet of the full size fits on a small
+machine. A Deployment has 11 ReplicaSets and a ChangeWorkload, a pod has a ChangePod, an object has 1 KB of annotations.
+Replaced pods, reports of nodes and releases are simulated (`bench.fleet_api`). The gatekeeper gets the reviews of all
+releases.
 
 `cluster`: an API server with simulated nodes. All Deployments are created and released through its webhooks. The
 PriorityLevelConfiguration and the FlowSchemas of the chart are installed.
@@ -49,7 +50,7 @@ from altershield.process.children import Process, free_ports
 from altershield.process.health import until_ready
 from altershield.process.thresholds import Thresholds
 from bench.cluster import Shape, kubeconfig
-from bench.fleet_api import Asked, Fleet, FleetApi
+from bench.fleet_api import Fleet, FleetApi, Traffic
 from bench.memory import certificate_options
 from bench.reconciler import deployment, namespace, sandbox_with
 
@@ -173,7 +174,7 @@ def quantiles(values: Iterable[float], factor: float = 1.0) -> tuple[int, float,
 
 
 async def scraped(port: int) -> dict[str, float]:
-    """The metrics of a process that matter here, by name and labels."""
+    """The metrics of a process, by name and labels."""
     async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}/metrics") as answer:
         return _samples(await answer.text())
 
@@ -215,12 +216,12 @@ async def _simulated(shape: Shape, seconds: float, churn: float, releases: int, 
     observed = options.OBSERVE_SECONDS
 
     def taken(seconds: float) -> dict[str, Any]:
-        asked: Asked = api.take()
+        traffic: Traffic = api.take()
         return {
-            "requests": {key: round(count / seconds, 2) for key, count in asked.by_kind.most_common()},
-            "admission": quantiles(asked.admissions, 1000),
-            "verdict": quantiles(each - observed for each in asked.verdicts),
-            "more": {"events per second": round(asked.events / seconds, 1), "denied": asked.denied},
+            "requests": {key: round(count / seconds, 2) for key, count in traffic.by_kind.most_common()},
+            "admission": quantiles(traffic.admissions, 1000),
+            "verdict": quantiles(each - observed for each in traffic.verdicts),
+            "more": {"events per second": round(traffic.events / seconds, 1), "denied": traffic.denied},
         }
 
     with tempfile.TemporaryDirectory() as name:
@@ -288,7 +289,7 @@ async def _idle(port: int) -> None:
 
 
 async def _unless_failed(work: Any, tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Wait for the work. An error of another task ends it."""
+    """Wait for the work. If one of the tasks fails, cancel the work and raise the error."""
     doing = asyncio.ensure_future(work)
     await asyncio.wait([doing, *tasks], return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
@@ -457,7 +458,7 @@ class _Cluster:
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def _flows(self, seconds: float) -> dict[str, float]:
-        """Requests per second of the chart's flow schemas, and what they waited, if the API server has such metrics."""
+        """Requests per second of the chart's flow schemas, and their waits, if the API server has such metrics."""
         found: dict[str, float] = {}
         for what, prefix in (
             ("dispatched", "apiserver_flowcontrol_dispatched_requests_total"),

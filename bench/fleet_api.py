@@ -1,7 +1,7 @@
 """The API of `bench.cluster` with writes, and the events of a fleet: replaced pods, reports of nodes, releases.
 
-An object that was written replaces the one that `bench.cluster` made. Lists show the state at the start, so they must
-end before the first event.
+An object that was written replaces the object that `bench.cluster` made. Lists show the state at the start, so they
+must end before the first event.
 """
 
 import asyncio
@@ -38,15 +38,15 @@ _POD = re.compile(r"checkout-frontend-\d+-[0-9a-f]+-([0-9a-f]{5})")
 
 
 @dataclass
-class Asked:
-    """Requests that the API got."""
+class Traffic:
+    """The requests to the API and to the gatekeeper, and the events of watches."""
 
     by_kind: Counter[str] = field(default_factory=Counter)
     """By verb and resource, such as `patch changepods/status`."""
     admissions: list[float] = field(default_factory=list)
     """Seconds from sending a review to its response."""
     verdicts: list[float] = field(default_factory=list)
-    """Seconds from when a pod of a release was ready until the status of its batch says that it is done."""
+    """Seconds from the readiness of a pod of a release until the status of its batch says that it is done."""
     denied: int = 0
     events: int = 0
     """Events that were sent to watches."""
@@ -57,14 +57,15 @@ class FleetApi(Api):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape, lead=True)
-        self.asked = Asked()
+        self.traffic = Traffic()
         self.ready: dict[str, float] = {}
-        """When each new pod of a release became ready, `time.monotonic()`, until it has its verdict."""
+        """When each new pod of a release became ready (`time.monotonic()`). A pod is removed when it has its
+        verdict."""
         self._written: dict[tuple[str, str, str], Object | None] = {}
 
-    def take(self) -> Asked:
-        """What was asked since the last call."""
-        taken, self.asked = self.asked, Asked()
+    def take(self) -> Traffic:
+        """The traffic since the last call."""
+        taken, self.traffic = self.traffic, Traffic()
         return taken
 
     def find(self, plural: str, namespace: str, name: str) -> Object | None:
@@ -88,11 +89,11 @@ class FleetApi(Api):
         if gone:
             self.ready.pop(metadata["name"], None)
         self._written[plural, metadata.get("namespace", ""), metadata["name"]] = None if gone else stored
-        self.asked.events += 1
+        self.traffic.events += 1
         return stored
 
     async def bookmark(self) -> None:
-        """Tell all watches the current version at times, so that none of them lists again."""
+        """Send bookmarks with the current version to all watches at intervals, so that no client lists again."""
         while True:
             await asyncio.sleep(_BOOKMARK_SECONDS)
             for plural in self._objects.counts:
@@ -125,7 +126,7 @@ class FleetApi(Api):
         plural, namespace, name, subresource = _parts(url.path)
         verb = {"GET": "get" if name else "watch" if "watch" in query else "list", "PUT": "update"}.get(method, "")
         verb = verb or {"POST": "create", "PATCH": "patch", "DELETE": "delete"}[method]
-        self.asked.by_kind[f"{verb} {plural}{'/' if subresource else ''}{subresource}"] += 1
+        self.traffic.by_kind[f"{verb} {plural}{'/' if subresource else ''}{subresource}"] += 1
         one_workload = bool(namespace) and "labelSelector" in query
         if plural == LEASES.plural or verb == "watch" or (verb == "list" and not one_workload):
             return await super()._answer(writer, method, target, accept, body)
@@ -182,12 +183,12 @@ class FleetApi(Api):
             now = time.monotonic()
             for info in changed["spec"]["podInfos"]:
                 if (since := self.ready.pop(info["pod"], None)) is not None:
-                    self.asked.verdicts.append(now - since)
+                    self.traffic.verdicts.append(now - since)
         return await _send(writer, 200, self.store(plural, changed))
 
 
 class Fleet:
-    """The events. `gatekeeper`: where to send the reviews of releases."""
+    """Makes the events of a fleet. `gatekeeper`: the URL for the reviews of releases."""
 
     def __init__(self, api: FleetApi, gatekeeper: str) -> None:
         self._api = api
@@ -195,7 +196,7 @@ class Fleet:
         self._new = 0
         self._releasing: set[int] = set()
         self._current: dict[int, Object] = {}  # ReplicaSets of the released workloads
-        self._names: dict[int, str] = {}  # of the pods that are not those of the start, by number
+        self._names: dict[int, str] = {}  # the names of the pods that replaced pods of the start, by number
 
     async def churn(self, rate: float) -> None:
         """Replace `rate` pods in a second, of changing workloads, as after the drain of a node, until cancelled."""
@@ -218,7 +219,7 @@ class Fleet:
                 await asyncio.sleep(_NODE_SECONDS / self._api.shape.nodes)
 
     async def wave(self, releases: int, rate: float) -> None:
-        """Release so many workloads, spread over all namespaces, `rate` in a second, each with two reviews."""
+        """Release `releases` workloads in all namespaces, `rate` in a second, each with two reviews."""
         step, began = max(1, self._api.shape.deployments // releases), time.monotonic()
         connector = aiohttp.TCPConnector(limit=50)
         async with aiohttp.ClientSession(connector=connector) as session, asyncio.TaskGroup() as group:
@@ -237,7 +238,7 @@ class Fleet:
         new["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example.com/shop/web:1.2.4"
         for mutating in (True, False):
             response = await self._reviewed(session, webhook_path(DEPLOYMENTS, mutating=mutating), old, new)
-            api.asked.denied += not response["allowed"]
+            api.traffic.denied += not response["allowed"]
             if patch := response.get("patch"):
                 new = jsonpatch.apply_patch(new, json.loads(base64.b64decode(patch)))
         new["metadata"]["generation"] = 2
@@ -277,7 +278,7 @@ class Fleet:
         headers = {"Content-Type": "application/json"}
         async with session.post(f"{self._gatekeeper}{path}", data=body, headers=headers, ssl=False) as answer:
             text = await answer.read()
-        self._api.asked.admissions.append(time.perf_counter() - began)
+        self._api.traffic.admissions.append(time.perf_counter() - began)
         if answer.status != 200:
             raise RuntimeError(f"the gatekeeper answered {answer.status}: {text[:500].decode()}")
         response: Object = json.loads(text)["response"]
@@ -297,8 +298,8 @@ class Fleet:
         return self._api.store(REPLICA_SETS.plural, made, "ADDED")
 
     async def _replaced(self, workload: int, own: int, replica_set: Object | None, *, drained: bool = False) -> None:
-        """Replace a pod by one of this ReplicaSet, or of the ReplicaSet of the start (None). A release deletes the old
-        pod when the new one is ready; a drain deletes it before."""
+        """Replace a pod by a pod of this ReplicaSet, or of the ReplicaSet of the start (None). A release deletes the
+        old pod when the new pod is ready. A drain deletes it before."""
         api = self._api
         make = api._objects.maker(PODS.plural, metadata_only=False)
         old: Object = json.loads(make(workload * api.shape.replicas + own))
@@ -353,7 +354,7 @@ def _parts(path: str) -> tuple[str, str, str, str]:
 
 
 def _merged(old: Any, patch: Any) -> Any:
-    """RFC 7386."""
+    """The object after a merge patch (RFC 7386)."""
     if not isinstance(patch, Mapping):
         return patch
     merged = dict(old) if isinstance(old, Mapping) else {}

@@ -3,9 +3,9 @@
     python -m bench.hostile
 
 The gatekeeper runs on one core. 40 attackers without credentials run in another process on the other core. In each
-phase they do one thing, again as soon as it ends. Meanwhile the bench sends reviews of 8 KB at fixed times on kept
-connections, as API servers do. Latencies count from these times. A review fails if it has no answer of 200 within the
-chart's timeout.
+phase, each attacker repeats one attack without a pause. Meanwhile the bench sends reviews of 8 KB at fixed times on
+persistent connections, as API servers do. Latencies count from these times. A review fails if it has no answer of 200
+within the chart's timeout.
 
 The bench runs on the attackers' core. Other work on the machine delays all of them, so the table has each p99 twice:
 as measured, and without the time for which the gatekeeper, or the bench itself, was ready to run but had no core
@@ -69,11 +69,11 @@ _DEEP = b"[" * 200 + b"]" * 200
 _DENSE = b'{"a":[1,2,3],"b":4}'  # almost as many lists and objects as are refused
 _SMALL = (
     b'{"a":[1,2,3],"b":"' + b"x" * 84 + b'"}'
-)  # 64 KiB of it have almost as many values as a review may have that needs no turn
+)  # 64 KiB of it have almost as many values as a review may have that is decoded without waiting for a turn
 
 
 def nested(size: int, value: bytes = _DEEP) -> bytes:
-    """A review of about that many bytes whose template is full of this value."""
+    """A review of about `size` bytes whose template consists of copies of this value."""
     labels = b'"metadata":{"name":"x"},"apiVersion":"apps/v1","kind":"Deployment"'
     start = (
         b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","operation":"CREATE",'
@@ -86,7 +86,7 @@ def nested(size: int, value: bytes = _DEEP) -> bytes:
 
 @dataclass
 class Sent:
-    """How much the attackers have done: connections opened, requests sent to their end, bytes of both."""
+    """The totals of the attackers: opened connections, completely sent requests, and bytes."""
 
     connections: int = 0
     requests: int = 0
@@ -118,7 +118,7 @@ async def send(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 def sending(body: bytes) -> Attack:
-    """Send this review again and again, on one connection for as long as it lives."""
+    """Send this review repeatedly, on one connection until it is closed."""
 
     async def attack(port: int) -> None:
         reader, writer = await connected(port)
@@ -189,7 +189,7 @@ def attacks() -> dict[str, Attack]:
 
 @app.command()
 def attack(name: str, port: int) -> None:
-    """Run the attackers until they are killed. They report on the standard output. `everything`: all kinds at once."""
+    """Run the attackers until they are killed. They print their totals. The name `everything`: all kinds at once."""
     kinds = attacks()
     chosen = list(kinds.values()) if name == "everything" else [kinds[name]]
 
@@ -248,11 +248,11 @@ class Phase:
 
     attack: str
     connections: int
-    """That the attackers opened, each second."""
+    """Connections that the attackers opened, per second."""
     requests: int
-    """That the attackers sent to their end, each second."""
+    """Requests that the attackers sent completely, per second."""
     sent: int
-    """MiB that the attackers sent, each second."""
+    """MiB that the attackers sent, per second."""
     reviews: int
     failed: int
     p50: float
@@ -261,7 +261,7 @@ class Phase:
     p99_without_waiting: float
     """Without the time for which the gatekeeper or the bench waited for a core."""
     memory: int
-    """MiB, the most in the phase."""
+    """The largest memory in the phase, MiB."""
     core: float
     """The share that the gatekeeper used of the time for which it had a core or needed none."""
     waiting: float
@@ -272,9 +272,9 @@ class Phase:
 def main(
     seconds: Annotated[float, typer.Option(help="Seconds of one phase.")] = 15,
     only: Annotated[list[str] | None, typer.Option(help="Only phases whose names contain this text.")] = None,
-    output: Annotated[Path, typer.Option(help="Where the figures go as JSON.")] = RESULTS,
+    output: Annotated[Path, typer.Option(help="The JSON file for the figures.")] = RESULTS,
 ) -> None:
-    """Attack a gatekeeper in each way, and in all ways at once. Exit code 1 where a bound does not hold."""
+    """Attack a gatekeeper in each way, and in all ways at once. Exits with 1 if a bound is exceeded."""
     load = os.getloadavg()[0]
     os.sched_setaffinity(0, {_CLIENT_CORE})
     phases, after = uvloop.run(_run(seconds, only or []))

@@ -97,7 +97,7 @@ def certificate_options(directory: Path) -> list[str]:
 
 
 async def _until_idle(pid: int) -> None:
-    """Wait until a process has filled its caches: it is ready before those of budgets are filled."""
+    """Wait until a process has filled its caches. It is ready before the caches of budgets are filled."""
     idle, before = 0, _cpu(pid)
     async with asyncio.timeout(_READY_SECONDS):
         while idle < _IDLE_SECONDS:

@@ -1,5 +1,5 @@
 """AdmissionReviews of deletions and evictions of pods, and the objects of a cluster in which a PodUnavailableBudget
-refuses them. The pods are as a Deployment's are."""
+refuses them. The pods have the fields of a Deployment's pods."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +35,7 @@ def deletion(namespace: str) -> Any:
 
 
 def eviction(namespace: str) -> Any:
-    """Makes the review of an eviction. It has no pod, so its size does not depend on that of the pod."""
+    """Makes the review of an eviction. It does not contain the pod, so its size does not depend on the pod's."""
 
     def make(number: int, variables: int) -> dict[str, Any]:
         metadata = {"name": _name(number % _PODS), "namespace": namespace, "creationTimestamp": None}

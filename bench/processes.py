@@ -43,6 +43,7 @@ class Server:
 
 
 def waited_for_a_core(schedstat: Path) -> float:
+    """The seconds so far in which a thread was ready to run but had no core, from its file in /proc."""
     return int(schedstat.read_text().split()[1]) / 1e9
 
 
@@ -60,6 +61,7 @@ async def answering(server: Server, log: Path) -> None:
 
 
 def tail(log: Path) -> str:
+    """The end of a log."""
     return log.read_text()[-500:]
 
 
@@ -123,6 +125,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def cpu() -> str:
+    """The model and the number of cores of this machine."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
     return f"{model}, {os.cpu_count()} cores"

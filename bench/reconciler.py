@@ -1,4 +1,4 @@
-"""Measures API writes per verified pod, and the time from when a pod is up until its verdict.
+"""Measures API writes per verified pod, and the time from the moment when a pod is up until its verdict.
 
     python -m bench.reconciler
 
@@ -201,7 +201,7 @@ async def sandbox() -> AsyncIterator[Path]:
 
 @contextlib.asynccontextmanager
 async def sandbox_with(*arguments: str) -> AsyncIterator[tuple[Path, str]]:
-    """Run a sandbox with these arguments in another process. Yields its kubeconfig and what it prints."""
+    """Run a sandbox with these arguments in another process. Yields its kubeconfig and its output."""
     with tempfile.TemporaryDirectory() as directory:
         kubeconfig = Path(directory, "kubeconfig")
         process = await asyncio.create_subprocess_exec(

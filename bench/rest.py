@@ -32,17 +32,17 @@ from reconciler.manager import Manager
 from reconciler.options import Options
 
 RESULTS = Path(__file__).parent / "results" / "rest.json"
-_SEPARATELY = 0.05  # seconds between two polls
-_PATIENCE = 300.0
+_POLL_SECONDS = 0.05
+_TIMEOUT_SECONDS = 300.0
 
 
-class Counting(Client):
+class CountingClient(Client):
     """Counts requests, without watches."""
 
-    asked: Counter[str]
+    counted: Counter[str]
 
     async def _answer(self, request: Request) -> bytes:
-        self.asked[f"{request.method} {request.path}"] += 1
+        self.counted[f"{request.method} {request.path}"] += 1
         return await super()._answer(request)
 
 
@@ -50,10 +50,10 @@ async def measure(deployments: int, seconds: float) -> tuple[Counter[str], Count
     """The requests while the releases failed, and those in `seconds` after that."""
     async with (
         sandbox() as kubeconfig,
-        await Counting.connect(str(kubeconfig)) as client,
+        await CountingClient.connect(str(kubeconfig)) as client,
         await Client.connect(str(kubeconfig)) as user,
     ):
-        client.asked = Counter()
+        client.counted = Counter()
         await user.create(NAMESPACES, namespace(names.SYSTEM_NAMESPACE))
         await user.create(NAMESPACES, namespace(NAMESPACE, **{labels.GOVERNED: labels.GOVERNED_VALUE}))
         for crd in crds.crds():
@@ -90,9 +90,9 @@ async def measure(deployments: int, seconds: float) -> tuple[Counter[str], Count
             await _release(user, f"bad-{number}", "nosuch")
         await _until(lambda: ended(WorkloadState.SUSPEND, 2 * half))
         await asyncio.sleep(20)  # until the last release has been reconciled
-        failing, client.asked = client.asked, Counter()
+        failing, client.counted = client.counted, Counter()
         await asyncio.sleep(seconds)
-        resting = client.asked
+        resting = client.counted
         stop.set()
         await running
     return failing, resting
@@ -118,9 +118,9 @@ async def _release(user: Client, name: str, image: str) -> None:
 async def _until(met: Callable[[], bool]) -> None:
     began = time.monotonic()
     while not met():
-        if time.monotonic() - began > _PATIENCE:
+        if time.monotonic() - began > _TIMEOUT_SECONDS:
             raise TimeoutError("the releases do not end")
-        await asyncio.sleep(_SEPARATELY)
+        await asyncio.sleep(_POLL_SECONDS)
 
 
 def main(

@@ -1,7 +1,7 @@
 """AdmissionReviews for measurements of the gatekeeper.
 
-The Deployments in them are as `kubectl apply` leaves them: with its annotation, which repeats the manifest, and with
-the managed fields of kubectl and of the Deployment controller.
+The Deployments in them are as after `kubectl apply`: they have its annotation, which repeats the manifest, and the
+managed fields of kubectl and of the Deployment controller.
 """
 
 import json
@@ -118,7 +118,7 @@ def _deployment(image: str, variables: int) -> dict[str, Any]:
 
 
 def managed_fields(variables: int) -> list[dict[str, Any]]:
-    """Those of an object that kubectl applied, with a container with so many environment variables."""
+    """The managed fields of an object that kubectl applied, and whose container has so many environment variables."""
     names = (f"VARIABLE_{n}" for n in range(variables))
     container: dict[str, Any] = {
         ".": {},

@@ -1,4 +1,4 @@
-"""Measures how long the reconciler blocks its event loop, and how long a new leader takes, in a large cluster.
+"""Measures in a large cluster how long the reconciler blocks its event loop, and how long a new leader takes to start.
 
     python -m bench.scale
 
@@ -73,7 +73,8 @@ class Watchdog:
 
 
 async def reconcile(path: str) -> None:
-    """The child process: a reconciler. A line of input names what to wait for; a line of output has the figures."""
+    """The child process: a reconciler. Each line of input names the state to wait for: `list` or `rest`. A line of
+    output has the figures."""
     loop = asyncio.get_running_loop()
     asked = asyncio.Queue[str]()
     loop.add_reader(sys.stdin, lambda: asked.put_nowait(sys.stdin.readline()))

@@ -6,9 +6,9 @@ The sandbox, its simulated nodes and a simulated AlterShield server are one proc
 process. There are three runs:
 
 - Many Deployments of one pod are released at a steady rate. The server takes 0.2 to 5 s for each answer and for each
-  check, and fails 2 % of the checks. Are exactly those suspended, and how long after the callback?
-- Fewer Deployments of five pods are released. The server takes at most a second. How many writes does a pod cost?
-- As many checks as in the first run are open at the same time, and none ends. What do the polls cost?
+  check, and fails 2 % of the checks. Are exactly the failed releases suspended, and how long after the callback?
+- Fewer Deployments of five pods are released. The server takes at most a second. How many writes does a pod cause?
+- As many checks as in the first run are open at the same time, and none ends. How much CPU do the polls take?
 """
 
 import asyncio
@@ -40,8 +40,8 @@ from altershield.workloads.workload import Workload
 from bench.reconciler import NAMESPACE, make, namespace, sandbox_with
 from reconciler.manager import Manager
 from reconciler.options import Options
-from reconciler.server.client import ServerClient
-from reconciler.server.settings import Settings
+from reconciler.server.server_client import ServerClient
+from reconciler.server.server_settings import Settings
 
 MAX_WRITES = 7.0
 MAX_SECONDS = 1.0
@@ -51,7 +51,7 @@ _FAILS = 0.02
 _REPLICAS = 5  # of the run that counts writes
 _LONGEST_POLLS = 250.0
 """Seconds after which polls come at their longest intervals."""
-_PATIENCE = 1800.0
+_TIMEOUT_SECONDS = 1800.0
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def setting(pre_timeout: int = 120) -> AsyncIterator[tuple[Manager, Client, Server]]:
+async def environment(pre_timeout: int = 120) -> AsyncIterator[tuple[Manager, Client, Server]]:
     """A sandbox with an AlterShield server, and a reconciler that uses it."""
     (port,) = free_ports(1)
     callback = f"http://127.0.0.1:{port}/openapi/altershield/callback"
@@ -122,19 +122,19 @@ async def setting(pre_timeout: int = 120) -> AsyncIterator[tuple[Manager, Client
 
 @dataclass(frozen=True)
 class Outcome:
-    """Of one run."""
+    """The outcome of one run."""
 
     failed: set[str]
     """Names of the Deployments that the server failed."""
     suspended: set[str]
     seconds: list[float]
-    """From the first callback with a failure to the label, in order."""
+    """Seconds from the first callback with a failure to the label, in order."""
     writes_per_pod: float
 
 
 async def releases(deployments: int, replicas: int, rate: float, latency: tuple[float, float], fails: float) -> Outcome:
     """Release Deployments, `rate` in a second."""
-    async with setting() as (manager, client, server):
+    async with environment() as (manager, client, server):
         suspended: dict[str, float] = {}
 
         def labelled(_: Workload | None, new: Workload | None) -> None:
@@ -167,8 +167,8 @@ async def releases(deployments: int, replicas: int, rate: float, latency: tuple[
 
 
 async def open_checks(deployments: int, seconds: float) -> float:
-    """The share of a core that as many open checks take."""
-    async with setting(pre_timeout=3600) as (manager, client, server):
+    """The share of a core that the polls of so many open checks take."""
+    async with environment(pre_timeout=3600) as (manager, client, server):
         await server.script(pre={"verdict": "never"})
         await make(client, deployments, 1)
         await until(lambda: sum(bool(each.node) for each in manager.caches.batches.all()) >= deployments)
@@ -181,7 +181,7 @@ async def open_checks(deployments: int, seconds: float) -> float:
 async def until(met: Callable[[], bool]) -> None:
     began = time.monotonic()
     while not met():
-        if time.monotonic() - began > _PATIENCE:
+        if time.monotonic() - began > _TIMEOUT_SECONDS:
             raise TimeoutError("the releases do not end")
         await asyncio.sleep(0.2)
 
@@ -189,7 +189,7 @@ async def until(met: Callable[[], bool]) -> None:
 def main(
     deployments: Annotated[int, typer.Option(min=1)] = 1000,
     rate: Annotated[float, typer.Option(min=0.1, help="Releases in a second.")] = 5.0,
-    seconds: Annotated[float, typer.Option(min=1, help="For which the polls of open checks are measured.")] = 60.0,
+    seconds: Annotated[float, typer.Option(min=1, help="Seconds in which open checks are polled.")] = 60.0,
 ) -> None:
     """Measure releases with an AlterShield server. Exits with 1 if a bound is exceeded or a verdict is wrong."""
     slow = uvloop.run(releases(deployments, 1, rate, _SLOW, _FAILS))

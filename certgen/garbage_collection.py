@@ -8,8 +8,8 @@ If the namespace is deleted instead, the ClusterRole stays. (The namespace canno
 objects with an owner.) So certgen deletes the webhook configurations when the namespace is being deleted.
 
 The admission policies get no owner, and stay if the namespace is deleted. They block nothing that needs a gatekeeper,
-because API servers evaluate them. And no policy can limit who changes policies: with the permission to set their owner,
-the account of certgen could take away the policies that hold it.
+because API servers evaluate them. And API servers ask no policy about changes of policies: if the account of certgen
+could set their owner, it could delete the policies that limit this account.
 """
 
 import asyncio
@@ -86,7 +86,7 @@ async def delete_with_namespace(client: Client, namespace: str, keys: Iterable[O
             continue  # another replica was faster
         except KubernetesError as error:
             logger.error(  # noqa: TRY400  (the traceback does not help)
-                "cannot delete the webhook configuration: its gatekeepers are deleted with the namespace, delete it",
+                "cannot delete the webhook configuration, so delete it: its gatekeepers are deleted with the namespace",
                 extra={**about, "cause": str(error)},
             )
         else:

@@ -28,7 +28,7 @@ class Metrics:
         )
         self._lifetime = Gauge(
             "altershield_stored_certificate_lifetime_seconds",
-            "The length of their validity periods; 0: there is none.",
+            "The lengths of the validity periods of the certificate in the Secret and of its CA; 0: there is none.",
             ["certificate"],
             registry=self.registry,
         )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from cryptography import x509
 
+from altershield.api.meta import rfc3339
 from altershield.pki import Authority
 from certgen import certificates
 from certgen.certificates import Leaf
@@ -92,8 +93,8 @@ def new_authority(contents: Contents, lifetimes: Lifetimes, now: datetime.dateti
     if len(contents.trusted) >= _MAX_TRUSTED:
         first = min(certificate.not_valid_after_utc for certificate in contents.trusted)
         raise CertificateError(
-            f"{len(contents.trusted)} CAs are trusted already; wait until {first:%Y-%m-%d %H:%M:%S} UTC, when the "
-            f"first expires, or remove the old ones with `rotate --ca --distrust`"
+            f"{len(contents.trusted)} CAs are trusted already; wait until {rfc3339(first.timestamp())}, when the "
+            "first expires, or remove the old ones with `rotate --ca --distrust`"
         )
     return _with_new_authority(contents, lifetimes, now)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from cryptography import x509
 
+from altershield.api.meta import rfc3339
 from altershield.pki import KeyPair
 from certgen import certificates
 from certgen.certificates import Leaf
@@ -45,9 +46,7 @@ class Provided:
                     f"the CA injector has not put ca.crt of the Secret {self.secret} into {described}; check that "
                     "cert-manager's cainjector runs, and read its log"
                 )
-            if (
-                configuration.trusted
-            ):  # without any, API servers trust the CAs of their system, which are not known here
+            if configuration.trusted:  # without a CA, API servers trust those of their system, which are not known here
                 return (
                     f"the caBundle of {described} contains no CA that signed the certificate of the Secret "
                     f"{self.secret}; put the CA into ca.crt of the Secret, or into the caBundle"
@@ -63,12 +62,14 @@ def check(data: Mapping[str, str], *, secret: str, hosts: Sequence[str], now: da
     except ValueError as error:
         raise CertificateError(f"the Secret {secret} cannot be used: {error}; put a matching pair into it") from error
     if now < leaf.certificate.not_valid_before_utc:
-        begins = _utc(leaf.certificate.not_valid_before_utc)
+        begins = rfc3339(leaf.certificate.not_valid_before_utc.timestamp())
         raise CertificateError(
             f"the certificate of the Secret {secret} is not valid before {begins}; wait, or check the clocks"
         )
     if leaf.expires <= now:
-        raise CertificateError(f"the certificate of the Secret {secret} expired at {_utc(leaf.expires)}; renew it")
+        raise CertificateError(
+            f"the certificate of the Secret {secret} expired at {rfc3339(leaf.expires.timestamp())}; renew it"
+        )
     missing = [host for host in hosts[:1] if not leaf.covers(host)]
     if missing:
         raise CertificateError(
@@ -88,7 +89,10 @@ def check(data: Mapping[str, str], *, secret: str, hosts: Sequence[str], now: da
     if not path:
         for authority in certificates.path(leaf.chain, authorities)[1:]:
             if not certificates.is_valid(authority, now):
-                begins, ends = _utc(authority.not_valid_before_utc), _utc(authority.not_valid_after_utc)
+                begins, ends = (
+                    rfc3339(each.timestamp())
+                    for each in (authority.not_valid_before_utc, authority.not_valid_after_utc)
+                )
                 raise CertificateError(
                     f"the Secret {secret} cannot be used: its CA {certificates.common_name(authority)} is valid only "
                     f"from {begins} to {ends}; renew the CA and the certificates that it signed"
@@ -99,7 +103,3 @@ def check(data: Mapping[str, str], *, secret: str, hosts: Sequence[str], now: da
             "put the right CA into it"
         )
     return Provided(secret, leaf, certificates.pem(authorities) if bundle else b"", path)
-
-
-def _utc(moment: datetime.datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from cryptography import x509
 
+from altershield.api.meta import rfc3339
 from altershield.api.resources import SECRETS
 from altershield.kube.backoff import delay
 from altershield.kube.client import Client
@@ -233,7 +234,7 @@ class CertificateReconciler:
                 "secret": self.settings.secret,
                 "why": list(reasons),
                 "problems": state.problems,
-                "expires": contents.leaf.expires.isoformat() if contents.leaf else "",
+                "expires": rfc3339(contents.leaf.expires.timestamp()) if contents.leaf else "",
                 "authorities": len(contents.trusted),
             },
         )
@@ -243,7 +244,7 @@ class CertificateReconciler:
         if leaf is None:
             return  # the gatekeeper keeps serving the certificate it has
         if self._directory and files.write(self._directory, leaf.pair):
-            logger.info("wrote the serving certificate to files", extra={"expires": leaf.expires.isoformat()})
+            logger.info("wrote the serving certificate to files", extra={"expires": rfc3339(leaf.expires.timestamp())})
         self._serving = leaf
 
     async def _publish(self, configurations: Sequence[WebhookConfiguration], bundle: bytes, leaf: Leaf | None) -> bool:
@@ -270,8 +271,7 @@ class CertificateReconciler:
         return bool(outdated)
 
     async def reconcile_until(self, done: Callable[[Outcome], bool]) -> Outcome:
-        """Reconcile until `done` is true of the outcome. CertificateError after the settling time and one more
-        minute."""
+        """Reconcile until `done(outcome)`. CertificateError after the settling time and another minute."""
         try:
             async with asyncio.timeout((self.settings.lifetimes.settle + _EXTRA_TIME).total_seconds()):
                 while True:

@@ -81,8 +81,8 @@ def _now() -> list[Object]:
 def _failed_calls(counter: str) -> str:
     """PromQL for how much a counter of API servers grew in the time range.
 
-    An API server shows such a counter only from its first failure on, with the value 1, which increase() ignores. So
-    the whole value of a new series counts, if Prometheus scraped that API server before.
+    An API server exports such a counter only after its first failure, with the value 1. increase() ignores this value.
+    So the whole value of a new series counts, if Prometheus scraped that API server before.
     """
     return (
         f"sum(({counter} unless {counter} offset $__range and on (cluster, job, instance) up offset $__range == 1) "
@@ -108,7 +108,7 @@ def _denials() -> Object:
     return graph(
         "Denials by reason",
         "suspended: the present version failed verification. rolled-back: the new version was rolled back before. An "
-        "alert fires from 20 denials in ten minutes on, if they are more than half of all changes.",
+        "alert fires at 20 denials in ten minutes, if they are more than half of all changes.",
         Query(
             "60 * sum by (reason) "
             f'(rate(altershield_admission_requests_total{{decision="denied", {_JUDGED}}}[$__rate_interval]))',

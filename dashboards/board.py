@@ -20,8 +20,8 @@ class Row(NamedTuple):
 
 
 def values_of(name: str, label: str, of: str, description: str, values: str = "namespace") -> Object:
-    """A variable with the values of the label `values` of the metric `of`. Default: all. The value for all is `.*`, so
-    that series without the label are selected too."""
+    """A variable with the values of the label `values` of the metric `of`. By default, all values are selected. Then
+    the variable is `.*`, so that series without the label are selected too."""
     query = f"label_values({of}, {values})"
     return {
         "name": name,

@@ -23,7 +23,8 @@ _COMPONENT = f"* on (cluster, instance) group_left (component) altershield_build
 """Adds the component to a metric of the process, which has no such label."""
 
 _RENEWAL: Steps = ((None, RED), (1 / 12, ORANGE), (1 / 3, GREEN))
-"""By the share of a certificate's lifetime that is left. It is renewed at a third; an alert fires at a twelfth."""
+"""Thresholds for the share of a certificate's lifetime that is left. certgen renews it at a third. An alert fires at a
+twelfth."""
 
 
 def dashboard() -> Object:
@@ -70,7 +71,7 @@ def _now() -> list[Object]:
         ),
         stat(
             "Oldest watch",
-            "Time since the API server last sent anything, for the watch where that is longest ago. It sends a "
+            "Time since the API server last sent data, for the watch with the longest time. The API server sends a "
             "bookmark every minute. After 90 s without data, the client opens a new watch.",
             f"max(altershield_watch_age_seconds{{{OURS}}})",
             unit="s",
@@ -78,7 +79,7 @@ def _now() -> list[Object]:
         ),
         stat(
             "Certificate time left",
-            "Share of the lifetime that is left, for the served or stored certificate where it is smallest. "
+            "Share of the lifetime that is left, for the served or stored certificate with the smallest share. "
             "Certificates are renewed at a third. Alerts fire at a twelfth (warning) and at a ninetieth (critical; one "
             "day of 90).",
             f"min({_share_left('certificate')} or {_STORED})",
@@ -154,9 +155,9 @@ def _memory() -> Object:
 def _working_set() -> Object:
     return graph(
         "Memory and its limit",
-        "Memory of each kind of container that the kernel cannot free, for the container with the most, and its limit. "
-        "The kernel kills a process of a container that reaches its limit. From 90 % on an alert fires. 0: the "
-        "container has no limit.",
+        "Memory that the kernel cannot free, and its limit, for the container of each kind with the most memory. The "
+        "kernel kills a process of a container that reaches its limit. An alert fires at 90 %. 0: the container has no "
+        "limit.",
         Query(f"max by (component) (altershield_memory_working_set_bytes{{{OURS}}})", "{{component}}"),
         Query(f"max by (component) (altershield_memory_limit_bytes{{{OURS}}})", "{{component}} limit"),
         unit="bytes",
@@ -167,7 +168,7 @@ def _settings() -> Object:
     return timeline(
         "Settings",
         "Whether failed releases are suspended (blocking), and rolled back if their pods do not come up (rollback). "
-        "After 30 minutes without one of them an alert fires.",
+        "After a setting has been off for 30 minutes, an alert fires.",
         Query(f'min by (setting) (altershield_setting_enabled{{setting=~"blocking|rollback", {OURS}}})', "{{setting}}"),
         values={"0": ("off", RED), "1": ("on", GREEN)},
     )
@@ -186,8 +187,8 @@ def _policies() -> Object:
 def _depth() -> Object:
     return graph(
         "Keys waiting",
-        "Number of keys in the leader's queues, by controller. After a change of the leader it is high, and must fall "
-        "again.",
+        "Number of keys in the leader's queues, by controller. After a change of the leader the number is high, and "
+        "must fall again.",
         Query(f"max by (controller) (altershield_queue_depth{{{OURS}}} {_LEADS})", "{{controller}}"),
         unit="short",
         steps=((None, GREEN), (5000, ORANGE)),
@@ -236,8 +237,8 @@ def _durations() -> Object:
 def _outcomes() -> Object:
     return graph(
         "Reconciliations",
-        "Reconciliations by outcome. conflict and throttled are normal in small numbers; they are tried again. error "
-        "needs attention: see the reconciler's log.",
+        "Reconciliations by outcome. conflict and throttled are normal in small numbers, and are repeated. error needs "
+        "attention: see the reconciler's log.",
         Query(
             f"sum by (outcome) (rate(altershield_reconciles_total{{{OURS}}}[$__rate_interval]))",
             "{{outcome}}",
@@ -250,8 +251,8 @@ def _outcomes() -> Object:
 def _ages() -> Object:
     return graph(
         "Age of watches",
-        "Time since the API server last sent anything about a resource, for the process where that is longest ago. "
-        "From 180 s on an alert fires.",
+        "Time since the API server last sent data about a resource, for the process with the longest time. An alert "
+        "fires at 180 s.",
         Query(
             f"max by (component, resource) (altershield_watch_age_seconds{{{OURS}}})",
             "{{component}} {{resource}}",
@@ -303,13 +304,13 @@ def _skipped() -> Object:
 
 def _share_left(kind: str, which: str = "") -> str:
     """PromQL for the share of their lifetime that certificates of a kind have left. `which` is a comparison that
-    selects series by their expiry, which is 0 for a certificate that does not exist."""
+    selects series by their expiry. The expiry of a certificate that does not exist is 0."""
     expiry, life = (f"altershield_{kind}_{suffix}" for suffix in ("expiry_timestamp_seconds", "lifetime_seconds"))
     return f"clamp_min((({expiry}{{{OURS}}}{which}) - time()) / {life}{{{OURS}}}, 0)"
 
 
 _STORED = _share_left("stored_certificate", " > 0")
-"""Without certificates that do not exist: in some modes the Secret has no CA of certgen. (A gatekeeper without a
+"""The share of stored certificates that exist. In some modes the Secret has no CA of certgen. (A gatekeeper without a
 certificate is not left out: its share is 0.)"""
 
 
@@ -334,7 +335,7 @@ def _certificate_writes() -> Object:
     return graph(
         "Writes of the certificate and of the CA bundles",
         "certgen's writes in the last hour: of the Secret, in all and by reason, and of the CA bundle, by kind of "
-        "webhook configuration. If there are many, something else changes these objects too.",
+        "webhook configuration. If the numbers are high, another program changes these objects too.",
         Query(
             f"sum by (reason) (increase(altershield_certificate_writes_total{{{OURS}}}[1h])) > 0 or "
             + _named("reason", "all reasons", f"sum(increase(altershield_certificate_writes_total{{{OURS}}}[1h]))"),
@@ -349,7 +350,8 @@ def _certificate_writes() -> Object:
 def _unusable() -> Object:
     return timeline(
         "Is the certificate usable",
-        "Whether certgen has a usable certificate and can publish its CAs. If not, its log shows the cause.",
+        "Whether certgen has a usable certificate and can publish its CAs. If it is unusable, certgen's log shows the "
+        "cause.",
         Query(f"altershield_certificate_unusable{{{OURS}}}", "{{pod}}"),
         values={"0": ("usable", GREEN), "1": ("unusable", RED)},
     )

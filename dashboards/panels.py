@@ -16,11 +16,11 @@ PLAIN: Steps = ((None, GREEN),)
 NEVER: Steps = ((None, GREEN), (0.5, RED))
 """For events that should never happen. The threshold is 0.5, because increase() may return a little less than 1."""
 SELDOM: Steps = ((None, GREEN), (0.5, ORANGE))
-"""For events that may happen, but seldom."""
+"""For events that should happen seldom."""
 
 
 DOCS = "https://github.com/traas-stack/altershield/blob/main/docs/"
-"""Where the pages are that panels link to. The chart replaces the address of the runbooks by
+"""The address of the pages to which panels link. The chart replaces the address of the runbooks by
 `prometheusRule.runbookUrl`."""
 
 
@@ -132,8 +132,8 @@ def timeline(title: str, description: str, query: Query, *, values: Mapping[str,
 
 
 class Column(NamedTuple):
-    """A column of a table. `source` is a label, or `Value #A` for the value of the first query, `Value #B` for that of
-    the second query. A table with only one query has the source `Value` instead."""
+    """A column of a table. `source` is a label, `Value #A` for the value of the first query, or `Value #B` for the
+    value of the second query. In a table with only one query, the source of its value is `Value`."""
 
     source: str
     title: str

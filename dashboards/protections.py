@@ -37,14 +37,14 @@ def _now() -> list[Object]:
         ),
         stat(
             "Nearest limit",
-            "How much of its limit the rule has used that is nearest to it, of all PodDeletionFlowControls.",
+            "Used share of the limit, for the rule with the largest share of all PodDeletionFlowControls.",
             f"max(altershield_deletion_limit_used_ratio{{{OURS}}})",
             unit="percentunit",
             steps=((None, GREEN), (0.8, ORANGE), (1, RED)),
         ),
         stat(
             "Overdrawn budgets",
-            "Number of PodUnavailableBudgets with fewer available pods than there have to be.",
+            "Number of PodUnavailableBudgets with fewer available pods than the budget demands.",
             f'sum(max by (cluster) (altershield_budgets{{state="overdrawn", {OURS}}}))',
             steps=SELDOM,
         ),
@@ -74,8 +74,8 @@ def _now() -> list[Object]:
 def _states() -> Object:
     return graph(
         "Budgets by state",
-        "Number of PodUnavailableBudgets. used-up: exactly as many pods are available as have to be, so no disruption "
-        "is admitted. overdrawn: fewer.",
+        "Number of PodUnavailableBudgets. used-up: exactly as many pods are available as the budget demands, so no "
+        "disruption is admitted. overdrawn: fewer pods are available.",
         Query(f"sum by (state) (max by (cluster, state) (altershield_budgets{{{OURS}}}))", "{{state}}"),
         unit="short",
         stacked=True,
@@ -84,11 +84,11 @@ def _states() -> Object:
 
 def _overdrawn() -> Object:
     labels = ("namespace", "budget")
-    # not OURS: the namespace is the budget's
+    # not OURS, because the label `namespace` is that of the budget
     missing = 'max by (namespace, budget) (altershield_budget_missing_pods{cluster=~"$cluster"})'
     return table(
         "Overdrawn budgets now",
-        "PodUnavailableBudgets with fewer available pods than there have to be, and how many pods they lack.",
+        "PodUnavailableBudgets with fewer available pods than the budget demands, and the number of missing pods.",
         [Query(missing)],
         [*(Column(label, label.capitalize()) for label in labels), Column("Value", "Missing pods", "short")],
     )
@@ -98,7 +98,7 @@ def _refused() -> Object:
     return graph(
         "Refused disruptions by reason",
         "Deletions, evictions and changes of pods that were refused, by reason. Repeated attempts count too: a drain "
-        "asks every five seconds.",
+        "repeats an eviction every five seconds.",
         Query(
             "60 * sum by (reason) "
             f'(rate(altershield_admission_requests_total{{decision="denied", {_OF_PODS}}}[$__rate_interval]))',
@@ -111,8 +111,8 @@ def _refused() -> Object:
 def _used() -> Object:
     return graph(
         "Used share of limits",
-        "How much of its limit the rule has used that is nearest to it, by PodDeletionFlowControl. At 100 %, further "
-        "deletions are refused.",
+        "Used share of the limit, for the rule of each PodDeletionFlowControl with the largest share. At 100 %, "
+        "further deletions are refused.",
         Query(f"max by (flow_control) (altershield_deletion_limit_used_ratio{{{OURS}}})", "{{flow_control}}"),
         unit="percentunit",
         steps=((None, GREEN), (0.8, ORANGE), (1, RED)),
@@ -161,8 +161,8 @@ def _admitted() -> Object:
 def _unanswered() -> Object:
     return graph(
         "Passed because no gatekeeper answered",
-        "Requests about pods and budgets that API servers let pass because failurePolicy is Ignore. The first one of "
-        "an API server is not counted.",
+        "Requests about pods and budgets that API servers let pass because failurePolicy is Ignore. The first such "
+        "request of each API server is not counted.",
         Query(
             "60 * sum by (name) "
             f"(rate(apiserver_admission_webhook_fail_open_count{{{PROTECTING_HOOKS}}}[$__rate_interval]))",

@@ -5,7 +5,7 @@ from altershield.admission.webhooks import VALIDATING
 from altershield.workloads import ADAPTERS
 
 JUDGED = 'webhook=~"v.*"'
-"""Selects AlterShield's series of the validating webhooks, which are the ones that deny."""
+"""Selects AlterShield's series of the validating webhooks, because only these deny."""
 
 _KINDS = "|".join(adapter.resource.kind.lower() for adapter in ADAPTERS)
 CLUSTER = 'cluster=~"$cluster"'
@@ -23,7 +23,7 @@ _PROTECTING = "|".join(
     if webhook.feature != Feature.RELEASES
 )
 PROTECTING_HOOKS = f'{CLUSTER}, name=~"v({_PROTECTING})[.]kb[.]io"'
-"""Selects API servers' series of AlterShield's webhooks that protect what runs."""
+"""Selects API servers' series of AlterShield's webhooks that protect pods and other objects from disruptions."""
 
 
 def grown(counter: str, span: str) -> str:

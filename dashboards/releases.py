@@ -66,7 +66,7 @@ def _count(states: str) -> str:
 
 
 def _named(metric: str, which: str, *labels: str) -> str:
-    """PromQL for the releases that are in a metric's labels. `max`, because every replica shows the same releases."""
+    """PromQL for the releases in the labels of a metric. `max`, because every replica shows the same releases."""
     selected = ", ".join(filter(None, (which, _WHERE)))
     by = ", ".join(("cluster", "namespace", "kind", "workload", "version", *labels))
     return f"max by ({by}) ({metric}{{{selected}}})"
@@ -159,9 +159,9 @@ def _suspended() -> Object:
     return _list(
         "Suspended workloads",
         "Workloads that cannot be released until the failed version is repaired. Failed by: person, server (the "
-        "AlterShield server), or health (pods were not up in time, and the release was not rolled back). The API "
-        "server's audit log has the person's name: the user who wrote the status of the ChangePod. The 100 oldest and "
-        "the 100 newest.",
+        "AlterShield server), check (another check of a DefensePolicy), or health (pods were not up in time, and the "
+        "release was not rolled back). The API server's audit log has the person's name: the user who wrote the status "
+        "of the ChangePod. The 100 oldest and the 100 newest.",
         _ENTERED,
         'state="Suspend"',
         ((None, GREEN), (3600, ORANGE), (_DAY, RED)),
@@ -244,8 +244,9 @@ def _failed_by() -> Object:
     which = 'state="Suspend"'
     return graph(
         "Suspended releases by who failed them",
-        "Number of suspended releases. person: somebody wrote the verdict. server: the AlterShield server gave it. "
-        "health: pods were not up in time, and the release was not rolled back.",
+        "Number of suspended releases. person: somebody wrote the verdict. server: the AlterShield server gave the "
+        "verdict. check: another check of a DefensePolicy gave it. health: pods were not up in time, and the release "
+        "was not rolled back.",
         Query(f"count by (by) ({_named(_ENTERED, which, 'by')})", "{{by}}"),
         unit="short",
         stacked=True,
@@ -292,8 +293,9 @@ def _durations() -> Object:
 def _rollbacks() -> Object:
     return graph(
         "Rollbacks by reason",
-        "Number of rollbacks in the last hour. PodNotUp: pods did not come up in time, or did not stay up. Requested: "
-        "a person requested the rollback.",
+        "Number of rollbacks in the last hour. PodNotUp: pods did not come up in time, or did not stay up. "
+        "VerificationFailed: pods failed verification, and the DefensePolicy has onFailure: rollback. Requested: a "
+        "person requested the rollback.",
         Query(f"sum by (reason) ({grown(_ROLLBACKS, '1h')})", "{{reason}}"),
         unit="short",
         steps=((None, GREEN), (1, ORANGE)),
@@ -315,7 +317,7 @@ def _ungated() -> Object:
     return graph(
         "Ungated releases, by reason",
         "Number of releases found in the last hour that no gatekeeper reviewed. no-version: the release has no "
-        "version. version-reused: the pod template is not the one that its version stands for.",
+        "version. version-reused: its version belongs to another pod template.",
         Query(f"sum by (reason) ({grown(_UNGATED, '1h')})", "{{reason}}"),
         unit="short",
         steps=((None, GREEN), (1, RED)),

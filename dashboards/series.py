@@ -37,7 +37,7 @@ def unbroken(samples: Sequence[tuple[float, float]]) -> list[list[tuple[float, f
 
 def runs(samples: Sequence[tuple[float, float]]) -> Iterator[list[tuple[float, float]]]:
     """The samples, split where a value is missing and where the value changes. A part also contains the first sample of
-    the next value, so that it is drawn up to there."""
+    the next value, so that the part is drawn up to this sample."""
     for part in unbroken(samples):
         run = part[:1]
         for each in part[1:]:

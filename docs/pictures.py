@@ -1,4 +1,4 @@
-"""`python -m docs.pictures`: make the pictures of the terminal anew, from what the commands print.
+"""`python -m docs.pictures`: make the pictures of the terminal anew, from the output of the commands.
 
 It needs kubectl and the sandbox. The versions, names of pods and times differ in each run.
 """
@@ -102,7 +102,8 @@ def _status(kubeconfig: str) -> str:
 
 
 def _run(*command: str, stdin: str = "", columns: int = 0, code: int | None = 0) -> str:
-    """What the command prints, as on a terminal of so many columns. `code`: the exit code, None for any."""
+    """The output of the command, as on a terminal of so many columns. `code`: the expected exit code, None for any.
+    RuntimeError: another exit code."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
     if columns:  # colours, but no spinner
         environment |= {"FORCE_COLOR": "1", "TTY_INTERACTIVE": "0", "COLUMNS": str(columns), "TERM": "xterm-256color"}

@@ -1,4 +1,4 @@
-"""Asks the PodDeletionFlowControls of the cluster about deletions, and writes what they count.
+"""Decides about deletions by the PodDeletionFlowControls of the cluster, and writes their counts.
 
 For each policy, one write is under way at a time. The deletions that arrive meanwhile share the next one.
 """
@@ -24,27 +24,29 @@ from altershield.kube.informer import Informer
 
 logger = logging.getLogger(__name__)
 
-_TRIES = 6
+_TRIES = 6  # writes, while other clients change the status
 _SECONDS = 3.0  # for one deletion
-_FRESH = 1.0  # seconds for which a refusal may rest on the same reading
+_FRESH = 1.0  # seconds after a read in which a refusal needs no new read
 _DENIED_EVERY = 5.0  # seconds between writes of refused deletions alone
 _MAX_DENIED = 100  # refused deletions that wait to be written
 
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What the policies say about a deletion."""
+    """The decision of the policies about a deletion."""
 
     policy: str = ""
-    """The policy that refuses, or would refuse."""
+    """The name of the policy that refuses the deletion, else of the first one that counts it."""
     refusal: str = ""
+    """Empty: the deletion passes."""
     hints: tuple[Hint, ...] = ()
+    """Warnings for the user."""
     busy: bool = False
     """The deletion is refused because it could not be counted."""
 
 
 class FlowControls(Protocol):
-    """What handlers ask."""
+    """The PodDeletionFlowControls, as handlers see them. Only `decide` sends requests to the API server."""
 
     @property
     def filled(self) -> bool:
@@ -54,15 +56,15 @@ class FlowControls(Protocol):
     def exist(self) -> bool:
         """Whether there is a PodDeletionFlowControl."""
 
-    def refuse(self, deletion: Deletion) -> bool:
-        """Whether a policy refuses the deletion, as far as the cache knows. It costs no call."""
+    def would_refuse(self, deletion: Deletion) -> bool:
+        """Whether a policy refuses the deletion, by the cache, which may be old."""
 
     async def decide(self, deletion: Deletion, seconds: float) -> Decided | None:
-        """Ask the policies that count the deletion; None: there is none. It is counted when this returns. `seconds`:
-        the time for each policy."""
+        """Decide about the deletion. If it passes and is no dry run, its count is stored before this returns. None: no
+        policy counts the deletion. `seconds`: the time for each policy."""
 
-    def unknown(self, pod: str) -> Decided | None:
-        """What the policies say about the eviction of a pod that cannot be read; None: it passes."""
+    def decide_unread(self, pod: str) -> Decided | None:
+        """The refusal of the eviction of a pod that cannot be read, `NAMESPACE/NAME`. None: the eviction passes."""
 
 
 class CountedFlowControls:
@@ -92,14 +94,14 @@ class CountedFlowControls:
     def exist(self) -> bool:
         return len(self._policies) > 0
 
-    def unknown(self, pod: str) -> Decided | None:
+    def decide_unread(self, pod: str) -> Decided | None:
         for policy in sorted(self._policies.all(), key=lambda each: each.metadata.name):
             if policy.spec.mode == Mode.ENFORCE and policy.spec.on_error == OnError.DENY:
                 name = policy.metadata.name
                 return Decided(name, texts.busy(name), (Hint(f"the pod {pod} cannot be read"),), busy=True)
         return None
 
-    def refuse(self, deletion: Deletion) -> bool:
+    def would_refuse(self, deletion: Deletion) -> bool:
         deletion = replace(deletion, namespace_labels=self._labels_of(deletion.namespace), dry_run=True)
         now = self._clock()
         return any(
@@ -135,13 +137,14 @@ class _Answer(Decided):
 
 
 async def _ask(counter: "_Counter", policy: PodDeletionFlowControl, deletion: Deletion, seconds: float) -> _Answer:
-    """Ask one policy. If the deletion cannot be counted, `onError` decides."""
+    """Ask one policy. A deletion that cannot be counted passes if it is exempt, if the mode is Warn, or if `onError` is
+    Allow."""
     name = policy.metadata.name
     try:
         async with asyncio.timeout(min(seconds, _SECONDS)):
             verdict = await counter.ask(deletion)
     except (KubernetesError, TimeoutError) as error:
-        logger.warning("could not count a deletion", extra={"policy": name, "cause": str(error) or "it took too long"})
+        logger.warning("cannot count a deletion", extra={"policy": name, "cause": str(error) or "it took too long"})
         if deletion.exempt or policy.spec.mode == Mode.WARN or policy.spec.on_error == OnError.ALLOW:
             return _Answer(name, hints=(texts.not_counted(name),))
         return _Answer(name, texts.busy(name), busy=True)
@@ -173,7 +176,7 @@ class _Counter:
         self._waiting: list[_Waiting] = []
         self._denied: list[Denied] = []
         self._counting: asyncio.Task[None] | None = None
-        self._noting: asyncio.Task[None] | None = None
+        self._writing_denied: asyncio.Task[None] | None = None
         self._writing = asyncio.Lock()
         self._read_at = -_FRESH
         """When the policy was last read from the API server, by the event loop's clock."""
@@ -187,8 +190,8 @@ class _Counter:
         return await waiting.verdict
 
     async def take_back(self, deletion: Deletion) -> None:
-        """Take back the count of a deletion that another policy refuses. If that fails, the leading reconciler gives it
-        back."""
+        """Take back the count of a deletion that another policy refuses. If this fails, the leading reconciler takes it
+        back later."""
         with contextlib.suppress(KubernetesError, TimeoutError):
             async with asyncio.timeout(_SECONDS), self._writing:
                 policy = self._policies.get("", self._name)
@@ -223,8 +226,8 @@ class _Counter:
         for _ in range(_TRIES):
             batch += self._waiting
             self._waiting.clear()
-            batch[:] = [each for each in batch if not each.verdict.done()]  # others have been given up
-            if policy is None:  # deleted meanwhile
+            batch[:] = [each for each in batch if not each.verdict.done()]  # the others have timed out
+            if policy is None:  # it was deleted meanwhile
                 _answer(batch, [ADMITTED] * len(batch))
                 return
             done = step(policy, [each.deletion for each in batch], self._clock())
@@ -240,10 +243,10 @@ class _Counter:
             except NotFoundError:
                 policy = None
                 continue
-            self._note(done.denied)
+            self._write_denied_soon(done.denied)
             _answer(batch, done.verdicts)
             return
-        raise ConflictError(f"others changed the status {_TRIES} times", code=409)
+        raise ConflictError(f"other clients changed the status {_TRIES} times", code=409)
 
     async def _read(self) -> PodDeletionFlowControl | None:
         began = asyncio.get_running_loop().time()
@@ -266,7 +269,7 @@ class _Counter:
         self._policies.observe(written)
 
     def _is_fresh(self) -> bool:
-        """Whether the policy is not older than a moment. An old cache must not refuse what a person allowed again."""
+        """Whether the policy was read just now. A person may have reset the breaker since an older read."""
         return asyncio.get_running_loop().time() - self._read_at < _FRESH
 
     def _with_denied(self, status: FlowControlStatus) -> FlowControlStatus:
@@ -277,11 +280,10 @@ class _Counter:
             return status
         return note_denied(msgspec.structs.replace(policy, status=status), denied)
 
-    def _note(self, denied: tuple[Denied, ...]) -> None:
-        """Write refused deletions into the status, soon."""
+    def _write_denied_soon(self, denied: tuple[Denied, ...]) -> None:
         self._denied = [*self._denied, *denied][-_MAX_DENIED:]
-        if self._denied and (self._noting is None or self._noting.done()):
-            self._noting = asyncio.create_task(self._write_denied())
+        if self._denied and (self._writing_denied is None or self._writing_denied.done()):
+            self._writing_denied = asyncio.create_task(self._write_denied())
 
     async def _write_denied(self) -> None:
         await asyncio.sleep(_DENIED_EVERY)

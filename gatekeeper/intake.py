@@ -34,7 +34,7 @@ _PACE = 1024 * 1024  # bytes per second: a review of 1 MiB waits for small ones 
 _PART_SECONDS = 0.05  # for the next part of a large body, while others wait to be read
 _PAUSE = 5  # times that the event loop runs between two turns; a small review on an open connection needs three
 _TURN_SECONDS = 2.0  # for the turn of a large review
-_AGAIN = "the gatekeeper is busy with large reviews; send the request again"
+_BUSY = "the gatekeeper is busy with large reviews; send the request again"
 _SHRINK = "make the object smaller: move large texts out of the pod template, for example into a ConfigMap"
 
 
@@ -56,7 +56,8 @@ class Body:
         """Bytes that are counted; 0 for a small body."""
         self.has_turn = False
         self.deadline: asyncio.Timeout | None = None
-        self.gives_way = False
+        self.was_dropped = False
+        """All bodies together were too large."""
 
 
 class Intake:
@@ -93,8 +94,8 @@ class Intake:
                     await self._turn(request, body)
         except TimeoutError:
             self._drop(body)
-            if body.gives_way:
-                raise ReviewError(_AGAIN, 503) from None
+            if body.was_dropped:
+                raise ReviewError(_BUSY, 503) from None
             raise ReviewError("the body did not arrive in time", 408) from None
         except BaseException:
             self._drop(body)
@@ -166,8 +167,8 @@ class Intake:
             largest = max(self._bodies, key=lambda each: each.size)
             self._drop(largest)
             if largest is body:
-                raise ReviewError(_AGAIN, 503)
-            largest.gives_way = True
+                raise ReviewError(_BUSY, 503)
+            largest.was_dropped = True
             if largest.deadline is not None:
                 largest.deadline.reschedule(asyncio.get_running_loop().time())
 
@@ -185,11 +186,11 @@ class Intake:
 
 
 _Entry = tuple[tuple[float, ...], int, asyncio.Future[None]]
-"""The key, a number that orders equal keys, and the place to come."""
+"""The key, a number that orders equal keys, and a future that is done when the task gets its place."""
 
 
 class _Places:
-    """Places for a number of tasks. Of the tasks that wait for one, the one with the lowest key is next."""
+    """A semaphore with priorities: of the tasks that wait for a place, the one with the lowest key gets the next."""
 
     def __init__(self, count: int) -> None:
         self._free = count
@@ -197,7 +198,7 @@ class _Places:
         self._waiting: list[_Entry] = []
 
     async def take(self, *key: float) -> None:
-        """Wait for a place. `give` has to be called afterwards."""
+        """Wait for a place. Call `give` afterwards."""
         if self._free:
             self._free -= 1
             return
@@ -240,7 +241,7 @@ class _Turns:
             async with asyncio.timeout(_TURN_SECONDS):
                 await self._places.take(due)
         except TimeoutError:
-            raise ReviewError(_AGAIN, 503) from None
+            raise ReviewError(_BUSY, 503) from None
 
     def done(self, pause: int = _PAUSE) -> None:
         if pause:
@@ -275,7 +276,7 @@ def _check(request: web.BaseRequest, data: bytes) -> None:
 
 def too_large() -> ReviewError:
     return ReviewError(
-        f"the review is larger than {MAX_BODY // 2**20} MiB (it has the old and the new object); {_SHRINK}; where the "
-        "webhook's failurePolicy is Ignore, the release passes all the same, is recorded as ungated and verified",
+        f"the review is larger than {MAX_BODY // 2**20} MiB (it has the old and the new object); {_SHRINK}; if the "
+        "webhook's failurePolicy is Ignore, the release passes, and AlterShield records it as ungated and verifies it",
         413,
     )

@@ -21,7 +21,7 @@ from gatekeeper.review import WireRequest
 logger = logging.getLogger("gatekeeper")
 
 _FLUSH_SECONDS = 0.1
-_FLUSH_LINES = 32  # at most these delay a request that comes during the flush: 0.1 ms
+_FLUSH_LINES = 32  # a flush of so many delays a request by 0.1 ms
 _MAX_USER = 253
 _MAX_REFUSALS = 10  # log lines for each flush: anybody can cause many refusals at little cost
 

@@ -1,4 +1,4 @@
-"""The listers: what handlers can read from the informers' caches."""
+"""The listers: the objects of the informers' caches that handlers can read."""
 
 from collections.abc import Sequence
 from typing import Protocol

@@ -51,8 +51,8 @@ def end_large() -> None:
 
 
 def give_back_soon() -> None:
-    """Call this in the event loop after a large body was freed. Within a second, what is free in the middle of the heap
-    goes back to the system."""
+    """Call this in the event loop after a large body was freed. Within a second, free memory in the middle of the heap
+    is returned to the system."""
     if _libc is not None and not _scheduled:
         _scheduled.append(asyncio.get_running_loop().call_later(_TRIM_SECONDS, _trim, _libc))
 

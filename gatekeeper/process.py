@@ -33,14 +33,15 @@ from gatekeeper.server import Gatekeeper
 
 logger = logging.getLogger(__name__)
 
-_LAST_SECONDS = 1.0
+_LAST_SECONDS = 1.0  # for requests on connections that were opened just before the port closed
 _FILLING = 60.0
-"""For so many seconds at most, a process waits for the caches of budgets before it is ready. Releases must not depend
-on them. Until they are filled, the failure policy decides about disruptions of pods."""
+"""The maximum number of seconds for which a process waits for the caches of budgets and flow controls before it is
+ready. Releases must not depend on these caches. Until they are filled, the failure policy decides about disruptions of
+pods."""
 _DECISIONS = 16  # requests to the API server at the same time, for decisions
 
 
-class Space(msgspec.Struct, frozen=True):
+class _Namespace(msgspec.Struct, frozen=True):
     """The projection of a Namespace."""
 
     metadata: ObjectMeta
@@ -55,7 +56,7 @@ async def run(options: Options) -> None:
         client.with_own_connections(max_in_flight=_DECISIONS) as reads,
     ):
         releases, config = caches(client, options.system_namespace)
-        namespaces = Informer(client, NAMESPACES, Space, metadata_only=True, resync=0)
+        namespaces = Informer(client, NAMESPACES, _Namespace, metadata_only=True, resync=0)
 
         def is_terminating(name: str) -> bool:
             found = namespaces.get("", name)
@@ -121,7 +122,6 @@ async def run(options: Options) -> None:
                 await asyncio.sleep(options.shutdown_delay)
                 await tls.refuse_connections()
                 logger.info("draining", extra={"in_flight": metrics.in_flight})
-                # for requests on connections that were opened just before
                 await asyncio.sleep(min(options.shutdown_delay, _LAST_SECONDS))
                 # wait first: when aiohttp stops, it ignores the rest of a review that is in flight
                 await gatekeeper.finish()

@@ -27,6 +27,7 @@ from gatekeeper.metrics import Metrics
 from gatekeeper.response import Denial
 from gatekeeper.review import WireRequest, write
 from gatekeeper.routes import Route
+from gatekeeper.texts import PAGE
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +141,7 @@ class Gatekeeper:
         decides. The body denies the request, for clients that only read the body."""
         self._metrics.failed(route.webhook.name, 500)
         logger.exception("failed", extra={"webhook": route.webhook.name, "uid": wire and wire.uid})
-        message = "AlterShield failed to judge this request; its log says why"
+        message = f"AlterShield failed to decide about this request; its log says why; see {PAGE}"
         if wire is None:
             return _status(500, message)
         denial = Denial(message=message, reason="InternalError", code=500)
@@ -187,7 +188,7 @@ def _check(request: web.BaseRequest) -> None:
         raise ReviewError(f"reviews are sent with POST, not {request.method[:16]}", 405)
     media_type = headers.get(hdrs.CONTENT_TYPE, "")
     if media_type != "application/json" and request.content_type != "application/json":
-        raise ReviewError(f"reviews are application/json, not {media_type[:64] or 'without a Content-Type'}", 415)
+        raise ReviewError(f"reviews have the Content-Type application/json, not {media_type[:64] or 'none'}", 415)
     if headers.get(hdrs.CONTENT_ENCODING, "identity") != "identity":
         raise ReviewError("reviews are sent as they are, without a Content-Encoding", 415)
 

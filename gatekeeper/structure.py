@@ -15,7 +15,7 @@ MAX_DEPTH = 128
 _FEW_VALUES = 4_000  # take about 0.5 ms; a Kubernetes object has about 50 in each KiB
 _MANY_OPENED = 1_500  # lists and objects
 _BYTES_EACH = 8  # of a list or object, on average, at least; the shortest entry of `managedFields` has 9
-_PASSES = 12  # a workload is about that deep
+_PASSES = 12  # about the depth of a workload
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
 _STEPS = bytes.maketrans(b"[]", b"\x01\xff")  # one level down, one level up (-1)
 _MAX_MARKS = 5 * MAX_VALUES  # a value has two brackets and a comma at most, a string with such characters two more
@@ -24,9 +24,9 @@ _NO_MARKS = bytes(sorted(set(range(256)) - set(_MARKS)))
 
 
 def is_dense(data: bytes) -> bool:
-    """Whether a small text has many values: several times as many as a Kubernetes object of its size. ValueError where
-    it has so many lists and objects that it cannot be a Kubernetes object: this costs microseconds to find, and
-    milliseconds to decode."""
+    """Whether a small text has many values: several times as many as a Kubernetes object of its size. ValueError if it
+    has too many lists and objects for a Kubernetes object: finding this takes microseconds, decoding the text would
+    take milliseconds."""
     opened = len(data) - len(data.translate(None, b"[{"))
     if opened > _MANY_OPENED and opened * _BYTES_EACH > len(data):
         raise ValueError("has more lists and objects than a Kubernetes object of its size")

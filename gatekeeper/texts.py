@@ -7,6 +7,9 @@ from altershield.api.meta import rfc3339
 PAGE = "https://github.com/traas-stack/altershield/blob/main/docs/denied.md"
 """The page that explains denials."""
 
+PAGE_WARNING = f"AlterShield: this page explains the denial: {PAGE}"
+"""A warning for denials whose message names no page. Controllers put that message into Events, so it is short."""
+
 _MAX_WARNING = 256  # bytes; the API server cuts warnings there once there are many of them
 _MAX_UNIX = 10**11  # the year 5138
 _REPLACED = frozenset({"Cc", "Zl", "Zp", "Cs"})  # control characters, line and paragraph separators, half surrogates

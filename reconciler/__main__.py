@@ -13,10 +13,10 @@ from reconciler.notifications.notifier import Delivery
 from reconciler.notifications.receivers import ReceiversFile
 from reconciler.notifications.receivers import allowed as allowed_receivers
 from reconciler.options import Options
-from reconciler.outbound.client import Outbound, api_servers
+from reconciler.outbound.outbound_client import Outbound, api_servers
 from reconciler.outbound.urls import allowed_hosts
-from reconciler.server.client import ServerClient
-from reconciler.server.options import server_settings
+from reconciler.server.server_client import ServerClient
+from reconciler.server.server_options import server_settings
 
 
 @with_options(Options)
@@ -38,8 +38,8 @@ async def _run(options: Options) -> None:
         outbound = await stack.enter_async_context(Outbound(allowed, api_server))
         delivery = None
         if receivers is not None:
-            own = await stack.enter_async_context(Outbound(allowed_receivers(receivers.current.receivers), api_server))
-            delivery = Delivery(receivers, own)
+            hosts = allowed_receivers(receivers.current.receivers)
+            delivery = Delivery(receivers, await stack.enter_async_context(Outbound(hosts, api_server)))
         manager = Manager(client, options, server=server, outbound=outbound, delivery=delivery)
         await manager.run(stop)
 

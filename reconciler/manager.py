@@ -38,15 +38,15 @@ from reconciler.namespaces import NamespaceReconciler
 from reconciler.notifications.notifier import Delivery, Notifier
 from reconciler.notifications.receivers import unknown_receivers
 from reconciler.options import Options
-from reconciler.outbound.client import Outbound
+from reconciler.outbound.outbound_client import Outbound
 from reconciler.outbound.urls import refusal
 from reconciler.policies.acceptance import any_url
 from reconciler.policies.policy_reconciler import PolicyReconciler
 from reconciler.releases.health import Timing
 from reconciler.releases.release_reconciler import ReleaseReconciler
 from reconciler.routes import Queues, Routes
-from reconciler.server.client import ServerClient
-from reconciler.server.options import callback_url
+from reconciler.server.server_client import ServerClient
+from reconciler.server.server_options import callback_url
 from reconciler.server.token_file import TokenFile
 from reconciler.settings import SettingsReconciler
 
@@ -57,17 +57,17 @@ COMPONENT = "altershield"
 
 _WORKERS = 16  # per controller; a worker mostly waits for the API server
 _CHECKING_WORKERS = 1024
-"""Of controllers whose workers also wait for the calls to a server of checks, each of which may take seconds. A worker
-that waits takes little memory, but a failed release whose key finds no free worker is suspended late."""
+"""Workers of each controller that also waits for calls to the servers of checks. Such a call may take seconds. A
+waiting worker takes little memory, but a failed release is suspended late if its key has to wait for a free worker."""
 
 
 class Manager:
     """One reconciler process.
 
-    `server` is the client of the AlterShield server that verifies batches, or None. `outbound` is the client for the
-    URLs of policies, or None: no such request is sent. `delivery` says where notifications go, or None. `clock` returns
-    this machine's time in Unix seconds. The manager corrects it by the API server's clock, which it reads from the
-    responses.
+    `server` is the client of the AlterShield server that verifies batches; None: there is no such server. `outbound` is
+    the client for the URLs of policies; None: no request is sent to them. `delivery` has the receivers of
+    notifications; None: no notification is sent. `clock` returns this machine's time in Unix seconds. The manager
+    corrects this time by the API server's clock, which it reads from the responses.
     """
 
     def __init__(
@@ -190,8 +190,8 @@ class Manager:
                 await _cancel(stopping, freezing, *background)
 
     def _callback_port(self) -> contextlib.AbstractAsyncContextManager[object]:
-        """The port for callbacks of an AlterShield server and of receivers of checks. Every replica has it, because a
-        callback arrives at any of them."""
+        """The port for callbacks of an AlterShield server and of the receivers of `http` checks. Every replica has this
+        port, because a callback arrives at any replica."""
         options = self._options
         if not options.callback_port:
             return contextlib.nullcontext()
@@ -216,7 +216,8 @@ class Manager:
         )
 
     def _enqueue_policies(self) -> None:
-        """Whether their receivers exist depends on the file."""
+        """Queue all policies after the file of receivers has changed: their conditions name receivers that do not
+        exist."""
         for policy in self.caches.policies.all():
             self.queues.policies.add((policy.metadata.namespace, policy.metadata.name))
 

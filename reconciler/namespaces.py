@@ -17,7 +17,7 @@ class NamespaceReconciler:
         filling = self._caches.filling(namespace)
         for informer in self._caches.namespaced:
             if not informer.synced:
-                continue  # its first list is still to come, and filters by namespace
+                continue  # the informer has not listed yet, and its first list filters by namespace
             if self._caches.governed(namespace):
                 await informer.refill(namespace)
             else:

@@ -1,7 +1,7 @@
-"""Which events of the watches put which keys into which queues.
+"""Puts keys into the queues of the controllers when a watch brings an event.
 
-An event only names an object to reconcile. Reconciling a key without need does no harm. A key that is missed leaves the
-object as it is.
+An event only names an object to reconcile. Reconciling a key without need does no harm. If a key is missed, its object
+is not reconciled.
 """
 
 from dataclasses import dataclass, field
@@ -67,7 +67,7 @@ class Routes:
         caches.flow_controls.add_handler(self._flow_control)
         for workloads in caches.workloads.values():
             workloads.add_handler(self._workload)
-            workloads.add_handler(self._generating)
+            workloads.add_handler(self._generated_budgets)
         caches.budgets.budgets_informer.add_handler(self._budget)
         caches.budgets.disruption_budgets.add_handler(self._budget)
         for sets in caches.sets.values():
@@ -102,7 +102,7 @@ class Routes:
             return
         self._queues.policies.add(_key(policy.metadata))
         if old is None or new is None or old.spec != new.spec or old.status.accepted != new.status.accepted:
-            for other in self._caches.policies_of(policy.metadata.namespace):  # it may shadow them
+            for other in self._caches.policies_of(policy.metadata.namespace):  # the policy may shadow other policies
                 self._queues.policies.add(_key(other.metadata))
 
     def _flow_control(self, old: PodDeletionFlowControl | None, new: PodDeletionFlowControl | None) -> None:
@@ -116,17 +116,18 @@ class Routes:
                 metadata = workload.metadata
                 self._queues.releases.add(WorkloadKey(workload.kind, metadata.namespace, metadata.name))
 
-    def _generating(self, old: Workload | None, new: Workload | None) -> None:
-        """A workload whose budgets may have to change. The garbage collector deletes those of a deleted workload."""
+    def _generated_budgets(self, old: Workload | None, new: Workload | None) -> None:
+        """Queue a workload whose generated budgets may have to change. The garbage collector deletes the budgets of a
+        deleted workload."""
         if new is None or (old is not None and _budget_fields(old) == _budget_fields(new)):
             return
         namespace = self._caches.namespaces.get("", new.metadata.namespace)
-        asked = new.generates or (old is not None and old.generates)
-        if asked or (namespace is not None and generates(namespace.metadata.annotations)):
+        by_workload = new.generates or (old is not None and old.generates)
+        if by_workload or (namespace is not None and generates(namespace.metadata.annotations)):
             self._queues.generated_budgets.add(WorkloadKey(new.kind, new.metadata.namespace, new.metadata.name))
 
     def _budget(self, old: Budget | None, new: Budget | None) -> None:
-        """A generated budget concerns its workload. A budget of a user may cover any workload of its namespace."""
+        """Queue the workload of a generated budget. A budget of a user may cover any workload of its namespace."""
         if old is not None and new is not None and (old.metadata.labels, old.spec) == (new.metadata.labels, new.spec):
             return
         for budget in (old, new):

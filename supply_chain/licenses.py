@@ -45,7 +45,7 @@ class Licensed(NamedTuple):
     name: str
     version: str
     license: str
-    """An SPDX expression, or what the metadata says if that is not one of the known names."""
+    """An SPDX expression, or the text in the metadata if it is not a known name."""
 
 
 def closure(product: str = PRODUCT) -> list[Licensed]:
@@ -64,8 +64,9 @@ def closure(product: str = PRODUCT) -> list[Licensed]:
 
 
 def requirements(package: Distribution) -> Iterator[str]:
-    """The names of the packages that this one needs, if they are installed. Those of an extra are not needed; one for
-    another platform is not installed."""
+    """The names of the packages that this package needs. Requirements of an extra are left out, because they are not
+    needed. Requirements with a marker are left out if they are not installed, because they are for other platforms.
+    PackageNotFoundError if another requirement is not installed."""
     for requirement in package.requires or ():
         wanted, _, marker = requirement.partition(";")
         match = re.match(r"[\w.-]+", wanted)
@@ -81,8 +82,8 @@ def requirements(package: Distribution) -> Iterator[str]:
 
 
 def license_of(package: Distribution) -> str:
-    """The licence: `License-Expression`, else the classifiers, else `License`. Of several classifiers, all count:
-    they do not say whether one is enough."""
+    """The licence: `License-Expression`, else the classifiers, else `License`. If there are several classifiers, all
+    count, because they do not say whether one licence is enough."""
 
     def given(field: str) -> list[str]:
         return [text.strip() for text in package.metadata.get_all(field) or ()]
@@ -112,7 +113,7 @@ def _any_of(tokens: list[str]) -> bool:
 
 
 def _all_of(tokens: list[str]) -> bool:
-    """Take `A AND B AND ...`, which binds more than OR does."""
+    """Take `A AND B AND ...`. AND binds more tightly than OR."""
     found = _one(tokens)
     while tokens[:1] == ["AND"]:
         del tokens[0]
@@ -141,4 +142,7 @@ if __name__ == "__main__":
     for each in packages:
         print(f"{each.name} {each.version}: {each.license}")
     if refused := [each.name for each in packages if not is_allowed(each.license)]:
-        sys.exit(f"error: these licences are not in supply_chain/licenses.py: {', '.join(refused)}")
+        sys.exit(
+            f"error: ALLOWED in supply_chain/licenses.py does not have the licences of these packages: "
+            f"{', '.join(refused)}; add a licence that permits to ship its package, or remove the package"
+        )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 FEW = 6
-"""A list of so many names needs no hint."""
+"""A list of at most so many names needs no hint."""
 
 
 def property_names(names: Sequence[str]) -> dict[str, Any]:
@@ -30,8 +30,8 @@ def near(name: str, names: Sequence[str]) -> str:
     """A pattern for `name` with one wrong, missing or additional character, or with other letters in upper case. It
     matches none of the other `names`.
 
-    A mistake in the second half leaves the first half unchanged, and the other way round. So most patterns are two
-    halves. A half is longer if another name has the same; then forms with a mistake in the rest are listed.
+    A mistake in one half of the name leaves the other half unchanged. So most patterns are two halves. A half is longer
+    if another name has the same half. Then forms with a mistake in the rest of the name are listed.
     """
     others = [each for each in names if each != name]
     half = (len(name) + 1) // 2

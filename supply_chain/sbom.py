@@ -1,7 +1,7 @@
-"""Writes the software bill of materials (CycloneDX, JSON) of what the image installs: AlterShield and the packages of
-requirements.lock, from an environment that is made for this and then deleted.
+"""Writes the software bill of materials (CycloneDX, JSON) of the Python packages in the image: AlterShield and the
+packages of requirements.lock. They are read from an environment that is made for this and then deleted.
 
-Packages of Debian are not in it: the image's own SBOM, an attestation of the image, has them.
+It does not contain the packages of Debian. The image's own SBOM, an attestation of the image, has them.
 
     python -m supply_chain.sbom dist/altershield.cdx.json
 """
@@ -28,7 +28,7 @@ def write(python: Path, output: Path) -> None:
 
 
 def install(directory: Path) -> Path:
-    """Install what the image installs into a new environment without pip. Return its interpreter."""
+    """Install the Python packages of the image into a new environment without pip. Return its interpreter."""
     venv.create(directory, with_pip=False)
     python = directory / "bin" / "python"
     options = ("install", "--quiet", "--disable-pip-version-check")

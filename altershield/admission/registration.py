@@ -1,4 +1,4 @@
-"""Registrations: which handler is called for which requests."""
+"""Registrations: the requests for which each handler is called."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,8 +21,8 @@ class Operation(StrEnum):
 
 
 class Feature(StrEnum):
-    """What a webhook serves. It decides from which namespaces API servers send requests, and what they do while no
-    gatekeeper answers (`altershield/install/webhooks.py`)."""
+    """The feature that a webhook serves. It determines the namespaces from which API servers send requests, and the
+    failure policy while no gatekeeper answers (`altershield/install/webhooks.py`)."""
 
     RELEASES = "releases"
     DELETIONS = "deletions"

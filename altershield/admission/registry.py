@@ -18,15 +18,16 @@ CHANGED = Condition(
     "request.operation != 'UPDATE' || object.spec.template != oldObject.spec.template || "
     "object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})",
 )
-"""Only labels and templates matter to releases. Most updates scale, annotate or come from the controller of the kind.
-The API server does not call the gatekeeper for them, so they succeed also if no gatekeeper answers."""
+"""Only changes of labels and templates matter to releases. Most updates scale or annotate a workload, or come from its
+controller. The API server does not call the gatekeeper for these updates, so they succeed even if no gatekeeper
+answers."""
 
 _RELEASED_BY = f"metadata.?annotations[?'{released_by.ANNOTATION}'].orValue('')"
 MUTABLE = Condition(
     "template-or-labels-or-released-by-changed",
     f"{CHANGED.expression} || object.{_RELEASED_BY} != oldObject.{_RELEASED_BY}",
 )
-"""The mutating handlers also restore the annotation that says who released the version."""
+"""The mutating handlers also restore the annotation with the user who released the version."""
 
 _LABELS = "oldObject.metadata.?labels"
 CASCADING = Condition(
@@ -35,7 +36,8 @@ CASCADING = Condition(
     f"({_LABELS}[?'{deletion_protection.LABEL}'].orValue('') == '{deletion_protection.Level.CASCADING}' || "
     f"{_LABELS}[?'{deletion_protection.CASCADING_LABEL}'].orValue('') == '{deletion_protection.CASCADING_VALUE}')",
 )
-"""The API server asks only about objects with this protection. So no other deletion depends on a gatekeeper."""
+"""The API server calls the gatekeeper only for objects with this protection. So no other deletion depends on a
+gatekeeper."""
 
 _MAY_BE_REFUSED = (
     "!has(oldObject.metadata.deletionTimestamp) && "
@@ -43,15 +45,16 @@ _MAY_BE_REFUSED = (
     "!oldObject.metadata.?annotations[?'kubernetes.io/config.mirror'].hasValue()"
 )
 DELETABLE = Condition("deletable", _MAY_BE_REFUSED)
-"""The API server does not ask about the kubelet's final deletes, ended pods and mirror pods. So they need no
-gatekeeper."""
+"""The API server does not call the gatekeeper for the kubelet's final deletes, for ended pods and for mirror pods. So
+these deletions do not depend on a gatekeeper."""
 DISRUPTABLE = Condition(
     "disruptable",
     f"{_MAY_BE_REFUSED} && (object.spec != oldObject.spec || "
     "object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({}) || "
     "object.metadata.?ownerReferences.orValue([]) != oldObject.metadata.?ownerReferences.orValue([]))",
 )
-"""Most updates of pods change annotations or finalizers, which disrupts nothing."""
+"""The API server does not call the gatekeeper for most updates of pods: they change annotations or finalizers, and
+disrupt nothing."""
 
 REGISTRY: tuple[Registration, ...] = (
     Registration("releases.version:stamp", _MUTATE, WORKLOADS, (_CREATE, _UPDATE), condition=MUTABLE),

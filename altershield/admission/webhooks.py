@@ -10,7 +10,7 @@ from altershield.api.resources import Resource
 
 @dataclass(frozen=True)
 class Webhook:
-    """One webhook: its name, its path, and the requests that the API server calls it for."""
+    """One webhook: its name, its path, and the requests for which the API server calls it."""
 
     name: str
     path: str

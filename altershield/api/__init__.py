@@ -1,1 +1,1 @@
-"""The API that users see: kinds, labels, states and names. Only values; this package does no I/O."""
+"""The API that users see: kinds, labels, states and names. This package has values only and does no I/O."""

@@ -6,13 +6,14 @@ apiVersion.
 """
 
 import enum
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from altershield.api.meta import Condition, PartialObjectMeta
 from altershield.api.policy import Name, Selector
 from altershield.api.resources import GROUP, POD_UNAVAILABLE_BUDGETS
+from altershield.api.schema import doc, extra, rules
 
 API_VERSION = f"{GROUP}/v1alpha1"
 
@@ -26,33 +27,33 @@ NO_PROTECT = "pub.kruise.io/no-protect"
 """An annotation of a pod, set by the user: with a true value, no budget protects the pod, and it counts in none."""
 
 UNAVAILABLE_LABEL_PREFIX = "unavailable-pod.kruise.io/"
-"""The prefix of labels that take a pod out of service: a pod with such a label is not available."""
+"""The prefix of labels that take a pod out of service. A pod with such a label is not available."""
 
 SPECIFIED_DELETE_LABEL = "apps.kruise.io/specified-delete"
-"""A label of OpenKruise: the controller of the pod will delete it."""
+"""A label of OpenKruise: the controller of the pod will delete the pod."""
 
 BREAK_GLASS_GROUP = "altershield:break-glass"
-"""The group of users whose requests no budget refuses. RBAC says who may impersonate it."""
+"""The group of users whose requests no budget refuses. RBAC decides which users may impersonate the group."""
 
 
 class Operation(enum.StrEnum):
-    """What disrupts a pod."""
+    """An operation that disrupts a pod."""
 
     DELETE = "DELETE"
     EVICT = "EVICT"
     UPDATE = "UPDATE"
     """An update that takes the pod out of service: another image, a deadline, a label."""
     RESIZE = "RESIZE"
-    """Other resources, without a restart of containers."""
+    """A change of resources that restarts no container."""
     RESTART = "RESTART"
-    """A ContainerRecreateRequest of OpenKruise."""
+    """A restart of containers by a ContainerRecreateRequest of OpenKruise."""
 
 
 DEFAULT_OPERATIONS = (Operation.DELETE, Operation.EVICT, Operation.UPDATE, Operation.RESTART)
-"""The operations that a budget without `protectOperations` protects from."""
+"""The operations from which a budget without `protectOperations` protects."""
 
 REMOVING = (Operation.DELETE, Operation.EVICT)
-"""The operations after which the pod is gone. Their records are in `disruptedPods`, the others in `unavailablePods`."""
+"""The operations that delete the pod. Their records are in `disruptedPods`, other records are in `unavailablePods`."""
 
 
 class UnhealthyPodPolicy(enum.StrEnum):
@@ -60,15 +61,15 @@ class UnhealthyPodPolicy(enum.StrEnum):
 
     ALWAYS_ALLOW = "AlwaysAllow"
     IF_HEALTHY_BUDGET = "IfHealthyBudget"
-    """Only while as many pods are available as have to be."""
+    """The pod may be disrupted only while at least `desiredAvailable` pods are available."""
 
 
 class BudgetMode(enum.StrEnum):
-    """What happens to a request that exceeds the budget."""
+    """The reaction to a request that exceeds the budget."""
 
     ENFORCE = "Enforce"
     WARN = "Warn"
-    """The request passes, with a warning that says what `Enforce` would refuse."""
+    """The request passes with a warning."""
 
 
 class BudgetCondition(enum.StrEnum):
@@ -80,28 +81,15 @@ class BudgetCondition(enum.StrEnum):
     """Whether another budget covers pods of this one."""
 
 
-def _doc(text: str) -> msgspec.Meta:
-    return msgspec.Meta(description=text)
-
-
-def _extra(**schema: Any) -> msgspec.Meta:
-    return msgspec.Meta(extra_json_schema={key.replace("_", "-"): value for key, value in schema.items()})
-
-
-def _rules(*rules: tuple[str, str]) -> msgspec.Meta:
-    """CEL rules, each with its message."""
-    return _extra(x_kubernetes_validations=[{"rule": rule, "message": message} for rule, message in rules])
-
-
 _NOT_EMPTY = (
     "(has(self.matchLabels) && self.matchLabels.size() > 0) || "
     "(has(self.matchExpressions) && self.matchExpressions.size() > 0)"
 )
-_ATOMIC = _extra(x_kubernetes_map_type="atomic")
+_ATOMIC = extra(x_kubernetes_map_type="atomic")
 
 Amount = (
     Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-    | Annotated[str, msgspec.Meta(max_length=4), _extra(pattern="^([0-9]|[1-9][0-9]|100)%$")]
+    | Annotated[str, msgspec.Meta(max_length=4), extra(pattern="^([0-9]|[1-9][0-9]|100)%$")]
 )
 """A number of pods, or a share of the total."""
 
@@ -109,9 +97,9 @@ Amount = (
 class TargetRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The workload whose pods a budget protects, in the namespace of the budget."""
 
-    api_version: Annotated[Name, _doc("Its apiVersion, for example `apps/v1`.")]
-    kind: Annotated[Annotated[str, msgspec.Meta(min_length=1, max_length=63)], _doc("Its kind.")]
-    name: Annotated[Annotated[str, msgspec.Meta(min_length=1, max_length=253)], _doc("Its name.")]
+    api_version: Annotated[Name, doc("Its apiVersion, for example `apps/v1`.")]
+    kind: Annotated[Annotated[str, msgspec.Meta(min_length=1, max_length=63)], doc("Its kind.")]
+    name: Annotated[Annotated[str, msgspec.Meta(min_length=1, max_length=253)], doc("Its name.")]
 
 
 class PodUnavailableBudgetSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
@@ -119,68 +107,71 @@ class PodUnavailableBudgetSpec(msgspec.Struct, frozen=True, omit_defaults=True, 
 
     selector: Annotated[
         Selector | None,
-        _doc("The labels of the pods. It cannot be empty, and does not change."),
+        doc("The labels of the pods. It cannot be empty, and does not change."),
         _ATOMIC,
-        _rules((_NOT_EMPTY, "an empty selector would select each pod of the namespace")),
+        rules((_NOT_EMPTY, "an empty selector would select each pod of the namespace")),
     ] = None
     target_ref: Annotated[
-        TargetRef | None, _doc("The workload whose pods are protected. It does not change."), _ATOMIC
+        TargetRef | None, doc("The workload whose pods are protected. It does not change."), _ATOMIC
     ] = None
     max_unavailable: Annotated[
         Amount | None,
-        _doc("How many pods may be unavailable: a number, or a share of the total (`25%`), rounded up. 0: none."),
+        doc("How many pods may be unavailable: a number, or a share of the total (`25%`), rounded up. 0: none."),
     ] = None
     min_available: Annotated[
         Amount | None,
-        _doc("How many pods have to be available: a number, or a share of the total (`75%`), rounded up."),
+        doc("How many pods have to be available: a number, or a share of the total (`75%`), rounded up."),
     ] = None
     protect_operations: Annotated[
         tuple[Operation, ...],
         msgspec.Meta(
             min_length=1,
             max_length=5,
-            description="What the pods are protected from: `DELETE`, `EVICT`, `UPDATE`, `RESIZE`, `RESTART`. "
-            "Default: all but `RESIZE`.",
+            description="The operations from which the pods are protected: `DELETE`, `EVICT`, `UPDATE`, `RESIZE`, "
+            "`RESTART`. Default: all but `RESIZE`.",
         ),
-        _extra(x_kubernetes_list_type="set"),
+        extra(x_kubernetes_list_type="set"),
     ] = DEFAULT_OPERATIONS
     protect_total_replicas: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)] | None,
-        _doc("The total number of pods, if no workload tells it."),
+        doc("The total number of pods, if the pods have no workload that says it."),
     ] = None
     ignored_pod_selector: Annotated[
         Selector | None,
-        _doc("The labels of pods that are not protected and do not count. It cannot be empty."),
+        doc("The labels of pods that are not protected and do not count. It cannot be empty."),
         _ATOMIC,
-        _rules((_NOT_EMPTY, "an empty selector would ignore each pod")),
+        rules((_NOT_EMPTY, "an empty selector would ignore each pod")),
     ] = None
     unhealthy_pod_policy: Annotated[
         UnhealthyPodPolicy,
-        _doc(
-            "Whether a pod that is not available may be disrupted: `AlwaysAllow`, or `IfHealthyBudget`, which asks "
-            "for enough available pods."
+        doc(
+            "Whether a pod that is not available may be disrupted: `AlwaysAllow`, or `IfHealthyBudget`, only while "
+            "enough other pods are available."
         ),
     ] = UnhealthyPodPolicy.ALWAYS_ALLOW
     mode: Annotated[
-        BudgetMode, _doc("`Enforce`, or `Warn`, which refuses nothing and warns about what would be refused.")
+        BudgetMode,
+        doc("`Enforce` refuses requests that exceed the budget. `Warn` lets these requests pass with a warning."),
     ] = BudgetMode.ENFORCE
 
 
 class DisruptionRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A disruption of a pod that was admitted, and that the pod does not show yet."""
 
-    name: Annotated[Name, _doc("The name of the pod.")]
-    operation: Annotated[Operation, _doc("What was admitted.")]
+    name: Annotated[Name, doc("The name of the pod.")]
+    operation: Annotated[Operation, doc("The operation that was admitted.")]
     time: Annotated[
-        Annotated[str, msgspec.Meta(max_length=64)], _doc("When it was admitted, by the clock of the API server.")
+        Annotated[str, msgspec.Meta(max_length=64)],
+        doc("When the disruption was admitted, by the clock of the API server."),
     ]
-    by: Annotated[Annotated[str, msgspec.Meta(max_length=MAX_BY)], _doc("The user who asked for it.")] = ""
+    by: Annotated[Annotated[str, msgspec.Meta(max_length=MAX_BY)], doc("The user who asked for the disruption.")] = ""
     shows: Annotated[
         Annotated[str, msgspec.Meta(max_length=1024)],
-        _doc("How the pod will show a change in place. AlterShield writes and reads it."),
+        doc("How the pod will show a change in place. AlterShield writes and reads it."),
     ] = ""
     break_glass: Annotated[
-        bool, _doc("Whether the budget would have refused it, and the user was in the group for emergencies.")
+        bool,
+        doc("Whether the budget would have refused the disruption, but the user was in the group for emergencies."),
     ] = False
 
 
@@ -189,13 +180,13 @@ _Uid = Annotated[str, msgspec.Meta(max_length=64)]
 Records = Annotated[
     dict[_Uid, DisruptionRecord],
     msgspec.Meta(max_length=MAX_RECORDS),
-    _extra(x_kubernetes_map_type="atomic"),
+    extra(x_kubernetes_map_type="atomic"),
 ]
-"""Records by the uid of the pod. Atomic, because managedFields would otherwise name each uid."""
+"""Records by the uid of the pod. The map is atomic, because managedFields would otherwise name each uid."""
 
 
 class PodUnavailableBudgetStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """The numbers as they were computed last, and the records of what was admitted since."""
+    """The numbers as they were computed last, and the records of admitted disruptions."""
 
     observed_generation: Annotated[
         int, msgspec.Meta(ge=0, le=2**53, description="The generation of the spec that this status describes.")
@@ -206,13 +197,13 @@ class PodUnavailableBudgetStatus(msgspec.Struct, frozen=True, omit_defaults=True
     unavailable_allowed: Annotated[int, msgspec.Meta(ge=0, description="How many pods may be disrupted now.")] = 0
     pods_resource_version: Annotated[
         Annotated[str, msgspec.Meta(max_length=64)],
-        _doc(
-            "The resourceVersion of the pods that showed the disruptions whose records were dropped. Decisions rest on "
-            "pods that are at least as new."
+        doc(
+            "The resourceVersion of pods up to which a gatekeeper must have seen all changes before it decides. It "
+            "includes the disruptions whose records were dropped."
         ),
     ] = ""
-    disrupted_pods: Annotated[Records, _doc("Pods whose deletion or eviction was admitted, by uid.")] = {}
-    unavailable_pods: Annotated[Records, _doc("Pods whose change in place or restart was admitted, by uid.")] = {}
+    disrupted_pods: Annotated[Records, doc("Pods whose deletion or eviction was admitted, by uid.")] = {}
+    unavailable_pods: Annotated[Records, doc("Pods whose change in place or restart was admitted, by uid.")] = {}
     conditions: Annotated[
         tuple[Condition, ...], msgspec.Meta(max_length=16, description="The state as Kubernetes conditions.")
     ] = ()
@@ -224,7 +215,7 @@ class PodUnavailableBudget(msgspec.Struct, frozen=True, rename="camel", gc=False
     metadata: PartialObjectMeta
     spec: Annotated[
         PodUnavailableBudgetSpec,
-        _rules(
+        rules(
             ("has(self.selector) != has(self.targetRef)", "a budget has exactly one of selector and targetRef"),
             (
                 "has(self.maxUnavailable) != has(self.minAvailable)",

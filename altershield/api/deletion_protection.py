@@ -1,7 +1,7 @@
 """The protection of objects from deletion: its labels, its levels, and the texts of a refusal.
 
-The names and the first sentence of a refusal are those of OpenKruise, so that people and tools who know them find them
-here. ValidatingAdmissionPolicies (`altershield/install/deletion_policies.py`) and the gatekeeper
+The names and the first sentence of a refusal are those of OpenKruise, so that people and tools that know OpenKruise
+recognize them. ValidatingAdmissionPolicies (`altershield/install/deletion_policies.py`) and the gatekeeper
 (`gatekeeper/handlers/deletions/`) refuse with the same texts.
 """
 
@@ -21,20 +21,24 @@ REASON = "altershield.defense.antgroup.com/delete-protection-reason"
 MAX_REASON = 256
 """The characters of a reason that a refusal quotes."""
 
+PAGE = "https://github.com/traas-stack/altershield/blob/main/docs/protect.md"
+"""The page that explains refusals."""
 
 QUOTED_REASON = ' (reason: "{}")'
 """The part of a refusal that quotes the reason."""
 
 
 class Level(StrEnum):
+    """The level of protection of an object."""
+
     ALWAYS = "Always"
     """The object cannot be deleted."""
     CASCADING = "Cascading"
-    """The object cannot be deleted while its deletion would delete others."""
+    """The object cannot be deleted while its deletion would delete other objects."""
 
 
 def level(labels: Mapping[str, str]) -> Level | None:
-    """The level that the labels ask for; the stricter of two. Other values protect nothing."""
+    """The level that the labels ask for; with two labels, the stricter level. None: other values protect nothing."""
     if labels.get(LABEL) == Level.ALWAYS:
         return Level.ALWAYS
     if labels.get(LABEL) == Level.CASCADING or labels.get(CASCADING_LABEL) == CASCADING_VALUE:
@@ -43,24 +47,26 @@ def level(labels: Mapping[str, str]) -> Level | None:
 
 
 def quotable(reason: str) -> str:
-    """The reason of the owner as refusals quote it: its first characters, with spaces instead of line breaks and of
+    """The reason as refusals quote it: its first characters, with spaces instead of line breaks and instead of
     characters that control a terminal or the direction of writing."""
     cut = reason if len(reason) <= MAX_REASON else f"{reason[:MAX_REASON]}…"
     return "".join(" " if unicodedata.category(each) in ("Cc", "Cf", "Zl", "Zp") else each for each in cut).strip()
 
 
 def refusal(level: Level, because: str, object_name: str, reason: str, way_out: str) -> str:
-    """The text of a refusal, in one line. `because`: `replicas 3>0`; empty for `Always`. `object_name`:
-    `Deployment shop/web`. `reason`: that of the owner, `quotable`, or empty."""
+    """The text of a refusal, in one line. `because`: for example `replicas 3>0`; empty for `Always`. `object_name`: for
+    example `Deployment shop/web`. `reason`: the result of `quotable`, or empty. `way_out`: how the user can delete the
+    object."""
     found = f" and {because}" if because else ""
     quoted = QUOTED_REASON.format(reason) if reason else ""
     return (
         f"forbidden by ResourcesProtectionDeletion for {LABEL}={level}{found}; "
-        f"{object_name} is protected from deletion{quoted}; {way_out}"
+        f"{object_name} is protected from deletion{quoted}, see {PAGE}; {way_out}"
     )
 
 
 def unprotect_command(plural: str, name: str, namespace: str, labels: Mapping[str, str]) -> str:
-    """The command of kubectl that takes the labels off. `plural`: with its group, as kubectl understands it."""
+    """The command of kubectl that removes the labels. `plural`: the resource with its group, as kubectl understands
+    it."""
     keys = " ".join(f"{key}-" for key in (LABEL, CASCADING_LABEL) if key in labels)
     return f"kubectl label {plural} {name}{f' -n {namespace}' if namespace else ''} {keys}"

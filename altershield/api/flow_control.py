@@ -1,8 +1,8 @@
-"""The kind PodDeletionFlowControl: how many pods may be deleted in a time, and the breaker that stops all deletions.
-The CRD is generated from these types.
+"""The kind PodDeletionFlowControl: how many pods may be deleted in an interval, and the breaker that stops all
+deletions. The CRD is generated from these types.
 
-`altershield/flow_control/` decides with them. Gatekeepers count deletions in the status. The leading reconciler
-confirms the counts, and gives back those of deletions that did not happen.
+`altershield/flow_control/` decides about deletions. Gatekeepers count deletions in the status. The leading reconciler
+confirms the counts, and gives back the counts of deletions that did not happen.
 """
 
 import enum
@@ -14,6 +14,7 @@ from altershield.api import durations
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.policy import Selector
 from altershield.api.resources import GROUP, POD_DELETION_FLOW_CONTROLS
+from altershield.api.schema import doc, rules
 
 API_VERSION = f"{GROUP}/v1alpha1"
 
@@ -24,7 +25,7 @@ MAX_BUCKETS = 128
 """The maximum number of buckets of a window: 60 for its interval, and a few for clocks that differ."""
 
 MAX_PENDING = 500
-"""The maximum number of deletions that wait for their confirmation. Further ones are refused."""
+"""The maximum number of deletions that wait for their confirmation. Further deletions are refused."""
 
 MAX_SOURCES = 10
 MAX_DENIED = 20
@@ -38,22 +39,11 @@ _Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 _Time = Annotated[str, msgspec.Meta(max_length=64)]
 
 
-def _doc(text: str) -> msgspec.Meta:
-    """The description of a field in `kubectl explain` and in the reference."""
-    return msgspec.Meta(description=text)
-
-
-def _rules(*rules: tuple[str, str]) -> msgspec.Meta:
-    """CEL rules, each with its message."""
-    listed = [{"rule": rule, "message": message} for rule, message in rules]
-    return msgspec.Meta(extra_json_schema={"x-kubernetes-validations": listed})
-
-
 Duration = Annotated[
     str,
     msgspec.Meta(max_length=18),
     msgspec.Meta(extra_json_schema={"pattern": durations.PATTERN, "minLength": 2}),
-    _rules(
+    rules(
         (
             "duration(self) >= duration('1s') && duration(self) <= duration('168h')",
             "a duration is from 1s to 168h, for example 90s, 10m or 1h30m",
@@ -71,7 +61,7 @@ class Mode(enum.StrEnum):
 
 
 class OnError(enum.StrEnum):
-    """What happens to a deletion that cannot be counted."""
+    """The reaction to a deletion that cannot be counted."""
 
     DENY = "Deny"
     ALLOW = "Allow"
@@ -101,7 +91,7 @@ class BreakerState(enum.StrEnum):
 class LimitRule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A limit of deletions in an interval."""
 
-    interval: Annotated[Duration, _doc("The interval, from `1s` to `168h`: `90s`, `10m`, `1h30m`.")]
+    interval: Annotated[Duration, doc("The interval, from `1s` to `168h`: `90s`, `10m`, `1h30m`.")]
     limit: Annotated[
         int, msgspec.Meta(ge=0, le=1_000_000, description="How many pods may be deleted in any such interval.")
     ]
@@ -111,9 +101,9 @@ class BreakerSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     """The breaker."""
 
     mode: Annotated[
-        BreakerMode, _doc("Whether a deletion beyond a limit opens the breaker, and how it closes: Off, Auto, Manual.")
+        BreakerMode, doc("Whether a deletion beyond a limit opens the breaker, and how it closes: Off, Auto, Manual.")
     ] = BreakerMode.OFF
-    cooldown: Annotated[Duration, _doc("With `Auto`: how long the breaker stays open.")] = COOLDOWN
+    cooldown: Annotated[Duration, doc("With `Auto`: how long the breaker stays open.")] = COOLDOWN
 
 
 class FlowControlSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
@@ -125,7 +115,7 @@ class FlowControlSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
             min_length=1, max_length=MAX_RULES, description="The limits. Each deletion counts in all of them."
         ),
         msgspec.Meta(extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["interval"]}),
-        _rules(
+        rules(
             (
                 "self.all(one, self.exists_one(other, duration(other.interval) == duration(one.interval)))",
                 "each interval has one limit",
@@ -134,20 +124,22 @@ class FlowControlSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     ]
     white_list_selector: Annotated[
         Selector | None,
-        _doc("The labels of pods that are never counted and never refused. Empty or not set: no pods."),
+        doc("The labels of pods that are never counted and never refused. Empty or not set: no pods."),
         msgspec.Meta(extra_json_schema={"x-kubernetes-map-type": "atomic"}),
     ] = None
     pod_selector: Annotated[
         Selector | None,
-        _doc("The labels of the pods whose deletions are counted. Empty or not set: all pods."),
+        doc("The labels of the pods whose deletions are counted. Empty or not set: all pods."),
         msgspec.Meta(extra_json_schema={"x-kubernetes-map-type": "atomic"}),
     ] = None
     namespace_selector: Annotated[
         Selector | None,
-        _doc("The labels of the namespaces of these pods. Empty or not set: all namespaces."),
+        doc("The labels of the namespaces of these pods. Empty or not set: all namespaces."),
         msgspec.Meta(extra_json_schema={"x-kubernetes-map-type": "atomic"}),
     ] = None
-    mode: Annotated[Mode, _doc("`Enforce`, or `Warn`: count, and say what would be refused.")] = Mode.ENFORCE
+    mode: Annotated[
+        Mode, doc("`Enforce` refuses deletions beyond a limit. `Warn` counts them and lets them pass with a warning.")
+    ] = Mode.ENFORCE
     warn_percent: Annotated[
         int,
         msgspec.Meta(
@@ -155,9 +147,9 @@ class FlowControlSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
         ),
     ] = WARN_PERCENT
     on_error: Annotated[
-        OnError, _doc("What happens to a deletion that cannot be counted, because the API server does not answer.")
+        OnError, doc("What happens to a deletion that cannot be counted, because the API server does not answer.")
     ] = OnError.DENY
-    breaker: Annotated[BreakerSpec, _doc("The breaker, which refuses all deletions once a limit is reached.")] = (
+    breaker: Annotated[BreakerSpec, doc("The breaker, which refuses all deletions once a limit is reached.")] = (
         BreakerSpec()
     )
 
@@ -165,12 +157,12 @@ class FlowControlSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
 class Window(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The deletions in the interval of one rule."""
 
-    interval: Annotated[_Time, _doc("The interval of the rule.")] = ""
-    limit: Annotated[_Count, _doc("The limit of the rule.")] = msgspec.field(default_factory=int)
-    used: Annotated[_Count, _doc("How many deletions were counted in the interval, when this status was written.")] = (
+    interval: Annotated[_Time, doc("The interval of the rule.")] = ""
+    limit: Annotated[_Count, doc("The limit of the rule.")] = msgspec.field(default_factory=int)
+    used: Annotated[_Count, doc("How many deletions were counted in the interval, when this status was written.")] = (
         msgspec.field(default_factory=int)
     )
-    bucket_seconds: Annotated[_Count, _doc("The seconds of one bucket.")] = 1
+    bucket_seconds: Annotated[_Count, doc("The seconds of one bucket.")] = 1
     buckets: Annotated[
         dict[str, _Count],
         msgspec.Meta(
@@ -178,53 +170,54 @@ class Window(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc
         ),
     ] = {}
     since: Annotated[
-        _Time, _doc("Since when this window counts; older deletions come from another window. Empty: always.")
+        _Time, doc("When this window began; it took earlier deletions over from another window. Empty: it took none.")
     ] = ""
 
 
 class Pending(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A deletion that was counted and admitted, but is not confirmed yet."""
 
-    namespace: Annotated[_Name, _doc("The namespace of the pod.")] = ""
-    name: Annotated[_Name, _doc("The name of the pod.")] = ""
-    operation: Annotated[_Time, _doc("`DELETE` or `EVICT`.")] = ""
-    time: Annotated[_Time, _doc("When it was counted, UTC.")] = ""
-    by: Annotated[_Name, _doc("The user who asked.")] = ""
+    namespace: Annotated[_Name, doc("The namespace of the pod.")] = ""
+    name: Annotated[_Name, doc("The name of the pod.")] = ""
+    operation: Annotated[_Time, doc("`DELETE` or `EVICT`.")] = ""
+    time: Annotated[_Time, doc("When it was counted, UTC.")] = ""
+    by: Annotated[_Name, doc("The user who asked.")] = ""
     claim: Annotated[
-        _Time, _doc("Identifies the only request that relies on this count, if it asks several objects.")
+        _Time,
+        doc("The id of the request, if several objects count the deletion and no other request relies on this count."),
     ] = ""
-    break_glass: Annotated[bool, _doc("Whether the user was in the group for emergencies.")] = False
+    break_glass: Annotated[bool, doc("Whether the user was in the group for emergencies.")] = False
 
 
 class Breaker(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The state of the breaker. A person resets it by writing `Closed` into `state`."""
 
-    state: Annotated[BreakerState, _doc("`Closed`, `Open` or `HalfOpen`.")] = BreakerState.CLOSED
-    since: Annotated[_Time, _doc("Since when, UTC.")] = ""
-    until: Annotated[_Time, _doc("With `Auto`: when this state ends, UTC.")] = ""
-    rule: Annotated[_Time, _doc("The rule that opened it, as `10m/100`. Empty: a person did.")] = ""
-    passed: Annotated[_Count, _doc("In the state `HalfOpen`: how many deletions passed.")] = 0
-    opened_by: Annotated[_Name, _doc("The person who opened it.")] = ""
-    reset_by: Annotated[_Name, _doc("The person who reset it last.")] = ""
+    state: Annotated[BreakerState, doc("`Closed`, `Open` or `HalfOpen`.")] = BreakerState.CLOSED
+    since: Annotated[_Time, doc("Since when, UTC.")] = ""
+    until: Annotated[_Time, doc("With `Auto`: when this state ends, UTC.")] = ""
+    rule: Annotated[_Time, doc("The rule that opened it, as `10m/100`. Empty: a person opened it.")] = ""
+    passed: Annotated[_Count, doc("In the state `HalfOpen`: how many deletions passed.")] = 0
+    opened_by: Annotated[_Name, doc("The person who opened it.")] = ""
+    reset_by: Annotated[_Name, doc("The person who reset it last.")] = ""
 
 
 class Source(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A user who deletes pods."""
 
-    by: Annotated[_Name, _doc("The user.")] = ""
-    count: Annotated[_Count, _doc("How many deletions of this user were counted; an upper bound.")] = 0
-    last_time: Annotated[_Time, _doc("When the last one was counted, UTC.")] = ""
+    by: Annotated[_Name, doc("The user.")] = ""
+    count: Annotated[_Count, doc("How many deletions of this user were counted; an upper bound.")] = 0
+    last_time: Annotated[_Time, doc("When the last deletion of this user was counted, UTC.")] = ""
 
 
 class Denied(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A deletion that was refused."""
 
-    namespace: Annotated[_Name, _doc("The namespace of the pod.")] = ""
-    name: Annotated[_Name, _doc("The name of the pod.")] = ""
-    operation: Annotated[_Time, _doc("`DELETE` or `EVICT`.")] = ""
-    by: Annotated[_Name, _doc("The user who asked.")] = ""
-    time: Annotated[_Time, _doc("When it was refused last, UTC.")] = ""
-    count: Annotated[_Count, _doc("How often the deletion of this pod was refused to this user.")] = 1
+    namespace: Annotated[_Name, doc("The namespace of the pod.")] = ""
+    name: Annotated[_Name, doc("The name of the pod.")] = ""
+    operation: Annotated[_Time, doc("`DELETE` or `EVICT`.")] = ""
+    by: Annotated[_Name, doc("The user who asked.")] = ""
+    time: Annotated[_Time, doc("When it was refused last, UTC.")] = ""
+    count: Annotated[_Count, doc("How often the deletion of this pod was refused to this user.")] = 1
 
 
 class FlowControlStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
@@ -240,10 +233,10 @@ class FlowControlStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename=
             description="Deletions that were counted and are not confirmed yet, by the uid of the pod.",
         ),
     ] = {}
-    breaker: Annotated[Breaker, _doc("The state of the breaker.")] = Breaker()
+    breaker: Annotated[Breaker, doc("The state of the breaker.")] = Breaker()
     top_sources: Annotated[
         tuple[Source, ...],
-        msgspec.Meta(max_length=MAX_SOURCES, description="Who deletes most. An entry goes once its user stops."),
+        msgspec.Meta(max_length=MAX_SOURCES, description="The users who delete most. Users who stop are removed."),
     ] = ()
     last_denied: Annotated[
         tuple[Denied, ...], msgspec.Meta(max_length=MAX_DENIED, description="The deletions that were refused last.")
@@ -257,7 +250,7 @@ class FlowControlStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename=
 
 
 class PodDeletionFlowControl(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """How many pods may be deleted in a time, in the whole cluster or a part of it."""
+    """How many pods may be deleted in an interval, in the whole cluster or a part of it."""
 
     metadata: ObjectMeta
     spec: FlowControlSpec

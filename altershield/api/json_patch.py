@@ -11,6 +11,6 @@ Operation = dict[str, Any]
 
 @lru_cache(maxsize=64)
 def label_path(key: str, labels: str = "/metadata/labels") -> str:
-    """The JSON pointer (RFC 6901) of the label `key` in the map at `labels`. Cached, because each admission request
-    needs some of a few keys."""
+    """The JSON pointer (RFC 6901) of the label `key` in the map at `labels`. Results are cached, because all admission
+    requests need the same few keys."""
     return f"{labels}/{escape(key)}"

@@ -12,6 +12,7 @@ import msgspec
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.policy import AppliedPolicy
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, GROUP, OPS_CONFIG_INFOS
+from altershield.api.schema import doc
 
 # `gc=False`: there are many of these objects, and none can be part of a reference cycle.
 # `omit_defaults` omits values that equal a plain default. Values of a default factory are always written.
@@ -37,11 +38,6 @@ Generation = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Conditions = Annotated[
     tuple[Condition, ...], msgspec.Meta(max_length=16, description="The state as Kubernetes conditions.")
 ]
-
-
-def _doc(text: str) -> msgspec.Meta:
-    """The description of a field in `kubectl explain` and in the reference."""
-    return msgspec.Meta(description=text)
 
 
 def _camel(name: str) -> str:
@@ -92,13 +88,13 @@ class SkipState(enum.StrEnum):
     """`ChangePod.status.checks[].skip.state`."""
 
     REQUESTED = "Requested"
-    """The AlterShield server is to be told."""
+    """The call to the AlterShield server is not sent yet."""
     SENT = "Sent"
-    """It is being told."""
+    """The call is sent, and its answer is awaited."""
     DONE = "Done"
-    """It took the call."""
+    """The server accepted the call."""
     FAILED = "Failed"
-    """It did not, or this is not known."""
+    """The server refused the call, or its answer is not known."""
 
 
 class Verdict(enum.StrEnum):
@@ -109,7 +105,7 @@ class Verdict(enum.StrEnum):
 
 
 class Verb(enum.StrEnum):
-    """`ChangeWorkload.status.request.verb`: what a person asks for."""
+    """`ChangeWorkload.status.request.verb`: the action that a person requests."""
 
     APPROVE = "Approve"
     """The failure is a false alarm: the failed pods count as passed, and the suspension ends."""
@@ -172,7 +168,7 @@ class ConditionType(enum.StrEnum):
 
 
 class Giver(enum.StrEnum):
-    """Reasons of the condition Verified with the status False: whose verdict it was."""
+    """Reasons of the condition Verified with the status False: the giver of the verdict."""
 
     PERSON = "FailedByPerson"
     SERVER = "FailedByServer"
@@ -185,12 +181,12 @@ class Giver(enum.StrEnum):
 class PodInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A pod under verification. In results, also its verdict."""
 
-    pod: Annotated[Name, _doc("Its name.")]
-    uid: Annotated[Name, _doc("Its uid. A verdict is valid for the pod with this uid.")] = ""
-    app: Annotated[Text, _doc("The workload's name.")] = ""
-    host_name: Annotated[Name, _doc("The same as `pod`.")] = ""
-    namespace: Annotated[Name, _doc("Its namespace.")] = ""
-    work_space: Annotated[Text, _doc("Always `default`.")] = ""
+    pod: Annotated[Name, doc("Its name.")]
+    uid: Annotated[Name, doc("Its uid. A verdict is valid for the pod with this uid.")] = ""
+    app: Annotated[Text, doc("The workload's name.")] = ""
+    host_name: Annotated[Name, doc("The same as `pod`.")] = ""
+    namespace: Annotated[Name, doc("Its namespace.")] = ""
+    work_space: Annotated[Text, doc("Always `default`.")] = ""
     ip: Annotated[str, msgspec.Meta(max_length=45, description="Its IP address.")] = ""
     verdict: Annotated[
         str,
@@ -198,8 +194,8 @@ class PodInfo(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", g
             max_length=32, description="`pass`; any other value (`unpass`) is a failure; empty: no verdict yet."
         ),
     ] = ""
-    message: Annotated[Text, _doc("The reason for the verdict, as text.")] = ""
-    by: Annotated[Text, _doc("The user who gave the verdict, if a person gave it and said so.")] = ""
+    message: Annotated[Text, doc("The reason for the verdict, as text.")] = ""
+    by: Annotated[Text, doc("The user who gave the verdict, if a person gave it and said so.")] = ""
 
 
 Pods = Annotated[tuple[PodInfo, ...], msgspec.Meta(max_length=MAX_PODS)]
@@ -208,67 +204,67 @@ Pods = Annotated[tuple[PodInfo, ...], msgspec.Meta(max_length=MAX_PODS)]
 class WorkloadRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A workload, identified by its uid."""
 
-    api_version: Annotated[Name, _doc("Its API version.")] = ""
-    kind: Annotated[Name, _doc("Its kind.")] = ""
-    name: Annotated[Name, _doc("Its name.")] = ""
-    uid: Annotated[Name, _doc("Its uid.")] = ""
+    api_version: Annotated[Name, doc("Its API version.")] = ""
+    kind: Annotated[Name, doc("Its kind.")] = ""
+    name: Annotated[Name, doc("Its name.")] = ""
+    uid: Annotated[Name, doc("Its uid.")] = ""
 
 
 class SourceRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """An object that holds a released pod template, and the version of this template."""
 
-    kind: Annotated[Name, _doc("Its kind.")] = ""
-    name: Annotated[Name, _doc("Its name.")] = ""
-    uid: Annotated[Name, _doc("Its uid.")] = ""
-    version: Annotated[
-        Text, _doc("The version; empty if it was released before AlterShield governed the workload.")
-    ] = ""
+    kind: Annotated[Name, doc("Its kind.")] = ""
+    name: Annotated[Name, doc("Its name.")] = ""
+    uid: Annotated[Name, doc("Its uid.")] = ""
+    version: Annotated[Text, doc("The version; empty if it was released before AlterShield governed the workload.")] = (
+        ""
+    )
     fingerprint: Annotated[
-        Text, _doc("The fingerprint of its template as the API server returns it. New defaults can change it.")
+        Text, doc("The fingerprint of its template as the API server returns it. New defaults can change it.")
     ] = ""
 
 
 class DownPod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A pod that was up and is no longer up."""
 
-    pod: Annotated[Name, _doc("Its name.")] = ""
-    uid: Annotated[Name, _doc("Its uid.")] = ""
-    since_unix: Annotated[Seconds, _doc("When it went down, in Unix seconds.")] = 0
-    message: Annotated[Text, _doc("The reason, as the kubelet reports it.")] = ""
+    pod: Annotated[Name, doc("Its name.")] = ""
+    uid: Annotated[Name, doc("Its uid.")] = ""
+    since_unix: Annotated[Seconds, doc("When it went down, in Unix seconds.")] = 0
+    message: Annotated[Text, doc("The reason, as the kubelet reports it.")] = ""
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """What a person asks AlterShield to do about this release. AlterShield carries it out, removes it, and adds it to
+    """An action on this release that a person requests. AlterShield carries the request out, removes it, and adds it to
     `actions`."""
 
-    verb: Annotated[Name, _doc("What to do.")]
-    by: Annotated[Text, _doc("The user who asks; the API server refuses the name of another user.")] = ""
+    verb: Annotated[Name, doc("The requested action.")]
+    by: Annotated[Text, doc("The user who asks; the API server refuses the name of another user.")] = ""
     reason: Annotated[str, msgspec.Meta(max_length=512, description="The reason, for other people.")] = ""
-    time: Annotated[Name, _doc("When it was asked for, UTC.")] = ""
+    time: Annotated[Name, doc("When the person requested it, UTC.")] = ""
     to: Annotated[
         Name,
-        _doc("Of a `Rollback`: the version, or the name of the object that holds it; empty: the last that passed."),
+        doc("Of a `Rollback`: the version, or the name of the object that holds it; empty: the last that passed."),
     ] = ""
-    begun: Annotated[bool, _doc("Whether AlterShield has begun to carry it out.")] = False
+    begun: Annotated[bool, doc("Whether AlterShield has begun to carry it out.")] = False
 
 
 class Action(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A request that was carried out, or the reason why it was not."""
 
     verb: Annotated[
-        Name, _doc("The verb of the request. `Bypass`: a release passed the suspension by the label `ignored-suspend`.")
+        Name, doc("The verb of the request. `Bypass`: a release passed the suspension by the label `ignored-suspend`.")
     ] = ""
-    by: Annotated[Text, _doc("The user who asked.")] = ""
-    reason: Annotated[Text, _doc("The reason that the user gave.")] = ""
-    time: Annotated[Name, _doc("When AlterShield answered, UTC.")] = ""
-    result: Annotated[Name, _doc("`Done`, `Unchanged` (it did not apply) or `Refused` (it was not possible).")] = ""
-    outcome: Annotated[Text, _doc("What was done, or why nothing was done.")] = ""
+    by: Annotated[Text, doc("The user who asked.")] = ""
+    reason: Annotated[Text, doc("The reason that the user gave.")] = ""
+    time: Annotated[Name, doc("When AlterShield answered, UTC.")] = ""
+    result: Annotated[Name, doc("`Done`, `Unchanged` (it did not apply) or `Refused` (it was not possible).")] = ""
+    outcome: Annotated[Text, doc("What was done, or why nothing was done.")] = ""
 
 
 class Resumption(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A person admitted further releases although this one failed. It ends when another pod fails."""
 
-    since_unix: Annotated[Seconds, _doc("Since when, in Unix seconds; 0: it was not resumed.")] = 0
+    since_unix: Annotated[Seconds, doc("Since when, in Unix seconds; 0: it was not resumed.")] = 0
     pods: Annotated[
         tuple[Name, ...], msgspec.Meta(max_length=MAX_PODS, description="The uids of the pods that had failed then.")
     ] = ()
@@ -277,35 +273,35 @@ class Resumption(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 class Pause(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """When the pause of the rollout ends by itself: the DefensePolicy has `onFailure: pause` and `pauseSeconds`."""
 
-    end_time: Annotated[Text, _doc("When it ends, UTC.")] = ""
-    end_time_unix: Annotated[Seconds, _doc("The same in Unix seconds; 0: it does not end by itself.")] = 0
+    end_time: Annotated[Text, doc("When it ends, UTC.")] = ""
+    end_time_unix: Annotated[Seconds, doc("The same in Unix seconds; 0: it does not end by itself.")] = 0
     ended: Annotated[
-        bool, _doc("Whether this time is over, and `onPauseEnd` was carried out, or refused. It happens once.")
+        bool, doc("Whether this time is over, and `onPauseEnd` was carried out, or refused. It happens once.")
     ] = False
 
 
 class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The release."""
 
-    change_workload_id: Annotated[Name, _doc("The ChangeWorkload's own name.")]
-    service_name: Annotated[Name, _doc("The workload's name.")]
-    app_name: Annotated[Name, _doc("The workload's name.")]
-    reversion: Annotated[Text, _doc("The version: the value of the workload's version label.")]
+    change_workload_id: Annotated[Name, doc("The ChangeWorkload's own name.")]
+    service_name: Annotated[Name, doc("The workload's name.")]
+    app_name: Annotated[Name, doc("The workload's name.")]
+    reversion: Annotated[Text, doc("The version: the value of the workload's version label.")]
     count_threshold: Annotated[
         int,
         msgspec.Meta(
             ge=1, le=2**31 - 1, description="Pods in one batch. A batch is verified when so many pods have come up."
         ),
     ]
-    wait_time_threshold: Annotated[Seconds, _doc("Seconds after which an incomplete batch is verified.")]
-    create_time: Annotated[Text, _doc("When this version was released, UTC.")]
-    create_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")]
-    workload_ref: Annotated[WorkloadRef, _doc("The workload.")] = WorkloadRef()
+    wait_time_threshold: Annotated[Seconds, doc("Seconds after which an incomplete batch is verified.")]
+    create_time: Annotated[Text, doc("When this version was released, UTC.")]
+    create_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")]
+    workload_ref: Annotated[WorkloadRef, doc("The workload.")] = WorkloadRef()
     workload_generation: Annotated[
-        Generation, _doc("The workload's generation when this version was released. It orders releases.")
+        Generation, doc("The workload's generation when this version was released. It orders releases.")
     ] = 0
     policy: Annotated[
-        AppliedPolicy, _doc("The DefensePolicy that applies to this release, as it was when the release began.")
+        AppliedPolicy, doc("The DefensePolicy that applies to this release, as it was when the release began.")
     ] = AppliedPolicy()
 
 
@@ -313,50 +309,52 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
     """The state of the release. People may write `request`, or `status: Rollback` with or without `rollbackTo`."""
 
     status: Annotated[
-        Text, _doc("The state. If a person writes `Rollback`, AlterShield releases an older version again.")
+        Text, doc("The state. If a person writes `Rollback`, AlterShield releases an older version again.")
     ] = ""
-    defense_preparing_pods: Annotated[Pods, _doc("Pods that are up and wait for a batch.")] = ()
-    defense_checking_pods: Annotated[Pods, _doc("Pods that are being verified.")] = ()
-    defense_check_pass_pods: Annotated[Pods, _doc("Pods that passed.")] = ()
-    defense_check_fail_pods: Annotated[Pods, _doc("Pods that failed, with the reason.")] = ()
+    defense_preparing_pods: Annotated[Pods, doc("Pods that are up and wait for a batch.")] = ()
+    defense_checking_pods: Annotated[Pods, doc("Pods that are being verified.")] = ()
+    defense_check_pass_pods: Annotated[Pods, doc("Pods that passed.")] = ()
+    defense_check_fail_pods: Annotated[Pods, doc("Pods that failed, with the reason.")] = ()
     down_pods: Annotated[
         tuple[DownPod, ...],
         msgspec.Meta(max_length=MAX_PODS, description="Pods that were up and are no longer up; only the first ones."),
     ] = ()
-    entry_time: Annotated[Text, _doc("When the present state began, UTC.")] = ""
-    entry_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")] = 0
-    update_time: Annotated[Text, _doc("When this status was written, UTC.")] = ""
-    update_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")] = 0
+    entry_time: Annotated[Text, doc("When the present state began, UTC.")] = ""
+    entry_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")] = 0
+    update_time: Annotated[Text, doc("When this status was written, UTC.")] = ""
+    update_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")] = 0
     settle_time_unix: Annotated[
         Seconds,
-        _doc("Until when a pod that is not up fails the release after Success, in Unix seconds; it extends this time."),
+        doc(
+            "Until when, after Success, a pod that is not up fails the release, in Unix seconds. Such a pod extends it."
+        ),
     ] = 0
     reached: Annotated[
-        Seconds, _doc("How many pods the workload's strategy allowed this version to have when it succeeded.")
+        Seconds, doc("How many pods the workload's strategy allowed this version to have when it succeeded.")
     ] = 0
-    replicas: Annotated[Seconds, _doc("The replicas of the workload at that time.")] = 0
-    source: Annotated[SourceRef, _doc("The object that holds this version's template.")] = SourceRef()
+    replicas: Annotated[Seconds, doc("The replicas of the workload at that time.")] = 0
+    source: Annotated[SourceRef, doc("The object that holds this version's template.")] = SourceRef()
     previous: Annotated[
-        SourceRef, _doc("The last version before this one that succeeded: the target of a rollback.")
+        SourceRef, doc("The last version before this one that succeeded: the target of a rollback.")
     ] = SourceRef()
     rollback_to: Annotated[
-        Text, _doc("The version to release again in place of this one, or the name of the object that holds it.")
+        Text, doc("The version to release again in place of this one, or the name of the object that holds it.")
     ] = ""
-    rollback_target: Annotated[SourceRef, _doc("The version that a rollback releases again.")] = SourceRef()
-    rollback_requested: Annotated[bool, _doc("Whether a person requested this rollback.")] = False
-    rollback_reason: Annotated[Text, _doc("The reason of this rollback: a reason of the condition RolledBack.")] = ""
-    request: Annotated[Request | None, _doc("What a person asks AlterShield to do about this release.")] = None
+    rollback_target: Annotated[SourceRef, doc("The version that a rollback releases again.")] = SourceRef()
+    rollback_requested: Annotated[bool, doc("Whether a person requested this rollback.")] = False
+    rollback_reason: Annotated[Text, doc("The reason of this rollback: a reason of the condition RolledBack.")] = ""
+    request: Annotated[Request | None, doc("An action on this release that a person requests.")] = None
     actions: Annotated[
         tuple[Action, ...],
         msgspec.Meta(max_length=MAX_ACTIONS, description="The answers to the last requests, the newest last."),
     ] = ()
-    resumption: Annotated[Resumption, _doc("Whether a person admitted further releases.")] = Resumption()
-    pause: Annotated[Pause, _doc("When the pause of the rollout ends by itself.")] = Pause()
+    resumption: Annotated[Resumption, doc("Whether a person admitted further releases.")] = Resumption()
+    pause: Annotated[Pause, doc("When the pause of the rollout ends by itself.")] = Pause()
     retry_time_unix: Annotated[
-        Seconds, _doc("When a person last asked to verify the failed pods again, in Unix seconds.")
+        Seconds, doc("When a person last asked to verify the failed pods again, in Unix seconds.")
     ] = 0
     retried_batches: Annotated[
-        Seconds, _doc("The highest number of a ChangePod then. Later ChangePods have higher numbers.")
+        Seconds, doc("The highest number of a ChangePod then. Later ChangePods have higher numbers.")
     ] = 0
     notified: Annotated[
         tuple[Annotated[str, msgspec.Meta(max_length=128)], ...],
@@ -366,7 +364,7 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
         ),
     ] = ()
     conditions: Conditions = ()
-    observed_generation: Annotated[Generation, _doc("The generation of the spec that this status describes.")] = 0
+    observed_generation: Annotated[Generation, doc("The generation of the spec that this status describes.")] = 0
 
 
 class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -382,15 +380,15 @@ class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel", gc=False):
 class ChangePodSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The batch."""
 
-    change_workload_id: Annotated[Name, _doc("The name of the ChangeWorkload that this batch belongs to.")]
-    create_time: Annotated[Text, _doc("When the batch was taken, UTC.")]
-    create_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")]
+    change_workload_id: Annotated[Name, doc("The name of the ChangeWorkload that this batch belongs to.")]
+    create_time: Annotated[Text, doc("When the batch was taken, UTC.")]
+    create_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")]
     pod_infos: Annotated[
         tuple[PodInfo, ...], msgspec.Meta(min_length=1, max_length=MAX_PODS, description="The pods of the batch.")
     ]
     failed_by: Annotated[
         Name,
-        _doc("Whose verdict `podInfos` hold, if it is not AlterShield's own: the reason of the condition Verified."),
+        doc("The giver of the verdicts in `podInfos`, as a reason of the condition Verified; empty: AlterShield."),
     ] = ""
 
 
@@ -399,44 +397,46 @@ class FailedRule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 
     id: Annotated[str, msgspec.Meta(max_length=256, description="The id of its execution on the server.")] = ""
     name: Annotated[str, msgspec.Meta(max_length=256, description="Its name.")] = ""
-    ignorable: Annotated[bool, _doc("Whether the server lets people ignore it.")] = False
+    ignorable: Annotated[bool, doc("Whether the server lets people ignore it.")] = False
 
 
 class Skip(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """The AlterShield server is told that a person approved the batch, so that the rules that failed are ignored."""
+    """A call that tells the AlterShield server to ignore the failed rules, because a person approved the batch."""
 
     state: Annotated[
-        Name, _doc("`Requested`, `Sent` (the answer is awaited), `Done`, or `Failed`, which changes no verdict.")
+        Name, doc("`Requested`, `Sent` (the answer is awaited), `Done`, or `Failed`, which changes no verdict.")
     ] = ""
-    reason: Annotated[Text, _doc("Why it failed.")] = ""
-    time_unix: Annotated[Seconds, _doc("When the batch was approved, in Unix seconds.")] = 0
+    reason: Annotated[Text, doc("Why it failed.")] = ""
+    time_unix: Annotated[Seconds, doc("When the batch was approved, in Unix seconds.")] = 0
 
 
 class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A check of the batch. Its start is stored before the check is requested."""
 
-    name: Annotated[Name, _doc("Its name in the DefensePolicy; `server` without one: the AlterShield server's.")] = ""
-    phase: Annotated[Name, _doc("`Pre` or `Post`: before or after the batch.")] = ""
-    state: Annotated[Name, _doc("`Running`, `Passed`, `Failed` or `Unknown` (it ended without a result).")] = ""
-    reason: Annotated[Text, _doc("The reason for the state, as text.")] = ""
-    start_time: Annotated[Text, _doc("When it began, UTC.")] = ""
-    end_time: Annotated[Text, _doc("When it ended, UTC.")] = ""
-    start_time_unix: Annotated[Seconds, _doc("When it began, in Unix seconds.")] = 0
-    handle: Annotated[Text, _doc("What identifies the check where it runs; empty until it has been started.")] = ""
+    name: Annotated[
+        Name, doc("Its name in the DefensePolicy; without a policy `server`, for the AlterShield server.")
+    ] = ""
+    phase: Annotated[Name, doc("`Pre` or `Post`: before or after the batch.")] = ""
+    state: Annotated[Name, doc("`Running`, `Passed`, `Failed` or `Unknown` (it ended without a result).")] = ""
+    reason: Annotated[Text, doc("The reason for the state, as text.")] = ""
+    start_time: Annotated[Text, doc("When it began, UTC.")] = ""
+    end_time: Annotated[Text, doc("When it ended, UTC.")] = ""
+    start_time_unix: Annotated[Seconds, doc("When it began, in Unix seconds.")] = 0
+    handle: Annotated[Text, doc("The id of the check in the system that runs it; empty before it is started.")] = ""
     rules: Annotated[
         tuple[FailedRule, ...],
         msgspec.Meta(
             max_length=MAX_FAILED_RULES,
-            description="The rules of the AlterShield server that did not pass; those that may not be ignored first.",
+            description="The rules of the AlterShield server that did not pass; first those that nobody may ignore.",
         ),
     ] = ()
     newest_rule: Annotated[
-        Seconds, _doc("When its newest failed rule began, in Unix milliseconds by the clock of the AlterShield server.")
+        Seconds, doc("When its newest failed rule began, in Unix milliseconds by the clock of the AlterShield server.")
     ] = 0
     repeated: Annotated[
-        bool, _doc("Whether it runs again on the AlterShield server, because a person requested `Retry`.")
+        bool, doc("Whether it runs again on the AlterShield server, because a person requested `Retry`.")
     ] = False
-    skip: Annotated[Skip | None, _doc("Whether the AlterShield server knows that a person approved the batch.")] = None
+    skip: Annotated[Skip | None, doc("Whether the AlterShield server knows that a person approved the batch.")] = None
 
 
 _POD_STATUS_NAMES = {"post_timeout_threshold": "postTimeOutThreshold"}
@@ -450,28 +450,28 @@ class ChangePodStatus(
 ):
     """The result of the verification. People may write `podResults`, too."""
 
-    status: Annotated[Text, _doc("The state of the verification; `ExecuteDone` is the last one.")] = ""
-    message: Annotated[Text, _doc("The last state before `ExecuteDone`: how the verification ended.")] = ""
+    status: Annotated[Text, doc("The state of the verification; `ExecuteDone` is the last one.")] = ""
+    message: Annotated[Text, doc("The last state before `ExecuteDone`: how the verification ended.")] = ""
     pod_results: Annotated[
-        Pods, _doc("The verdict on each pod. A person may write it at any time; AlterShield accepts it.")
+        Pods, doc("The verdict on each pod. A person may write it at any time; AlterShield accepts it.")
     ] = ()
     checks: Annotated[
         tuple[CheckResult, ...], msgspec.Meta(max_length=32, description="The checks of this batch.")
     ] = ()
-    change_pod_id: Annotated[Text, _doc("The id of this batch on an AlterShield server.")] = ""
-    pre_submit_time: Annotated[Text, _doc("When the check before the batch was requested, UTC.")] = ""
-    pre_submit_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")] = 0
-    post_submit_time: Annotated[Text, _doc("When the check after the batch was requested, UTC.")] = ""
-    post_submit_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")] = 0
-    pre_timeout_threshold: Annotated[Seconds, _doc("Timeout of the check before the batch, in seconds.")] = 0
-    post_timeout_threshold: Annotated[Seconds, _doc("Timeout of the check after the batch, in seconds.")] = 0
+    change_pod_id: Annotated[Text, doc("The id of this batch on an AlterShield server.")] = ""
+    pre_submit_time: Annotated[Text, doc("When the check before the batch was requested, UTC.")] = ""
+    pre_submit_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")] = 0
+    post_submit_time: Annotated[Text, doc("When the check after the batch was requested, UTC.")] = ""
+    post_submit_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")] = 0
+    pre_timeout_threshold: Annotated[Seconds, doc("Timeout of the check before the batch, in seconds.")] = 0
+    post_timeout_threshold: Annotated[Seconds, doc("Timeout of the check after the batch, in seconds.")] = 0
     retry_time_unix: Annotated[
-        Seconds, _doc("When a person last had the check before the batch repeated, in Unix seconds.")
+        Seconds, doc("When a person last had the check before the batch repeated, in Unix seconds.")
     ] = 0
-    update_time: Annotated[Text, _doc("When this status was written, UTC.")] = ""
-    update_time_unix: Annotated[Seconds, _doc("The same in Unix seconds.")] = 0
+    update_time: Annotated[Text, doc("When this status was written, UTC.")] = ""
+    update_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")] = 0
     conditions: Conditions = ()
-    observed_generation: Annotated[Generation, _doc("The generation of the spec that this status describes.")] = 0
+    observed_generation: Annotated[Generation, doc("The generation of the spec that this status describes.")] = 0
 
 
 class ChangePod(msgspec.Struct, frozen=True, rename="camel"):
@@ -487,25 +487,25 @@ class ChangePod(msgspec.Struct, frozen=True, rename="camel"):
 class OpsConfigInfoSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The setting."""
 
-    type: Annotated[Text, _doc("`isBlockingUp` for `blocking`, `isBranch` for `branch`, `isRollback` for `rollback`.")]
-    enable: Annotated[bool, _doc("Whether it is on.")] = msgspec.field(default_factory=bool)
+    type: Annotated[Text, doc("`isBlockingUp` for `blocking`, `isBranch` for `branch`, `isRollback` for `rollback`.")]
+    enable: Annotated[bool, doc("Whether it is on.")] = msgspec.field(default_factory=bool)
     content: Annotated[
         Text,
-        _doc(
+        doc(
             "For `branch`: pods in a batch, a number (`10`) or a share of the replicas (`10%`). "
             "For `rollback`: how many of a version's pods must be overdue, in the same form."
         ),
     ] = ""
-    remark: Annotated[Text, _doc("A remark for people.")] = ""
+    remark: Annotated[Text, doc("A remark for people.")] = ""
 
 
 class OpsConfigInfoStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The values in effect: those that were accepted last."""
 
-    enable: Annotated[bool | None, _doc("Whether it is on.")] = None
-    content: Annotated[Text, _doc("The content in effect.")] = ""
+    enable: Annotated[bool | None, doc("Whether it is on.")] = None
+    content: Annotated[Text, doc("The content in effect.")] = ""
     conditions: Conditions = ()
-    observed_generation: Annotated[Generation, _doc("The generation of the spec that this status describes.")] = 0
+    observed_generation: Annotated[Generation, doc("The generation of the spec that this status describes.")] = 0
 
 
 class OpsConfigInfo(msgspec.Struct, frozen=True, rename="camel"):

@@ -37,8 +37,8 @@ HISTORY = "altershield.defense.antgroup.com/history"
 """On the ControllerRevisions of a workload's history: the workload's name, cut and hashed past 63 characters."""
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
+"""On the budgets that annotations ask for, with the value `altershield`: AlterShield made them."""
 MANAGED_BY_VALUE = "altershield"
-"""On the budgets that annotations ask for: AlterShield made them."""
 
 OWNED = (VERSION, DEFENSE_STATUS, SUSPEND)
 """Labels of a workload that only AlterShield writes."""

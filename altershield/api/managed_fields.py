@@ -1,7 +1,7 @@
 """When certain fields were last written, from `metadata.managedFields`.
 
-The time of an entry is that of its manager's last change of any of its fields. So it can be too late, but not too
-early. A manager that no longer owns fields has no entry. An entry that a migration of fields made has no time.
+The time of an entry is the time at which its manager last changed any of its fields. So the time can be too late, but
+not too early. A manager that no longer owns fields has no entry. An entry from a migration of fields has no time.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ class _Fields(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An entry of `managedFields`. Of the fields that it owns, only those that `ManagedMeta` asks for are decoded."""
+    """An entry of `managedFields`. Only the owned fields that `ManagedMeta` reads are decoded."""
 
     manager: str = ""
     operation: str = ""

@@ -46,8 +46,8 @@ class ObjectMeta(PartialObjectMeta, frozen=True, omit_defaults=True, rename="cam
 
 
 def version_number(version: str) -> int:
-    """A resourceVersion as a number; 0 if it is none. Those of one resource can be compared: Kubernetes guarantees it
-    since 1.35."""
+    """A resourceVersion as a number; 0 if it is not a number. The resourceVersions of one resource can be compared:
+    Kubernetes guarantees it since 1.35."""
     return int(version) if len(version) <= 20 and version.isascii() and version.isdigit() else 0
 
 
@@ -69,6 +69,7 @@ class Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 def find_condition(conditions: Sequence[Condition], type_: str) -> Condition | None:
+    """The condition of this type, or None."""
     return next((condition for condition in conditions if condition.type == type_), None)
 
 
@@ -79,7 +80,8 @@ def has_reason(conditions: Sequence[Condition], type_: str, reason: str) -> bool
 
 
 def set_condition(conditions: Sequence[Condition], new: Condition, now: float) -> tuple[Condition, ...]:
-    """`conditions` with `new` in place of the one of its type. The transition time changes only if the status does."""
+    """`conditions` with `new` in place of the condition of its type. `now`: Unix seconds. The transition time changes
+    only if the status changes."""
     old = find_condition(conditions, new.type)
     since = old.last_transition_time if old is not None and old.status == new.status else rfc3339(now)
     kept = tuple(c for c in conditions if c.type != new.type)
@@ -97,7 +99,7 @@ def unix(text: str | None) -> float:
 
 
 def time_of(text: str, default: float) -> float:
-    """Like `unix`, for a text that people can write: `default` if it is empty or no time."""
+    """Like `unix`, for a text that people can write: `default` if it is empty or not a time."""
     try:
         return unix(text) or default
     except (ValueError, OverflowError, OSError):

@@ -38,8 +38,8 @@ def change_workload_name(prefix: str, workload: str, version: str, *, taken: boo
     """`{prefix}{workload}--x--{version}`. The prefix stands for the kind of the workload.
 
     The part before the version is cut and hashed in two cases: if it has more than 202 characters (the rest is for a
-    ChangePod's number), and if it is `taken`, that is, a workload of another kind can have the same part. A hashed part
-    has exactly 203 characters, others have less. So two workloads never have the same name.
+    ChangePod's number), and if it is `taken`: a workload of another kind can then have the same part. A hashed part has
+    exactly 203 characters, other parts have fewer. So the names of two workloads are never equal.
     """
     own = f"{prefix}{workload}"
     if taken or len(own) >= _ROOM:
@@ -55,7 +55,7 @@ def version_of(change_workload: str) -> str:
 
 
 def change_pod_name(change_workload: str, number: int | str) -> str:
-    """`{change workload}--x--{number}`. Numbers begin with 1. The documentation passes a placeholder."""
+    """`{change workload}--x--{number}`. Numbers begin with 1. For the documentation, `number` is a placeholder."""
     return f"{change_workload}{_SEPARATOR}{number}"
 
 

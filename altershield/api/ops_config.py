@@ -39,7 +39,7 @@ class Settings:
     share: str = DEFAULTS[ROLLBACK].content
     """How many of the release's pods must be overdue for that: a number or a share (`20%`)."""
     on_failure: OnFailure = OnFailure.SUSPEND
-    """What a failed verification leads to. Only a DefensePolicy changes this field and the next ones."""
+    """The reaction to a failed verification. Only a DefensePolicy changes this field and the following fields."""
     no_start_rollback: str = ""
     """Why overdue pods do not lead to a rollback although `rollback` is on; empty: they do."""
     blocking_off: str = "the setting `blocking` is off"
@@ -112,7 +112,7 @@ def problem(setting: OpsConfigInfo, system_namespace: str) -> Problem | None:
         )
     if spec.type != default.type:
         return Problem("UnknownType", f"the type of {name} is {default.type}, not {spec.type[:64]!r}; correct it")
-    # a disabled rollback needs no valid content, so that the kill switch works with any content
+    # if `rollback` is off, its content need not be valid: people must be able to switch it off with any content
     needed = name == BRANCH or (name == ROLLBACK and spec.enable and spec.content)
     if needed and _number(spec.content, 1) is None:
         return Problem(

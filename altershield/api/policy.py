@@ -12,6 +12,7 @@ import msgspec
 
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.resources import DEFENSE_POLICIES, GROUP
+from altershield.api.schema import doc, rules
 
 API_VERSION = f"{GROUP}/v1alpha1"
 
@@ -22,7 +23,7 @@ MAX_RECEIVERS = 16
 """The maximum number of receivers of notifications: in a policy, and in the file of the administrator."""
 
 RECEIVER_NAME = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-"""The regular expression of their names."""
+"""The regular expression of the names of receivers."""
 
 MAX_PAUSE = 7 * 86_400
 """The maximum of `pauseSeconds`."""
@@ -44,19 +45,8 @@ Seconds = Annotated[int, msgspec.Meta(ge=0, le=86_400)]
 _LABEL = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 
 
-def _doc(text: str) -> msgspec.Meta:
-    """The description of a field in `kubectl explain` and in the reference."""
-    return msgspec.Meta(description=text)
-
-
 def _pattern(pattern: str) -> msgspec.Meta:
     return msgspec.Meta(extra_json_schema={"pattern": pattern})
-
-
-def _rules(*rules: tuple[str, str]) -> msgspec.Meta:
-    """CEL rules, each with its message."""
-    listed = [{"rule": rule, "message": message} for rule, message in rules]
-    return msgspec.Meta(extra_json_schema={"x-kubernetes-validations": listed})
 
 
 Decimal = Annotated[str, msgspec.Meta(max_length=32), _pattern(r"^-?[0-9]+(\.[0-9]+)?$")]
@@ -80,14 +70,14 @@ class Mode(enum.StrEnum):
     """`DefensePolicy.spec.mode`."""
 
     OBSERVE = "observe"
-    """Verdicts, Events and ChangeWorkloads only: no release is denied, suspended, paused or rolled back."""
+    """There are only verdicts, Events and ChangeWorkloads: no release is denied, suspended, paused or rolled back."""
     WARN = "warn"
-    """As `observe`, and a release that `enforce` would deny gets a warning at admission."""
+    """As `observe`. A release that `enforce` would deny also gets a warning at admission."""
     ENFORCE = "enforce"
 
 
 class OnFailure(enum.StrEnum):
-    """What a failed verification leads to."""
+    """The reaction to a failed verification."""
 
     SUSPEND = "suspend"
     PAUSE = "pause"
@@ -97,16 +87,16 @@ class OnFailure(enum.StrEnum):
 
 
 class OnPauseEnd(enum.StrEnum):
-    """What the end of `pauseSeconds` leads to. Default: `rollback`."""
+    """The reaction to the end of `pauseSeconds`. Default: `rollback`."""
 
     ROLLBACK = "rollback"
-    """Release the last version that passed again, and take the pause back. It stays if that is not possible."""
+    """Release the last version that passed again, and end the pause. If that is not possible, the pause stays."""
     CONTINUE = "continue"
-    """Take the pause back: the failed version is rolled out. The suspension stays."""
+    """End the pause: the failed version is rolled out. The suspension stays."""
 
 
 class OnStartFailure(enum.StrEnum):
-    """What overdue pods lead to."""
+    """The reaction to overdue pods."""
 
     ROLLBACK = "rollback"
     SUSPEND = "suspend"
@@ -122,7 +112,7 @@ class Operator(enum.StrEnum):
 
 
 class OnUnknown(enum.StrEnum):
-    """What a check without a result means for its batch."""
+    """The effect of a check without a result on its batch."""
 
     PASS = "pass"  # noqa: S105  (an outcome, not a password)
     HOLD = "hold"
@@ -133,7 +123,7 @@ class OnUnknown(enum.StrEnum):
 class SecretRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A Secret in the policy's own namespace."""
 
-    name: Annotated[Name, _doc('Its name. It needs the label `altershield.defense.antgroup.com/credentials: "true"`.')]
+    name: Annotated[Name, doc('Its name. It needs the label `altershield.defense.antgroup.com/credentials: "true"`.')]
 
 
 class ServerCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
@@ -143,28 +133,38 @@ class ServerCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
 class PrometheusCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """Samples of a PromQL query, compared with bounds, or with the old version."""
 
-    url: Annotated[Url, _doc("The URL of Prometheus, without `/api/v1`.")]
+    url: Annotated[Url, doc("The URL of Prometheus, without `/api/v1`.")]
     query: Annotated[
         Query,
-        _doc(
+        doc(
             "PromQL with one sample as its result. `{{namespace}}`, `{{workload}}`, `{{kind}}`, `{{version}}`, "
             "`{{previousVersion}}`, `{{pods}}`, `{{previousPods}}` (regular expressions) and `{{podCount}}` are "
             "replaced."
         ),
     ]
-    min: Annotated[Decimal, _doc("A sample below this number fails.")] = ""
-    max: Annotated[Decimal, _doc("A sample above this number fails.")] = ""
+    min: Annotated[Decimal, doc("A sample below this number fails.")] = ""
+    max: Annotated[Decimal, doc("A sample above this number fails.")] = ""
     baseline_query: Annotated[
-        Query, _doc("The same for the old version. A sample of `query` is then compared with one of this query.")
+        Query, doc("The same for the old version. A sample of `query` is then compared with one of this query.")
     ] = ""
-    max_increase: Annotated[Decimal, _doc("A sample fails that exceeds the old version's by more than this.")] = ""
+    max_increase: Annotated[
+        Decimal, doc("A sample fails if it exceeds the sample of the old version by more than this number.")
+    ] = ""
     max_ratio: Annotated[
-        Decimal, _doc("A sample fails that is more than so many times the old version's. With `maxIncrease`: both.")
+        Decimal,
+        doc(
+            "A sample fails if it exceeds the sample of the old version times this number. With `maxIncrease`, a "
+            "sample fails only if it exceeds both bounds."
+        ),
     ] = ""
     count_query: Annotated[
-        Query, _doc("PromQL: how many events the sample of `query` is based on. Fewer than `minCount` prove nothing.")
+        Query,
+        doc(
+            "PromQL: the number of events on which the sample of `query` is based. With fewer than `minCount` events, "
+            "the sample proves nothing."
+        ),
     ] = ""
-    baseline_count_query: Annotated[Query, _doc("The same for the old version.")] = ""
+    baseline_count_query: Annotated[Query, doc("The same for the old version.")] = ""
     min_count: Annotated[int, msgspec.Meta(ge=0, le=2**31, description="See `countQuery`.")] = 0
     interval_seconds: Annotated[int, msgspec.Meta(ge=1, le=3600, description="Seconds between two samples.")] = (
         _INTERVAL
@@ -186,18 +186,18 @@ class PrometheusCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
     ] = _LAG
     secret_ref: Annotated[
         SecretRef | None,
-        _doc("Keys: `token`, or `username` and `password`, or `tls.crt` and `tls.key`; `ca.crt` for the server."),
+        doc("Keys: `token`, or `username` and `password`, or `tls.crt` and `tls.key`; `ca.crt` for the server."),
     ] = None
 
 
 class HttpCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """A POST request with the batch. Its answer is the verdict, or a callback is. After the answer 202, the request is
-    repeated."""
+    """A POST request with the batch. The answer or a later callback is the verdict. After the answer 202, the request
+    is repeated."""
 
-    url: Annotated[Url, _doc("The URL. The option `--checks-allowed-hosts` says which hosts it may name.")]
+    url: Annotated[Url, doc("The URL. The option `--checks-allowed-hosts` says which hosts it may name.")]
     secret_ref: Annotated[
         SecretRef | None,
-        _doc(
+        doc(
             "Keys: `hmac`, the key of the signatures of the request and of callbacks; those of "
             "`prometheus.secretRef` for the request."
         ),
@@ -212,12 +212,13 @@ class JobCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", 
 
     template: Annotated[
         dict[str, Any],
-        _doc("A JobTemplateSpec. `{{...}}` in the values of env variables are replaced, by the plain values."),
+        doc("A JobTemplateSpec. Placeholders `{{...}}` in the values of env variables are replaced by plain values."),
     ]
 
 
 class HealthCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """No Warning Event about the pods of the batch: while they were observed, and for `seconds` after that."""
+    """The check passes if there is no Warning Event about the pods of the batch while they are observed, and for
+    `seconds` after that."""
 
     seconds: Annotated[int, msgspec.Meta(ge=0, le=86_400, description="Seconds for which the pods are observed.")] = 0
     ignored_reasons: Annotated[
@@ -241,17 +242,18 @@ class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
     ] = (Phase.POST,)
     timeout_seconds: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=86_400)] | None,
-        _doc("Seconds after which a check without a result ends as Unknown. Default: the reconciler's option."),
+        doc("Seconds after which a check without a result ends as Unknown. Default: the reconciler's option."),
     ] = None
-    on_unknown: Annotated[OnUnknown, _doc("What a check without a result means: `pass`, `hold` or `fail`.")] = (
-        OnUnknown.PASS
-    )
-    health: Annotated[HealthCheck | None, _doc("A check by the Events of the pods.")] = None
-    server: Annotated[ServerCheck | None, _doc("The check of the AlterShield server.")] = None
+    on_unknown: Annotated[
+        OnUnknown,
+        doc("The effect of a check without a result: `pass`, `hold` (the batch waits for a person) or `fail`."),
+    ] = OnUnknown.PASS
+    health: Annotated[HealthCheck | None, doc("A check by the Events of the pods.")] = None
+    server: Annotated[ServerCheck | None, doc("The check of the AlterShield server.")] = None
     prometheus: Annotated[
         PrometheusCheck | None,
-        _doc("A check by PromQL."),
-        _rules(
+        doc("A check by PromQL."),
+        rules(
             (
                 "has(self.min) || has(self.max) || has(self.baselineQuery)",
                 "a sample needs a bound: set min, max or baselineQuery",
@@ -274,15 +276,15 @@ class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
             ),
         ),
     ] = None
-    http: Annotated[HttpCheck | None, _doc("A check by an HTTP request.")] = None
-    job: Annotated[JobCheck | None, _doc("A check by a Job.")] = None
+    http: Annotated[HttpCheck | None, doc("A check by an HTTP request.")] = None
+    job: Annotated[JobCheck | None, doc("A check by a Job.")] = None
 
 
 class Requirement(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A requirement of a label selector."""
 
-    key: Annotated[LabelKey, _doc("The key of the label.")]
-    operator: Annotated[Operator, _doc("`In`, `NotIn`, `Exists` or `DoesNotExist`.")]
+    key: Annotated[LabelKey, doc("The key of the label.")]
+    operator: Annotated[Operator, doc("`In`, `NotIn`, `Exists` or `DoesNotExist`.")]
     values: Annotated[
         tuple[LabelValue, ...], msgspec.Meta(max_length=64, description="The values, for `In` and `NotIn`.")
     ] = ()
@@ -298,7 +300,7 @@ class Selector(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", 
         tuple[
             Annotated[
                 Requirement,
-                _rules(
+                rules(
                     (
                         "(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)",
                         "In and NotIn need values; Exists and DoesNotExist have none",
@@ -312,13 +314,13 @@ class Selector(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", 
 
 
 class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """What a policy says about a release. A value that is not set leaves the reconciler's option, or the setting."""
+    """The rules of a policy for a release. If a value is not set, the reconciler's option or the setting applies."""
 
     checks: Annotated[
         tuple[
             Annotated[
                 CheckSpec,
-                _rules(
+                rules(
                     (
                         "[has(self.health), has(self.server), has(self.prometheus), has(self.http), has(self.job)]"
                         ".filter(each, each).size() == 1",
@@ -334,38 +336,38 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
             description="The checks of each batch. None: the AlterShield server's, if one is configured.",
         ),
         msgspec.Meta(extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}),
-        _rules(("self.filter(each, has(each.server)).size() <= 1", "only one check may have `server`")),
+        rules(("self.filter(each, has(each.server)).size() <= 1", "only one check may have `server`")),
     ] = ()
-    observe_seconds: Annotated[Seconds | None, _doc("Seconds for which a pod has to stay ready.")] = None
+    observe_seconds: Annotated[Seconds | None, doc("Seconds for which a pod has to stay ready.")] = None
     start_timeout_seconds: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=86_400)] | None,
-        _doc("Seconds that a pod may take to come up. An annotation of the workload overrides it."),
+        doc("Seconds that a pod may take to come up. An annotation of the workload overrides it."),
     ] = None
-    batch: Annotated[Share | None, _doc("Pods in a batch: a number, or a share of the replicas (`10%`).")] = None
-    mode: Annotated[Mode, _doc("`observe`, `warn` or `enforce`.")] = Mode.ENFORCE
-    on_failure: Annotated[OnFailure, _doc("What a failed check leads to: `suspend`, `pause` or `rollback`.")] = (
+    batch: Annotated[Share | None, doc("Pods in a batch: a number, or a share of the replicas (`10%`).")] = None
+    mode: Annotated[Mode, doc("`observe`, `warn` or `enforce`.")] = Mode.ENFORCE
+    on_failure: Annotated[OnFailure, doc("The reaction to a failed check: `suspend`, `pause` or `rollback`.")] = (
         OnFailure.SUSPEND
     )
     pause_seconds: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=MAX_PAUSE)] | None,
-        _doc(
+        doc(
             "With `onFailure: pause`: seconds after which the pause ends by itself, at most 7 days. Default: it lasts "
             "until a person decides, or another version is released."
         ),
     ] = None
     on_pause_end: Annotated[
         OnPauseEnd | None,
-        _doc(
-            "What the end of `pauseSeconds` leads to: `rollback` (default), or `continue`, which rolls the failed "
+        doc(
+            "The reaction to the end of `pauseSeconds`: `rollback` (default), or `continue`, which rolls the failed "
             "version out."
         ),
     ] = None
-    on_start_failure: Annotated[OnStartFailure, _doc("What overdue pods lead to: `rollback` or `suspend`.")] = (
+    on_start_failure: Annotated[OnStartFailure, doc("The reaction to overdue pods: `rollback` or `suspend`.")] = (
         OnStartFailure.ROLLBACK
     )
     rollback_share: Annotated[
         Share | None,
-        _doc("How many of a version's pods must be overdue to end its release: a number, or a share (`10%`)."),
+        doc("How many of a version's pods must be overdue to end its release: a number, or a share (`10%`)."),
     ] = None
     notify: Annotated[
         Annotated[
@@ -374,9 +376,9 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
             msgspec.Meta(extra_json_schema={"x-kubernetes-list-type": "set"}),
         ]
         | None,
-        _doc(
+        doc(
             "The receivers of notifications, by their names in the administrator's file. Not set: the default "
-            "receivers of that file. Empty: none, except for those that are always told."
+            "receivers of that file. Empty: only receivers with `selection: always`, which get all notifications."
         ),
     ] = None
 
@@ -386,27 +388,31 @@ class DefensePolicySpec(Rules, frozen=True, omit_defaults=True, rename="camel", 
 
     selector: Annotated[
         Selector,
-        _doc("The labels of the workloads that it is about. Empty: all."),
+        doc("The labels of the workloads to which the policy applies. Empty: all workloads."),
         msgspec.Meta(extra_json_schema={"x-kubernetes-map-type": "atomic"}),
     ] = Selector()
     priority: Annotated[
         int,
-        msgspec.Meta(ge=-(2**31), le=2**31 - 1, description="Of several policies, the one with the highest applies."),
+        msgspec.Meta(
+            ge=-(2**31),
+            le=2**31 - 1,
+            description="If several policies select a workload, the highest priority applies.",
+        ),
     ] = 0
 
 
 class AppliedPolicy(Rules, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The policy that applies to a release, as it was when the release began."""
 
-    namespace: Annotated[Name, _doc("The policy's namespace.")] = ""
-    name: Annotated[Name, _doc("Its name; empty: no policy applies.")] = ""
+    namespace: Annotated[Name, doc("The policy's namespace.")] = ""
+    name: Annotated[Name, doc("Its name; empty: no policy applies.")] = ""
     generation: Annotated[int, msgspec.Meta(ge=0, le=2**53, description="Its generation.")] = 0
 
 
 class DefensePolicyStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """Whether the policy is in force."""
 
-    accepted: Annotated[DefensePolicySpec | None, _doc("The spec in force: the one that was accepted last.")] = None
+    accepted: Annotated[DefensePolicySpec | None, doc("The spec in force: the one that was accepted last.")] = None
     accepted_generation: Annotated[int, msgspec.Meta(ge=0, le=2**53, description="The generation of that spec.")] = 0
     conditions: Annotated[
         tuple[Condition, ...], msgspec.Meta(max_length=16, description="The state as Kubernetes conditions.")
@@ -422,7 +428,7 @@ class DefensePolicy(msgspec.Struct, frozen=True, rename="camel", gc=False):
     metadata: ObjectMeta
     spec: Annotated[
         DefensePolicySpec,
-        _rules(
+        rules(
             (
                 "!has(self.pauseSeconds) || (has(self.onFailure) && self.onFailure == 'pause')",
                 "pauseSeconds needs onFailure: pause",

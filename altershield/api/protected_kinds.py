@@ -1,7 +1,8 @@
-"""The kinds whose objects can be protected from deletion: the levels of each kind, and what `Cascading` looks at.
+"""The kinds whose objects can be protected from deletion: the levels of each kind, and the content that `Cascading`
+protects.
 
-From this table follow the ValidatingAdmissionPolicies (`altershield/install/deletion_policies.py`), the commands
-`altershield protect`, `unprotect` and `protected`, and the table of docs/protect.md.
+The ValidatingAdmissionPolicies (`altershield/install/deletion_policies.py`), the commands `altershield protect`,
+`unprotect` and `protected`, and the table of docs/protect.md are made from this table.
 """
 
 from collections.abc import Mapping
@@ -14,18 +15,18 @@ from altershield.api.resources import CRDS, DEPLOYMENTS, JOBS, NAMESPACES, REPLI
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What the deletion of an object would delete too. `Cascading` refuses the deletion while there is any."""
+    """The objects that are deleted together with an object. `Cascading` refuses the deletion while there are any."""
 
     noun: str
-    """What is counted, as the refusal says it: `replicas`."""
+    """The plural noun for these objects in a refusal, for example `replicas`."""
     empty: str
-    """What a user does first to make the deletion possible, as an order: `scale it to 0`."""
+    """The instruction to the user that makes the deletion possible, for example `scale it to 0`."""
     field: tuple[str, ...] = ()
-    """The path of the number in the object. Empty: the gatekeeper reads other objects."""
+    """The path of their number in the object. Empty: the gatekeeper reads other objects."""
     default: tuple[str, ...] = ()
-    """The path of the number that counts where `field` is not set. Without both, the number is 0."""
+    """The path of their number if `field` is not set. Without both, the number is 0."""
     described: str = ""
-    """What `Cascading` looks at, for the page; empty: `field`."""
+    """The condition under which `Cascading` refuses, for the page; empty: `field` is above 0."""
 
     def count(self, obj: Mapping[str, Any]) -> int:
         """The number in an object."""
@@ -47,7 +48,7 @@ class ProtectedKind:
 
     resource: Resource
     short_names: tuple[str, ...]
-    """As in kubectl."""
+    """The short names in kubectl."""
     content: Content | None = None
     """None: nothing is deleted together with the object, so `Cascading` protects nothing."""
 
@@ -63,7 +64,7 @@ class ProtectedKind:
 
 
 KRUISE = "apps.kruise.io"
-"""The group of OpenKruise's workloads. They may be missing in a cluster, and have several versions."""
+"""The API group of OpenKruise's workloads. A cluster may lack these kinds, and they have several versions."""
 
 _REPLICAS = Content("replicas", "scale it to 0", ("spec", "replicas"))
 # without spec.replicas, a UnitedDeployment has as many replicas as its subsets
@@ -103,6 +104,6 @@ PROTECTED_KINDS = (
 
 
 def way_out(content: Content | None, unprotect: str) -> str:
-    """The end of a refusal: what makes the deletion possible. `unprotect`: the command that takes the label off.
+    """The end of a refusal: how the user can delete the object. `unprotect`: the command that removes the label.
     `content`: None for the level `Always`."""
     return f"{f'{content.empty} first, or ' if content else ''}take the label off: {unprotect}"

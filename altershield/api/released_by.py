@@ -1,4 +1,4 @@
-"""The annotation of a workload that says who released its version, and when. Only AlterShield writes it."""
+"""The annotation of a workload with the user who released its version, and the time. Only AlterShield writes it."""
 
 from functools import lru_cache
 
@@ -19,7 +19,7 @@ class ReleasedBy(msgspec.Struct, frozen=True):
     time: str
     """In the format of Kubernetes, by the clock of the gatekeeper: `2026-08-21T07:29:49Z`."""
     version: str
-    """The version that was released. While no gatekeeper runs, the annotation stays that of an earlier version."""
+    """The version that was released. After a release without a gatekeeper, it is an earlier version."""
 
 
 def encode(user: str, version: str, now: float) -> str:
@@ -28,7 +28,7 @@ def encode(user: str, version: str, now: float) -> str:
 
 
 def decode(value: str | None, version: str) -> ReleasedBy | None:
-    """Who released this version; None if the annotation is missing, invalid or that of another version."""
+    """The release of this version. None: the annotation is missing or invalid, or belongs to another version."""
     if not value:
         return None
     try:

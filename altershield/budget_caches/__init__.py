@@ -1,1 +1,1 @@
-"""What the gatekeeper and the reconciler know of the cluster when they decide about PodUnavailableBudgets."""
+"""The caches and live reads from which the gatekeeper and the reconciler decide about PodUnavailableBudgets."""

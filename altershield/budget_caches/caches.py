@@ -15,7 +15,7 @@ from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budget_caches.known_scales import KnownScales
 from altershield.budget_caches.namespaces import BudgetNamespaces
 from altershield.budgets import pods
-from altershield.budgets.exhausted import exhausted, protects
+from altershield.budgets.exhausted import exhausted, protects_workload
 from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Counted, counted, numbers
 from altershield.budgets.pods import Pod
@@ -29,8 +29,9 @@ _NAMESPACE = "namespace"
 
 
 class BudgetCaches:
-    """The informers, and what decisions read of them. `governs`: whether budgets of this namespace are in force. The
-    caches have the budgets of these namespaces only, and the pods and workloads of those that have a budget.
+    """The informers, and the queries of decisions. The caches have the budgets of the namespaces for which `governs` is
+    true. Of these namespaces, they have the pods and workloads of those with a budget. `is_terminating`: whether a
+    namespace is being deleted.
 
     Implements the parts of `altershield.budgets.decision.Lister` that need no I/O.
     """
@@ -42,7 +43,8 @@ class BudgetCaches:
         is_terminating: Callable[[str], bool],
         definitions: Mapping[str, Informer[Any]] | None = None,
     ) -> None:
-        """`definitions`: the informers of CustomResourceDefinitions that the process has already, by kind."""
+        """`definitions`: the informers of CustomResourceDefinitions that the process runs already, by the kind that the
+        definition defines."""
 
         def is_governed(obj: Any) -> bool:
             return governs(obj.metadata.namespace)
@@ -66,7 +68,7 @@ class BudgetCaches:
                 resource,
                 Scaled,
                 read=reader,
-                # most of these sets are older versions without pods; one with pods that are to go is read live
+                # most sets are older versions without pods; a set that still deletes its pods is read live
                 keep=keep if resource not in between else lambda each: each.replicas > 0 and keep(each),
                 name=f"budget-{resource.plural}",
                 resync=0,
@@ -85,20 +87,20 @@ class BudgetCaches:
         self.scales = KnownScales(client, self._scaled, readers)
         self.index = PodIndex()
         self.pods_informer.add_handler(self.index.put)
-        self._memo: dict[str, tuple[object, Counted]] = {}
+        self._counts: dict[str, tuple[object, Counted]] = {}
         for informer in (self.budgets_informer, self.disruption_budgets):
             informer.add_index(_NAMESPACE, lambda each: (each.metadata.namespace,))
         self.budgets_informer.add_handler(self._forget)
 
     def share_names(self, informers: Iterable[Informer[Any]]) -> None:
-        """Use the names and uids that other informers of the same resources have."""
+        """Use the names and uids of other informers of the same resources, to save memory."""
         counted: dict[Resource, Informer[Any]] = {PODS: self.pods_informer, **self._scaled}
         for informer in informers:
             counted[informer.resource].share_names(informer)
 
     def _forget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> None:
         if old is not None and new is None:
-            self._memo.pop(old.metadata.uid, None)
+            self._counts.pop(old.metadata.uid, None)
 
     def budgets(self, namespace: str) -> Sequence[PodUnavailableBudget]:
         """The budgets of the namespace that are not being deleted, by name."""
@@ -116,14 +118,14 @@ class BudgetCaches:
         return self.pods_informer.changed_version
 
     def counted(self, budget: PodUnavailableBudget) -> tuple[Counted, int]:
-        """The pods of a budget, and the resourceVersion up to which they are known. The count of a budget is kept until
-        a pod or a workload of its namespace changes."""
+        """The pods of a budget, and the resourceVersion up to which they are known. The pods are counted again only
+        when the spec of the budget, or a pod or workload of its namespace, has changed."""
         namespace, uid = budget.metadata.namespace, budget.metadata.uid
         state = (budget.spec, self.index.changes(namespace), self.scales.changes(namespace))
-        known = self._memo.get(uid)
+        known = self._counts.get(uid)
         if known is None or known[0] != state:
             known = state, counted(budget, self.index.groups(namespace), self.scales.of(namespace))
-            self._memo[uid] = known
+            self._counts[uid] = known
         return known[1], self.seen
 
     def exhausted_budget(self, namespace: str, workload_uid: str) -> str:
@@ -131,7 +133,7 @@ class BudgetCaches:
         there is none."""
         for budget in self.budgets(namespace):
             found, _ = self.counted(budget)
-            if exhausted(budget, numbers(found, budget.status)) and protects(
+            if exhausted(budget, numbers(found, budget.status)) and protects_workload(
                 budget, workload_uid, self.index.groups(namespace), self.scales.of(namespace)
             ):
                 return budget.metadata.name
@@ -146,27 +148,30 @@ class BudgetCaches:
 
     @property
     def required(self) -> tuple[Informer[Any], ...]:
-        """The informers that have to be filled before it is known which budgets there are."""
+        """The informers of budgets and of definitions. Decisions need their first lists, also in a cluster without
+        budgets."""
         return (self.budgets_informer, self.disruption_budgets, *self._definitions.values())
 
     @property
     def counted_informers(self) -> tuple[Informer[Any], ...]:
-        """The informers of what budgets count, of kinds that each cluster has. They begin with the first budget."""
+        """The informers of the pods, workloads and sets that budgets count, without the kinds that a cluster may lack.
+        They run from the first budget of the cluster on."""
         always = (each for resource, each in self._scaled.items() if resource not in self._definitions)
         return (*always, self.pods_informer)
 
     @property
     def begun_informers(self) -> tuple[Informer[Any], ...]:
-        """Those of them that run: none, as long as there is no budget."""
+        """The `counted_informers`, or none while the cluster has no budget."""
         return self.counted_informers if len(self.budgets_informer) else ()
 
     @property
     def governed(self) -> tuple[Informer[Any], ...]:
-        """The informers whose objects follow `governs` alone."""
+        """The informers that keep all objects of governed namespaces."""
         return (self.disruption_budgets, self.budgets_informer)
 
     def _of_namespaces_with_budgets(self) -> Iterator[Informer[Any]]:
-        """The workloads come before the pods: pods whose owners are not known would be read live."""
+        """The informers that keep only objects of namespaces with a budget. Workloads come before pods: otherwise,
+        decisions would read the owners of the pods live."""
         for resource, informer in self._scaled.items():
             definition = self._definitions.get(resource)
             if definition is None or len(definition):
@@ -184,12 +189,12 @@ class BudgetCaches:
 
     @property
     def is_listed(self) -> bool:
-        """Whether the first lists of what budgets count are complete."""
+        """Whether the first lists of `counted_informers` are complete."""
         return all(informer.synced for informer in self.counted_informers)
 
     async def run(self) -> None:
-        """Keep the caches up to date until cancelled. What budgets count is listed once there is a budget. Budgets
-        decide which of it is kept."""
+        """Keep the caches up to date until cancelled. Pods and workloads are listed once the cluster has a budget, and
+        after the budgets: these decide which pods and workloads the caches keep."""
         async with asyncio.TaskGroup() as group:
             for informer in (self.budgets_informer, self.disruption_budgets, *self._own_definitions):
                 group.create_task(informer.run())

@@ -19,13 +19,13 @@ class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class DisruptionBudget(msgspec.Struct, frozen=True, gc=False):
-    """The projection."""
+    """The projection of a PodDisruptionBudget."""
 
     metadata: ObjectMeta
     spec: _Spec = _Spec()
     status: _Status = _Status()
 
     def blocks(self, pod: Pod) -> bool:
-        """Whether it allows no eviction of an available pod now. An empty selector selects all pods."""
+        """Whether the budget allows no eviction of this available pod now. An empty selector selects all pods."""
         selector = self.spec.selector
         return selector is not None and self.status.disruptions_allowed <= 0 and selector.matches(pod.labels)

@@ -1,4 +1,4 @@
-"""The workloads and sets that own pods: from caches, and those that were read live because no cache has them."""
+"""The workloads and sets that own pods: from caches, or read live if no cache has them."""
 
 import sys
 from collections import Counter, OrderedDict
@@ -13,11 +13,11 @@ from altershield.kube.errors import NotFoundError
 from altershield.kube.informer import Informer
 from altershield.workloads.meta import Owner
 
-_MAX_READ = 4096
+_MAX_READ = 4096  # results of live reads that are kept
 _OWNER = "owner"
 
-_Kind = tuple[str, str]
-_Reference = tuple[str, _Kind, str, str]
+_Kind = tuple[str, str]  # API group and kind
+_Reference = tuple[str, _Kind, str, str]  # uid, kind, namespace and name
 
 
 def _reference(owner: Owner, namespace: str) -> _Reference:
@@ -41,8 +41,9 @@ class KnownScales:
         self._cached: dict[str, Scaled] = {}
         """The objects of the caches, by uid."""
         self._read: OrderedDict[_Reference, Scaled | None] = OrderedDict()
-        """What live reads found, by owner reference; None: no such object. The uid alone is no key: a user who creates
-        a pod, maybe in another namespace, may write any kind and name beside the uid of the owner of other pods."""
+        """The results of live reads, by owner reference; None: there is no such object. The uid alone cannot be the
+        key: a user can create a pod whose owner reference has the uid of another object, with a wrong kind, name or
+        namespace."""
         self._changes: Counter[str] = Counter()
         for informer in informers.values():
             informer.add_index(_OWNER, lambda each: (each.owner.uid,) if each.owner.uid else ())
@@ -52,14 +53,14 @@ class KnownScales:
         if old is not None and (new is None or new.packed_uid != old.packed_uid):
             self._cached.pop(old.uid, None)
         if new is not None:
-            self._cached[sys.intern(new.uid)] = new  # as the owner of its pods has it
+            self._cached[sys.intern(new.uid)] = new  # the same string as in the owner references of pods
         changed = new if new is not None else old
         if changed is not None:
             self._changes[changed.namespace] += 1
             self._read.pop((changed.uid, (changed.group, changed.kind), changed.namespace, changed.name), None)
 
     def changes(self, namespace: str) -> int:
-        """A number that grows with each change in the namespace."""
+        """The number of changes and live reads of objects of the namespace so far."""
         return self._changes[namespace]
 
     def of(self, namespace: str) -> "NamespaceScales":
@@ -104,7 +105,7 @@ class NamespaceScales:
         self._by_kind = by_kind
 
     def get(self, owner: Owner) -> Scaled | None:
-        """The object with this uid, or None. A cache has precedence over what was read before."""
+        """The object with this uid, or None. The caches have precedence over earlier live reads."""
         found = self._cached.get(owner.uid)
         if found is None:
             return self._read.get(_reference(owner, self._namespace))
@@ -127,5 +128,5 @@ class NamespaceScales:
         return reference in self._read and self._read[reference] is None
 
     def can_read(self, owner: Owner) -> bool:
-        """Whether objects of this kind can be read, and this one was not read yet."""
+        """Whether a live read is possible: the kind is known, and the object was not read live yet."""
         return _kind(owner) in self._by_kind and _reference(owner, self._namespace) not in self._read

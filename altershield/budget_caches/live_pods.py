@@ -1,4 +1,4 @@
-"""Pods that are read from the API server, because a cache may be older."""
+"""Live reads of pods, because a cache may be older than the API server."""
 
 from altershield.api.resources import PODS
 from altershield.budgets import pods
@@ -8,7 +8,7 @@ from altershield.kube.errors import NotFoundError
 
 
 async def read_pod(client: Client, namespace: str, name: str) -> Pod | None:
-    """The pod, or None if there is none. KubernetesError: it cannot be read."""
+    """The pod, or None if it does not exist. KubernetesError: it cannot be read."""
     try:
         return pods.read(await client.request("GET", PODS.path(namespace, name)))
     except NotFoundError:

@@ -1,5 +1,5 @@
-"""The namespaces that have a PodUnavailableBudget. The caches hold pods and workloads of these only, so that clusters
-without budgets do not pay for them."""
+"""The namespaces that have a PodUnavailableBudget. The caches keep the pods and workloads of these namespaces only, to
+save memory."""
 
 import asyncio
 import logging
@@ -14,12 +14,14 @@ from altershield.kube.queue import WorkQueue
 logger = logging.getLogger(__name__)
 
 _WORKERS = 4
-_SECONDS = 60.0  # for the lists of one namespace; a kind can vanish meanwhile, which ends its list
+_SECONDS = 60.0
+"""Seconds for the lists of one namespace. Without this limit, the list of a kind could wait forever if the definition
+of the kind is deleted meanwhile."""
 
 
 class BudgetNamespaces:
-    """Fills the caches with the objects of a namespace that gets its first budget, and removes those of one that has
-    lost its last budget. `informers` returns the informers whose objects depend on `has_budget`."""
+    """Fills the caches with the objects of a namespace when its first budget is created. Removes these objects when its
+    last budget is deleted. `informers` returns the informers whose objects depend on `has_budget`."""
 
     def __init__(
         self, budgets: Informer[PodUnavailableBudget], informers: Callable[[], Iterable[Informer[Any]]]
@@ -37,7 +39,8 @@ class BudgetNamespaces:
         return self._budgets.has_namespace(namespace)
 
     def is_filled(self, namespace: str) -> bool:
-        """Whether the caches have all objects of the namespace, once their first lists are complete."""
+        """Whether the caches have all objects of the namespace. The result is valid once their first lists are
+        complete."""
         return namespace not in self._filling
 
     async def wait_first(self) -> None:
@@ -49,15 +52,16 @@ class BudgetNamespaces:
             await filling.wait()
 
     def add_handler(self, handler: Callable[[str], None]) -> None:
-        """Call `handler(namespace)` when the caches have got all objects of a namespace."""
+        """Call `handler(namespace)` when the caches have received all objects of a namespace."""
         self._handlers.append(handler)
 
     def announce(self) -> None:
-        """The first lists are complete: call the handlers for the namespaces that these lists have filled."""
+        """Call the handlers for the namespaces that the first lists have filled. Call this once these lists are
+        complete."""
         for namespace in self._known - self._filling.keys():
-            self._call(namespace)
+            self._call_handlers(namespace)
 
-    def _call(self, namespace: str) -> None:
+    def _call_handlers(self, namespace: str) -> None:
         for handler in self._handlers:
             handler(namespace)
 
@@ -71,10 +75,10 @@ class BudgetNamespaces:
                 self._queue.add(namespace)
         elif new is None and not self.has_budget(namespace):
             self._known.discard(namespace)
-            self._end(namespace)
+            self._end_filling(namespace)
             self._queue.add(namespace)
 
-    def _end(self, namespace: str) -> None:
+    def _end_filling(self, namespace: str) -> None:
         filling = self._filling.pop(namespace, None)
         if filling is not None:
             filling.set()
@@ -90,7 +94,7 @@ class BudgetNamespaces:
             namespace = await self._queue.get()
             try:
                 async with asyncio.timeout(_SECONDS):
-                    await self._settle(namespace)
+                    await self._fill_or_evict(namespace)
             except (AlterShieldError, TimeoutError) as error:
                 logger.warning(
                     "cannot list the pods and workloads of a namespace with budgets; its pods cannot be deleted or"
@@ -103,7 +107,7 @@ class BudgetNamespaces:
             finally:
                 self._queue.done(namespace)
 
-    async def _settle(self, namespace: str) -> None:
+    async def _fill_or_evict(self, namespace: str) -> None:
         filling = self._filling.get(namespace)
         for informer in self._informers():
             if self.has_budget(namespace):
@@ -111,5 +115,5 @@ class BudgetNamespaces:
             else:
                 await informer.evict(namespace)
         if filling is not None and self._filling.get(namespace) is filling:
-            self._end(namespace)
-            self._call(namespace)
+            self._end_filling(namespace)
+            self._call_handlers(namespace)

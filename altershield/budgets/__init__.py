@@ -1,3 +1,3 @@
 """Decisions about PodUnavailableBudgets: which pods a budget covers, its numbers, its records, and whether a disruption
-is admitted. Pure functions, for the gatekeeper and the reconciler.
+is admitted. The functions are pure. The gatekeeper and the reconciler share them.
 """

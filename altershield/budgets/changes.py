@@ -1,9 +1,11 @@
-"""Which operation an update of a pod is, and whether a pod shows that a change in place has happened.
+"""The changes that an update makes to a pod, and whether the pod shows that a change in place has happened.
 
-Of a running pod, an update changes images, `activeDeadlineSeconds`, labels and owners; resources change by the
-subresource `resize`. Annotations, tolerations and other labels disrupt nothing.
+An update of a running pod can change images, `activeDeadlineSeconds`, labels and owners. The subresource `resize`
+changes resources. A changed label disrupts the pod only if it takes the pod out of service or out of a selector.
+Changed annotations and tolerations disrupt nothing.
 """
 
+import enum
 import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,14 +17,19 @@ from altershield.budgets.coverage import is_ignored, is_selected
 from altershield.budgets.pods import Flag, Pod, out_of_service
 from altershield.workloads.meta import NO_OWNER, Owner
 
-_RESTARTED = "restarted"
-_LABELLED = "labelled"
-_LEFT = "left"
-_RESIZED = "resized"
-_ENDS = "ends"
-_MAX_SHOWS = 1024
+_MAX_SHOWS = 1024  # characters
 _UNPROVABLE = "both"
-"""Nothing that a record can say shows that the changes have happened, so it is held until it runs out."""
+"""The value of `shows` for changes that the pod cannot show. The record is held until it runs out."""
+
+
+class _Sign(enum.StrEnum):
+    """How a pod shows a change. A part of `shows` begins with it."""
+
+    RESTARTED = "restarted"
+    RESIZED = "resized"
+    LABELLED = "labelled"
+    LEFT = "left"
+    ENDS = "ends"
 
 
 class WireResources(msgspec.Struct, frozen=True, gc=False):
@@ -49,12 +56,14 @@ class WireSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class Changes(msgspec.Struct, frozen=True, gc=False):
-    """What an update changes of a pod."""
+    """The changes that an update makes to a pod."""
 
     restarted: tuple[str, ...] = ()
-    """The containers that the kubelet restarts: another image, or resources that need a restart."""
-    mark: str = ""
-    """Distinguishes these restarts from later ones of the same containers, to other images or resources."""
+    """The names of the containers that the kubelet restarts: their image changes, or a resource that needs a
+    restart."""
+    digest: str = ""
+    """A digest of the new images and resources of these containers. A later restart of the same containers has another
+    one."""
     resized: bool = False
     """Resources change without a restart."""
     ends: bool = False
@@ -62,7 +71,7 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
     labelled: bool = False
     """A new label takes the pod out of service, or says that its controller will delete it."""
     orphaned: bool = False
-    """The pod has another controller, or none."""
+    """The pod loses its controller. It may get another one."""
     adopter: Owner = NO_OWNER
     """The controller of a pod that had none."""
     old_labels: Mapping[str, str] = {}
@@ -70,7 +79,7 @@ class Changes(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def disrupts(self) -> bool:
-        """Whether the pod stops to serve, whatever covers it."""
+        """Whether the update disrupts the pod for each budget that covers it."""
         return bool(self.restarted) or self.ends or self.labelled or self.orphaned
 
     @property
@@ -89,24 +98,24 @@ NO_CHANGES = Changes()
 
 
 def changes(old: Pod, new: Pod, old_spec: WireSpec, new_spec: WireSpec) -> Changes:
-    """What the update from `old` to `new` changes."""
-    before = {each.name: each for each in _containers(old_spec)}
+    """The changes of an update from `old` to `new`."""
+    old_containers = {each.name: each for each in _containers(old_spec)}
     restarted: dict[str, WireContainer] = {}
     resized = False
     for each in _containers(new_spec):
-        was = before.get(each.name)
-        if was is None:
+        old_container = old_containers.get(each.name)
+        if old_container is None:
             continue
-        kinds = _resized(was, each)
-        if was.image != each.image or True in kinds:
+        resources = _changed_resources(old_container, each)
+        if old_container.image != each.image or resources & _restarting_resources(each):
             restarted[each.name] = each
-        resized = resized or bool(kinds)
-    deadline, earlier = new_spec.active_deadline_seconds, old_spec.active_deadline_seconds
+        resized = resized or bool(resources)
+    deadline, old_deadline = new_spec.active_deadline_seconds, old_spec.active_deadline_seconds
     return Changes(
         tuple(restarted),
-        mark_of(restarted) if restarted else "",
+        digest_of(restarted) if restarted else "",
         resized,
-        deadline is not None and (earlier is None or deadline < earlier),
+        deadline is not None and (old_deadline is None or deadline < old_deadline),
         out_of_service(new.labels.keys() - old.labels.keys()),
         bool(old.owner.uid) and old.owner.uid != new.owner.uid,
         NO_OWNER if old.owner.uid else new.owner,
@@ -119,62 +128,69 @@ def _containers(spec: WireSpec) -> Iterable[WireContainer]:
     return (*(spec.init_containers or ()), *spec.containers)
 
 
-def _resized(old: WireContainer, new: WireContainer) -> set[bool]:
-    """For each changed resource of a container, whether it needs a restart of the container."""
-    was, is_ = old.resources or WireResources(), new.resources or WireResources()
-    changed: set[str] = set()
-    for before, after in ((was.requests or {}, is_.requests or {}), (was.limits or {}, is_.limits or {})):
-        changed |= {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
-    restarting = {each.resource_name for each in new.resize_policy or () if each.restart_policy == "RestartContainer"}
-    return {key in restarting for key in changed}
+def _changed_resources(old: WireContainer, new: WireContainer) -> set[str]:
+    """The names of the resources whose request or limit changes."""
+    before, after = old.resources or WireResources(), new.resources or WireResources()
+    amounts = ((before.requests or {}, after.requests or {}), (before.limits or {}, after.limits or {}))
+    return {key for was, is_ in amounts for key in was.keys() | is_.keys() if was.get(key) != is_.get(key)}
 
 
-def shows_of(made: Changes, pod: Pod, generation: int, *, left: bool) -> str:
-    """How the pod will show these changes, for the field `shows` of a record. `generation`: that of the new spec."""
-    parts = []
-    if made.ends:
-        parts.append(_ENDS)
-    if made.restarted:
-        parts.append(shows_restart(pod, made.restarted, made.mark))
-    elif made.resized:
-        parts.append(f"{_RESIZED}:{generation}")
-    if made.labelled:
-        parts.append(_LABELLED)
-    if left or made.orphaned:
-        parts.append(_LEFT)
+def _restarting_resources(container: WireContainer) -> set[str]:
+    """The names of the resources whose change restarts the container."""
+    policies = container.resize_policy or ()
+    return {each.resource_name for each in policies if each.restart_policy == "RestartContainer"}
+
+
+def shows_of(update: Changes, pod: Pod, generation: int, *, left: bool) -> str:
+    """How the pod will show these changes, for the field `shows` of a record. `generation`: that of the new spec.
+    `left`: the pod leaves the budget or its workload."""
+    parts: list[str] = []
+    if update.ends:
+        parts.append(_Sign.ENDS)
+    if update.restarted:
+        parts.append(shows_restart(pod, update.restarted, update.digest))
+    elif update.resized:
+        parts.append(f"{_Sign.RESIZED}:{generation}")
+    if update.labelled:
+        parts.append(_Sign.LABELLED)
+    if left or update.orphaned:
+        parts.append(_Sign.LEFT)
     return bounded(";".join(parts))
 
 
 def bounded(shows: str) -> str:
-    """The text if a record has room for it. The beginning of it would show fewer changes."""
+    """`shows` if it fits into a record. A cut text would name fewer changes, so a longer one is `_UNPROVABLE`."""
     return shows if len(shows) <= _MAX_SHOWS else _UNPROVABLE
 
 
-def mark_of(what: object) -> str:
-    """A short text that differs for other restarts."""
-    return hashlib.blake2s(msgspec.json.encode(what), digest_size=4).hexdigest()
+def digest_of(restart: object) -> str:
+    """8 hex digits that distinguish this restart from others. `restart` is encoded as JSON."""
+    return hashlib.blake2s(msgspec.json.encode(restart), digest_size=4).hexdigest()
 
 
-def shows_restart(pod: Pod, names: Iterable[str], mark: str, ids: Mapping[str, str] | None = None) -> str:
-    """How the pod will show the restart of these containers: they have other ids than now."""
+def shows_restart(pod: Pod, names: Iterable[str], digest: str, ids: Mapping[str, str] | None = None) -> str:
+    """How the pod will show the restart of these containers: their ids change. `ids`: the ids before the restart, by
+    name; None: those of the pod."""
     known = pod.container_ids() if ids is None else ids
     before = ",".join(f"{name}={known.get(name, '')}" for name in names)
-    return f"{_RESTARTED}:{before}#{mark}"
+    return f"{_Sign.RESTARTED}:{before}#{digest}"
 
 
 def merged(first: str, second: str) -> str:
-    """How a pod shows two changes, of which the second came before the first showed.
+    """How a pod will show two changes, if the second one was admitted before the pod showed the first one.
 
-    If both restart a container that had the same id before both, another id shows the first one only: the kubelet may
-    restart it once more. An image does not tell, because runtimes write its name in their own way.
+    Both changes may restart the same container, which had the same id at both requests. A new id then shows the first
+    restart only: the kubelet may restart the container once more. So the result is `_UNPROVABLE`. The image in the
+    container's status does not help, because each runtime writes the names of images in its own way.
     """
     parts = dict.fromkeys([*first.split(";"), *second.split(";")])
     text = ";".join(parts)
-    before = [each for part in parts if part.startswith(f"{_RESTARTED}:") for each in _before(part).items()]
-    return bounded(text) if len(set(before)) == len(before) else _UNPROVABLE
+    restarts = [part for part in parts if part.startswith(f"{_Sign.RESTARTED}:")]
+    ids = [each for restart in restarts for each in _ids_before(restart).items()]
+    return bounded(text) if len(set(ids)) == len(ids) else _UNPROVABLE
 
 
-def _before(restart: str) -> dict[str, str]:
+def _ids_before(restart: str) -> dict[str, str]:
     """The ids of the containers before a restart, by name."""
     ids = restart.partition(":")[2].partition("#")[0]
     pairs = (each.partition("=") for each in ids.split(",") if each)  # users can write any text into a status
@@ -182,23 +198,23 @@ def _before(restart: str) -> dict[str, str]:
 
 
 def shown(record: DisruptionRecord, pod: Pod, *, covered: bool) -> bool:
-    """Whether an existing pod shows the change in place of its record, so that it counts by itself again."""
+    """Whether an existing pod shows the change in place of its record. The pod then counts by its own state again."""
     return bool(record.shows) and all(_is_shown(part, pod, covered=covered) for part in record.shows.split(";"))
 
 
 def _is_shown(part: str, pod: Pod, *, covered: bool) -> bool:
     kind, _, detail = part.partition(":")
     match kind:
-        case "restarted":
+        case _Sign.RESTARTED:
             now = pod.container_ids()
-            return pod.ready and all(now.get(name) not in (None, id_) for name, id_ in _before(part).items())
-        case "resized":
-            # a cluster without generations of pods does not say when the kubelet begins
-            taken_in = detail.isdigit() and 0 < int(detail) <= pod.observed_generation
-            return pod.ready and taken_in and not pod.flags & Flag.RESIZING
-        case "labelled":
+            return pod.ready and all(now.get(name) not in (None, id_) for name, id_ in _ids_before(part).items())
+        case _Sign.RESIZED:
+            # a cluster whose pods have no generation does not report that the kubelet has begun the resize
+            observed = detail.isdigit() and 0 < int(detail) <= pod.observed_generation
+            return pod.ready and observed and not pod.flags & Flag.RESIZING
+        case _Sign.LABELLED:
             return bool(pod.flags & Flag.OUT_OF_SERVICE)
-        case "left":
+        case _Sign.LEFT:
             return not covered
         case _:
             return False

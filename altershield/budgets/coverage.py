@@ -17,8 +17,8 @@ from altershield.workloads.workload import WireExpression, WireSelector
 
 
 class Scales(Protocol):
-    """The workloads and sets of one namespace, from caches and live reads. A controller is in the namespace of its
-    pods."""
+    """The workloads and sets of one namespace, from caches and live reads. Controllers are looked up in the namespace
+    of their pods only."""
 
     def get(self, owner: Owner) -> Scaled | None:
         """The object with this uid, or None."""
@@ -33,17 +33,17 @@ class Scales(Protocol):
         """Whether a live read found no object with this uid."""
 
     def can_read(self, owner: Owner) -> bool:
-        """Whether objects of this kind can be read live. Not if they were just read, or if the kind is not known."""
+        """Whether a live read is possible: the kind is known, and the object was not read live yet."""
 
 
 class Workload(msgspec.Struct, frozen=True, gc=False):
-    """What says how many pods there should be."""
+    """The workload of a pod, with the number of pods that it should have."""
 
     uid: str
     replicas: int | None
-    """None: nothing tells."""
-    leaving: bool = False
-    """Its pods are to go: it is terminating, scaled to 0, or gone."""
+    """None: the number is not known."""
+    deletes_pods: bool = False
+    """Whether all of its pods will be deleted: it is terminating, scaled to 0, or deleted."""
 
 
 BARE = Workload("", None)
@@ -54,29 +54,30 @@ def workload_of(owner: Owner, scales: Scales) -> Workload | Owner:
     """The workload of the pods of `owner`. An Owner: this object has to be read live first."""
     if not owner.uid:
         return BARE
-    first = scales.get(owner)
-    if first is None:
+    controller = scales.get(owner)
+    if controller is None:
         return _not_cached(owner, scales)
-    if first.deleting:
-        return Workload(owner.uid, first.replicas, leaving=True)
-    if not first.owner.uid:
-        return Workload(owner.uid, first.replicas, leaving=first.replicas == 0)
-    top = scales.get(first.owner)
+    if controller.deleting:
+        return Workload(owner.uid, controller.replicas, deletes_pods=True)
+    if not controller.owner.uid:
+        return Workload(owner.uid, controller.replicas, deletes_pods=controller.replicas == 0)
+    top = scales.get(controller.owner)
     if top is None:
-        return _not_cached(first.owner, scales)
-    return Workload(first.owner.uid, top.replicas, leaving=top.deleting or top.replicas == 0)
+        return _not_cached(controller.owner, scales)
+    return Workload(controller.owner.uid, top.replicas, deletes_pods=top.deleting or top.replicas == 0)
 
 
 def _not_cached(owner: Owner, scales: Scales) -> Workload | Owner:
+    """The workload with this owner reference, from its sets; or the owner, if it has to be read live first."""
     if scales.is_gone(owner):
-        return Workload(owner.uid, None, leaving=True)
+        return Workload(owner.uid, None, deletes_pods=True)
     if scales.can_read(owner):
         return owner
     sets = scales.owned_by(owner.uid)
     if not sets:
         return Workload(owner.uid, None)
     replicas = sum(each.replicas for each in sets)
-    return Workload(owner.uid, replicas, leaving=replicas == 0)
+    return Workload(owner.uid, replicas, deletes_pods=replicas == 0)
 
 
 def is_selected(selector: Selector, labels: Mapping[str, str]) -> bool:
@@ -90,23 +91,28 @@ def as_query(selector: Selector) -> str:
 
 
 def covers(spec: PodUnavailableBudgetSpec, owner: Owner, labels: Mapping[str, str], scales: Scales) -> bool:
-    """Whether a budget covers pods with this owner and these labels. The pods that it ignores count as covered."""
+    """Whether a budget covers pods with this owner and these labels, without regard to `ignoredPodSelector`."""
     if spec.selector is not None:
         return is_selected(spec.selector, labels)
     if spec.target_ref is None or not owner.uid:
         return False
     if is_target(spec.target_ref, owner):
         return True
-    first = scales.get(owner)
-    return first is not None and bool(first.owner.uid) and is_target(spec.target_ref, first.owner)
+    controller = scales.get(owner)
+    return controller is not None and bool(controller.owner.uid) and is_target(spec.target_ref, controller.owner)
 
 
 def is_ignored(spec: PodUnavailableBudgetSpec, labels: Mapping[str, str]) -> bool:
     return spec.ignored_pod_selector is not None and is_selected(spec.ignored_pod_selector, labels)
 
 
+def protects(spec: PodUnavailableBudgetSpec, owner: Owner, labels: Mapping[str, str], scales: Scales) -> bool:
+    """Whether a budget covers pods with this owner and these labels, and does not ignore them."""
+    return covers(spec, owner, labels, scales) and not is_ignored(spec, labels)
+
+
 def is_target(target: TargetRef, other: Owner | TargetRef) -> bool:
-    """Whether both name the same workload. Versions of one API group are the same kind."""
+    """Whether both name the same workload. The versions of an API group do not matter."""
     same_group = group_of(other.api_version) == group_of(target.api_version)
     return same_group and (other.kind, other.name) == (target.kind, target.name)
 

@@ -56,7 +56,7 @@ class PodIndex:
         return self._groups.get(namespace, {}).values()
 
     def changes(self, namespace: str) -> int:
-        """A number that grows with each event of the namespace."""
+        """The number of events of the namespace so far."""
         return self._changes.get(namespace, 0)
 
 

@@ -1,40 +1,46 @@
-"""The numbers of a budget: how many pods there should be, have to be available, are available, and may be disrupted.
+"""The numbers of a budget: how many pods there should be, how many have to be available, how many are available, and
+how many may be disrupted.
 
-`counted` reads pods and workloads. `numbers` subtracts the records of the status. They are apart because one pass over
-the pods serves several decisions.
+`counted` counts pods and workloads. `numbers` subtracts the pods with a record in the status. The two are separate,
+because several decisions use one count.
 """
 
 from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple, Protocol
 
 from altershield.api.budgets import Amount, DisruptionRecord, PodUnavailableBudget, PodUnavailableBudgetSpec
-from altershield.budgets.coverage import Scales, Workload, covers, is_ignored, unread_owner, workload_of
+from altershield.budgets.coverage import Scales, Workload, protects, unread_owner, workload_of
 from altershield.budgets.index import Group
 from altershield.budgets.pods import Flag, Pod
 from altershield.workloads.meta import Owner, Packed, packed
 
 _OPTED_OUT = int(Flag.OPTED_OUT)
 _ENDED = int(Flag.ENDED)
-_NOBODY: frozenset[Packed] = frozenset()
+_NO_UIDS: frozenset[Packed] = frozenset()
 
 
 class Counted(NamedTuple):
-    """The pods of a budget, without its records."""
+    """The pods of a budget, without regard to its records."""
 
     total: int
+    """How many pods there should be."""
     desired: int
+    """How many pods have to be available."""
     pods: dict[Packed, Pod]
     """The pods that count and exist (neither terminating nor ended), by uid."""
     available: set[Packed]
-    """The uids of those that are available by themselves."""
+    """The uids of the available ones of `pods`."""
     unavailable: list[Pod]
-    """The others of these pods."""
+    """The other ones of `pods`."""
     unread: tuple[Owner, ...]
     """Owners that have to be read live before the numbers are complete."""
 
 
 class Numbers(NamedTuple):
+    """The numbers in the status of a budget."""
+
     total: int
+    """How many pods there should be."""
     desired: int
     """How many pods have to be available."""
     current: int
@@ -52,15 +58,15 @@ def counted(budget: PodUnavailableBudget, groups: Iterable[Group], scales: Scale
     pods: dict[Packed, Pod] = {}
     available: set[Packed] = set()
     unavailable: list[Pod] = []
-    telling: dict[str, int] = {}
+    replicas: dict[str, int] = {}  # by the uid of the workload
     unread: dict[str, Owner] = {}
-    untold = bare = 0
+    of_unknown_size = bare = 0  # pods of workloads whose number of replicas is not known; pods without a controller
     for group in groups:
         missing = unread_owner(spec, group.owner, scales)
         if missing is not None:
             unread[missing.uid] = missing
             continue
-        if not covers(spec, group.owner, group.labels, scales) or is_ignored(spec, group.labels):
+        if not protects(spec, group.owner, group.labels, scales):
             continue
         workload = workload_of(group.owner, scales)
         if isinstance(workload, Owner):
@@ -69,54 +75,57 @@ def counted(budget: PodUnavailableBudget, groups: Iterable[Group], scales: Scale
         if not counts(spec, workload):
             continue
         if workload.replicas is not None:
-            telling[workload.uid] = workload.replicas
+            replicas[workload.uid] = workload.replicas
         for uid, pod in group.pods.items():
             if pod.flags & (_OPTED_OUT | _ENDED):
                 continue
             if not workload.uid:
                 bare += 1
             elif workload.replicas is None:
-                untold += 1
+                of_unknown_size += 1
             if pod.exists:
                 pods[uid] = pod
                 if pod.available:
                     available.add(uid)
                 else:
                     unavailable.append(pod)
-    total = _total(budget, telling, untold, bare, scales)
+    total = _total(spec, replicas, of_unknown_size, bare, scales)
     return Counted(total, desired(spec, total), pods, available, unavailable, tuple(unread.values()))
 
 
 def counts(spec: PodUnavailableBudgetSpec, workload: Workload) -> bool:
-    """Whether the pods of a workload count. Pods that are to go do not, nor do pods without a controller, unless the
-    budget says how many there should be."""
-    if workload.leaving:
+    """Whether the pods of a workload count. They do not count if the workload deletes all of them. Pods without a
+    controller count only if the budget says how many there should be: by `protectTotalReplicas`, or by a number of pods
+    as `minAvailable`."""
+    if workload.deletes_pods:
         return False
     return bool(workload.uid) or spec.protect_total_replicas is not None or isinstance(spec.min_available, int)
 
 
-def _total(budget: PodUnavailableBudget, telling: dict[str, int], untold: int, bare: int, scales: Scales) -> int:
-    spec = budget.spec
-    if not telling and spec.target_ref is not None:  # it may have no pods yet
+def _total(
+    spec: PodUnavailableBudgetSpec, replicas: dict[str, int], of_unknown_size: int, bare: int, scales: Scales
+) -> int:
+    """How many pods there should be. For the arguments, see `counted`."""
+    if not replicas and spec.target_ref is not None:  # the target may have no pods yet
         target = scales.named(spec.target_ref)
         if target is not None:
             return target.replicas
-    if telling:
-        return sum(telling.values()) + untold + (bare if isinstance(spec.min_available, int) else 0)
+    if replicas:
+        return sum(replicas.values()) + of_unknown_size + (bare if isinstance(spec.min_available, int) else 0)
     if spec.protect_total_replicas is not None:
         return spec.protect_total_replicas
-    return untold + bare
+    return of_unknown_size + bare
 
 
 def desired(spec: PodUnavailableBudgetSpec, total: int) -> int:
     """How many of `total` pods have to be available. Shares are rounded up, as Kubernetes rounds them."""
     if spec.min_available is not None:
-        found = share(spec.min_available, total)
+        available = share(spec.min_available, total)
     elif spec.max_unavailable is not None:
-        found = total - share(spec.max_unavailable, total)
+        available = total - share(spec.max_unavailable, total)
     else:
-        found = 0
-    return min(max(found, 0), total)
+        available = 0
+    return min(max(available, 0), total)
 
 
 def share(amount: Amount, total: int) -> int:
@@ -129,8 +138,8 @@ def share(amount: Amount, total: int) -> int:
     return -(-total * int(digits) // 100)
 
 
-class Recording(Protocol):
-    """The status of a budget, or the records that it will have."""
+class HasRecords(Protocol):
+    """The records of a budget: its status, or a result of `records.settled`."""
 
     @property
     def disrupted_pods(self) -> Mapping[str, DisruptionRecord]: ...
@@ -138,14 +147,13 @@ class Recording(Protocol):
     def unavailable_pods(self) -> Mapping[str, DisruptionRecord]: ...
 
 
-def recorded(status: Recording) -> Set[Packed]:
+def recorded(status: HasRecords) -> Set[Packed]:
     """The uids of the pods with a record."""
     if not status.disrupted_pods and not status.unavailable_pods:
-        return _NOBODY
+        return _NO_UIDS
     return {packed(uid) for records in (status.disrupted_pods, status.unavailable_pods) for uid in records}
 
 
-def numbers(found: Counted, status: Recording) -> Numbers:
+def numbers(found: Counted, status: HasRecords) -> Numbers:
     """The numbers, with the records of `status`: a pod with a record is not available."""
-    away = recorded(status)
-    return Numbers(found.total, found.desired, len(found.available) - len(found.available & away))
+    return Numbers(found.total, found.desired, len(found.available) - len(found.available & recorded(status)))

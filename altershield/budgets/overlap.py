@@ -5,12 +5,13 @@ from itertools import islice
 
 from altershield.api import labels
 from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetSpec
-from altershield.budgets.coverage import Scales, covers, is_ignored, is_target
+from altershield.budgets.coverage import Scales, is_target, protects
 from altershield.budgets.index import Group
 
 _MAX_COMPARED = 10_000
-"""The pairs of a budget and a group of pods that are compared at most: a namespace with very many of both must not keep
-a process from other work. An overlap that is not found takes no protection away, because all budgets have to agree."""
+"""The maximum number of comparisons of a budget with a group of pods. In a namespace with very many of both, more would
+keep the process from other work. An overlap that is not found weakens no protection: a disruption passes only if each
+budget admits it."""
 
 
 def overlap(
@@ -19,8 +20,9 @@ def overlap(
     groups: Iterable[Group],
     scales: Scales,
 ) -> str:
-    """What a new budget with this `spec` shares with one of `others`; empty: nothing. `groups`: the pods of the
-    namespace. Budgets that AlterShield made give way to those of users, so they do not count."""
+    """The budget of `others` that a new budget with this `spec` overlaps, and their common target or pod, as text;
+    empty: there is none. Budgets that AlterShield made do not count, because AlterShield removes them in favor of those
+    of users. `groups`: the pods of the namespace."""
     users = [each for each in others if each.metadata.labels.get(labels.MANAGED_BY) != labels.MANAGED_BY_VALUE]
     for other in users:
         if spec.target_ref and other.spec.target_ref and is_target(spec.target_ref, other.spec.target_ref):
@@ -28,7 +30,7 @@ def overlap(
     if not users:
         return ""
     for group, other in _pairs(spec, users, groups, scales):
-        if _protects(other.spec, group, scales):
+        if protects(other.spec, group.owner, group.labels, scales):
             name = next((pod.name for pod in group.pods.values() if pod.exists), "")
             if name:
                 return f"{other.metadata.name} covers pod {name} too"
@@ -38,14 +40,15 @@ def overlap(
 def overlapping(
     budget: PodUnavailableBudget, others: Sequence[PodUnavailableBudget], groups: Iterable[Group], scales: Scales
 ) -> set[str]:
-    """The names of the budgets that cover a pod of this one. `groups`: the pods of the namespace."""
+    """The names of the other budgets that protect a pod of this budget. `groups`: the pods of the namespace."""
     others = [each for each in others if each.metadata.uid != budget.metadata.uid]
     if not others:
         return set()
     found: set[str] = set()
     for group, other in _pairs(budget.spec, others, groups, scales):
-        if other.metadata.name not in found and _protects(other.spec, group, scales):
-            found.add(other.metadata.name)
+        name = other.metadata.name
+        if name not in found and protects(other.spec, group.owner, group.labels, scales):
+            found.add(name)
     return found
 
 
@@ -55,10 +58,6 @@ def _pairs(
     groups: Iterable[Group],
     scales: Scales,
 ) -> Iterator[tuple[Group, PodUnavailableBudget]]:
-    """The groups that `spec` protects, each with each of `others`."""
-    own = (group for group in groups if _protects(spec, group, scales))
+    """Each group that `spec` protects, with each of `others`."""
+    own = (group for group in groups if protects(spec, group.owner, group.labels, scales))
     return islice(((group, other) for group in own for other in others), _MAX_COMPARED)
-
-
-def _protects(spec: PodUnavailableBudgetSpec, group: Group, scales: Scales) -> bool:
-    return covers(spec, group.owner, group.labels, scales) and not is_ignored(spec, group.labels)

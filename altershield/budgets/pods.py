@@ -26,6 +26,8 @@ _ID_DIGITS = 12  # of a container's id: enough to tell two containers of one pod
 
 
 class Flag(enum.IntFlag):
+    """The state of a pod, from its metadata and its status."""
+
     TERMINATING = 1
     ENDED = 2
     """The phase is Succeeded or Failed."""
@@ -50,20 +52,20 @@ _AVAILABILITY = int(Flag.TERMINATING | Flag.ENDED | Flag.READY | Flag.OUT_OF_SER
 
 
 class Pod(Flat, frozen=True, gc=False):
-    """The projection."""
+    """The projection of a pod."""
 
     owner: Owner
     labels: dict[str, str]
     """Shared by pods with the same labels: never change it."""
     flags: int
     containers: str
-    """The containers that have an id, with the first digits of it: `web=0123456789ab,sidecar=ba9876543210`."""
+    """The containers that have an id, with its first digits: `web=0123456789ab,sidecar=ba9876543210`."""
     observed_generation: int
-    """The generation of the spec that the kubelet has taken in; 0 if the cluster does not tell."""
+    """The generation of the spec that the kubelet has observed; 0 if the cluster does not report it."""
 
     @property
     def version(self) -> int:
-        """The resourceVersion as a number; 0 if it is none."""
+        """The resourceVersion as a number; 0 if it is not a number."""
         return self.packed_version if isinstance(self.packed_version, int) else 0
 
     @property
@@ -85,17 +87,17 @@ class Pod(Flat, frozen=True, gc=False):
 
     @property
     def judged(self) -> bool:
-        """Whether disruptions of the pod can be refused at all."""
+        """Whether a budget may refuse disruptions of the pod: it exists and is not a mirror pod."""
         return not self.flags & _NOT_JUDGED
 
     @property
     def opted_out(self) -> bool:
-        """Whether no budget covers the pod, because an annotation says so."""
+        """Whether an annotation excludes the pod from all budgets."""
         return bool(self.flags & _OPTED_OUT)
 
     @property
     def available(self) -> bool:
-        """Whether the pod shows that it serves. A record can say that it will not for much longer."""
+        """Whether the pod serves, by its own state. A record may say that a disruption of the pod was admitted."""
         return self.flags & _AVAILABILITY == _READY
 
     def container_ids(self) -> dict[str, str]:
@@ -234,8 +236,8 @@ _MAX_LABELS = 8192
 
 
 def _shared_labels(labels: dict[str, str]) -> dict[str, str]:
-    """Equal labels as one object. In lists, pods with the same labels are near each other, so that a small cache finds
-    most of them."""
+    """Equal labels as one object. In lists, pods with the same labels are near each other, so a small cache finds most
+    labels."""
     key = tuple(sorted(labels.items()))
     known = _labels.get(key)
     if known is not None:

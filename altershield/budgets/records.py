@@ -1,7 +1,8 @@
-"""The records in the status of a budget: who was admitted to disrupt which pod, and when a record is dropped.
+"""The records in the status of a budget: the disruptions that were admitted, and when their records are dropped.
 
-A gatekeeper writes a record before it admits a disruption. From then on the pod counts as not available. The reconciler
-that holds the Lease drops the record once its pods show the disruption, or once the disruption can no longer happen.
+A gatekeeper writes a record before it admits a disruption. From then on, the pod counts as not available. The
+reconciler that holds the Lease drops the record once the pod shows the disruption, or once the disruption can no longer
+happen.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,25 +17,26 @@ from altershield.budgets.numbers import Numbers
 from altershield.budgets.pods import Pod
 
 REQUEST_SECONDS = 34.0
-"""For so long after it came, an API server may carry out a request for one object."""
+"""Seconds after its arrival for which an API server may still carry out a request for one object."""
 
 HOLD = 35.0
 """Seconds for which a record of a deletion or an eviction is held at least. Longer than REQUEST_SECONDS."""
 
 CLOCK_ERROR = 5.0
-"""Seconds that two processes' readings of the API server's clock may differ by, with the fraction of a second that a
-time in a record lacks (`altershield/kube/server_clock.py`)."""
+"""Seconds by which the API server's clock may differ between two processes (`altershield/kube/server_clock.py`). They
+include the fraction of a second that the time of a record lacks."""
 
 IN_PLACE_HOLD = 600.0
-"""Seconds for which a record of a change in place is held, if the pod never shows the change."""
+"""Seconds for which a record of a change in place is held if the pod never shows the change."""
 
 FRESH = 1.0
-"""A repeated request passes without a write if its record is at most so many seconds old. Otherwise the time of the
-record is written again: the request can take effect for REQUEST_SECONDS from now."""
+"""A repeated request passes without a write if its record is at most this many seconds old. Otherwise the record gets
+the present time: the request can take effect for another REQUEST_SECONDS."""
 
 
 def records_for(status: PodUnavailableBudgetStatus, operation: Operation) -> Mapping[str, DisruptionRecord]:
-    """The records of this operation's kind."""
+    """The records of deletions and evictions if `operation` is one of them, otherwise the records of changes in
+    place."""
     return status.disrupted_pods if operation in REMOVING else status.unavailable_pods
 
 
@@ -49,8 +51,8 @@ def is_fresh(record: DisruptionRecord, now: float) -> bool:
 
 
 def admitted_at(record: DisruptionRecord, now: float) -> float:
-    """When the disruption was admitted. A time that cannot be read, or that is later than now by more than clocks
-    differ, counts as now: a wrong clock wrote it, or a person."""
+    """When the disruption was admitted, in Unix seconds. A time that cannot be read counts as now, and so does a time
+    that is later than now by more than CLOCK_ERROR: a person or a wrong clock wrote it."""
     time = time_of(record.time, now)
     return time if time <= now + CLOCK_ERROR else now
 
@@ -61,7 +63,7 @@ def with_record(
     """The status with a record of `pod`. `after`: the numbers with this record.
 
     `podsResourceVersion` becomes at least the version of the pod. So a reconciler whose cache does not have the pod yet
-    does not take it for deleted.
+    does not take the pod for deleted.
     """
     removing = record.operation in REMOVING
     changed = {**records_for(status, record.operation), pod.uid: record}
@@ -78,7 +80,8 @@ def with_record(
 
 
 def without_record(status: PodUnavailableBudgetStatus, uid: str, operation: Operation) -> PodUnavailableBudgetStatus:
-    """The status without a record. Only for a record that this process wrote, and that no request has passed on."""
+    """The status without a record. Call it only for a record that this process wrote, and on which no request
+    passed."""
     kept = {key: record for key, record in records_for(status, operation).items() if key != uid}
     if operation in REMOVING:
         return msgspec.structs.replace(status, disrupted_pods=kept)
@@ -91,18 +94,19 @@ def later(version: str, other: int) -> str:
 
 
 def runs_out(record: DisruptionRecord, now: float) -> float:
-    """When a record is dropped at the latest if its pod is alive, in Unix seconds."""
+    """The time from which a record is dropped even if its pod still exists and does not show the disruption, in Unix
+    seconds."""
     return admitted_at(record, now) + (HOLD + CLOCK_ERROR if record.operation in REMOVING else IN_PLACE_HOLD)
 
 
 class Settled(NamedTuple):
-    """The records that are kept."""
+    """The records that are kept, and the `podsResourceVersion` that fits them."""
 
     disrupted_pods: dict[str, DisruptionRecord]
     unavailable_pods: dict[str, DisruptionRecord]
     pods_resource_version: str
     unread: tuple[str, ...]
-    """The names of pods that have to be read live before their records, which ran out, are dropped."""
+    """The names of pods whose records ran out. These pods have to be read live before their records are dropped."""
 
     def on(self, status: PodUnavailableBudgetStatus, after: Numbers, generation: int) -> PodUnavailableBudgetStatus:
         """The status with these records and numbers, which describe the spec of this generation."""
@@ -130,11 +134,12 @@ def settled(
 ) -> Settled:
     """Decide which records are kept, for the reconciler that holds the Lease.
 
-    `find` returns the cached pod of a name. `seen`: the resourceVersion of the last change of pods that the cache has,
-    or of its last list; not that of a bookmark, because other processes may not get it. `now`: the API server's clock.
-    `live`: pods that were read live, by name (None: not there), after an earlier call named them in `unread`.
+    `find` returns the cached pod of a name. `covered` returns whether the budget covers a pod. `seen`: the
+    resourceVersion of the last change of pods that the cache has, or of its last list; not that of a bookmark, because
+    other processes may not get it. `now`: the API server's clock. `live`: the pods that an earlier call returned in
+    `unread`, by name, as they were read live; None: there is no such pod.
 
-    If the cache is older than `podsResourceVersion`, all records are kept: a missing pod may not have been seen yet.
+    If the cache is older than `podsResourceVersion`, all records are kept: it may not have a new pod yet.
     """
     if seen < version_number(status.pods_resource_version):
         return Settled(dict(status.disrupted_pods), dict(status.unavailable_pods), status.pods_resource_version, ())
@@ -148,8 +153,8 @@ def settled(
             if pod is None or pod.uid != uid or not pod.exists or shown(record, pod, covered=covered(pod)):
                 version = later(version, seen)
                 continue
-            # A record that ran out is dropped only if the API server shows that the pod is alive: a watch that hangs
-            # would show a pod that was deleted long ago as available.
+            # A record that ran out is dropped only if a live read returns the pod. A watch that hangs would show a pod
+            # that was deleted long ago as available.
             if now > runs_out(record, now):
                 if record.name not in live:
                     unread.append(record.name)
@@ -165,15 +170,16 @@ def settled(
 def record(
     pod_name: str, operation: Operation, now: float, by: str, shows: str = "", *, break_glass: bool = False
 ) -> DisruptionRecord:
-    """A record. `by`: the user, already cut to MAX_BY characters. `break_glass`: the budget would have refused it."""
+    """A record of a disruption at `now`. `by`: the user, already cut to MAX_BY characters. `shows`: how the pod will
+    show a change in place. `break_glass`: the budget would have refused the disruption."""
     return DisruptionRecord(pod_name, operation, rfc3339(now), by, shows, break_glass)
 
 
 def ended_by_break_glass(
     before: PodUnavailableBudgetStatus, after: PodUnavailableBudgetStatus
 ) -> tuple[DisruptionRecord, ...]:
-    """The records of break glass that `after` does not have any more, by the name of the pod. A record ends once, and
-    only the reconciler that holds the Lease drops it, so each of them is reported once."""
+    """The records of break glass that `before` has and `after` does not have, sorted by the name of the pod. Only the
+    reconciler that holds the Lease drops records, so it reports each record once."""
     ended = [
         record
         for old, new in (

@@ -10,7 +10,7 @@ from altershield.workloads.workload import WireSelector
 
 
 class Scaled(Flat, frozen=True, gc=False):
-    """The projection of such an object."""
+    """The projection of a workload or of a set."""
 
     group: str
     kind: str
@@ -19,7 +19,7 @@ class Scaled(Flat, frozen=True, gc=False):
     owner: Owner
     """Its own controller, or NO_OWNER."""
     selector: WireSelector
-    """The labels of its pods."""
+    """The selector of its pods."""
     existing: int = 0
     """The number of its pods, from its status."""
 
@@ -45,18 +45,18 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 
 class Reader:
-    """Reads the objects of a resource. It decodes no pod template, which is most of a workload."""
+    """Reads the objects of a resource. It does not decode the pod template, which is most of a workload."""
 
     def __init__(self, resource: Resource) -> None:
         self._resource = resource
 
     def __call__(self, data: bytes | msgspec.Raw) -> Scaled:
-        """The projection of an object in JSON. msgspec.DecodeError if it is not one."""
+        """The projection of an object in JSON. msgspec.DecodeError: it is not such an object."""
         wire = _decode(data)
         metadata, scheduled = wire.metadata, wire.status.desired_number_scheduled
         return Scaled(
             sys.intern(metadata.namespace),
-            sys.intern(metadata.name),  # its pods name it as their owner
+            sys.intern(metadata.name),  # the owner references of its pods have the same string
             packed(metadata.uid),
             packed_version(metadata.resource_version) if metadata.resource_version else "",
             self._resource.group,
@@ -70,6 +70,6 @@ class Reader:
 
 
 def _shared(selector: WireSelector) -> WireSelector:
-    """The selector with the strings that the labels of pods have, too."""
+    """The selector with interned strings, which the labels of pods share."""
     labels = {sys.intern(name): sys.intern(value) for name, value in (selector.match_labels or {}).items()}
     return msgspec.structs.replace(selector, match_labels=labels)

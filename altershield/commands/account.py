@@ -23,7 +23,7 @@ _RETRY_SECONDS = 60.0
 
 
 class Account:
-    """`kubeconfig` connects to the API server of `admin` as the service account."""
+    """The file `kubeconfig` connects to the API server of `admin` as the service account."""
 
     def __init__(self, admin: Client, directory: Path) -> None:
         self._admin = admin

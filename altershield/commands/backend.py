@@ -1,4 +1,4 @@
-"""The Kubernetes API for `altershield demo` and `altershield sandbox`, and the AlterShield server of the latter.
+"""The Kubernetes API for `altershield demo` and `altershield sandbox`, and the AlterShield server of the sandbox.
 
 Only this module imports the sandbox, which is a separate distribution and may not be installed.
 """
@@ -25,7 +25,7 @@ async def open_backend(
 ) -> AsyncIterator["Backend"]:
     """See `kube_sandbox.backends.open_backend`; `settings` are fields of its SimulationSettings.
 
-    UsageError: the sandbox is not installed, or a setting is invalid. BackendError: it fails.
+    UsageError: the sandbox is not installed, or a setting is invalid. BackendError: the sandbox fails.
     """
     try:
         from kube_sandbox.backends import open_backend as open_sandbox

@@ -52,7 +52,7 @@ def check(
         typer.Option(
             "--pod-spec",
             envvar="ALTERSHIELD_POD_SPEC",
-            help="Fields for the spec of the pod, as JSON. They replace its security context and so on.",
+            help="Fields for the spec of the pod, as JSON. They replace default fields such as securityContext.",
         ),
     ] = "{}",
     pull_secrets: Annotated[
@@ -60,7 +60,8 @@ def check(
         typer.Option(
             "--pull-secrets",
             envvar="ALTERSHIELD_PULL_SECRETS",
-            help="A directory with a .dockerconfigjson file, of any name, for each registry, for Secrets of the pod.",
+            help="A directory with one file for each registry, of any name, in the format .dockerconfigjson. The pod "
+            "gets each file as a pull secret.",
         ),
     ] = None,
     ungoverned_pod: Annotated[
@@ -68,9 +69,9 @@ def check(
         typer.Option(
             "--ungoverned-pod",
             envvar="ALTERSHIELD_UNGOVERNED_POD",
-            help="NAMESPACE/NAME of a pod in a namespace that is not governed. Given, the check also tests, with dry "
-            "runs, the admission policies for AlterShield's account. They must hold the user of the check, too: they "
-            "hold the account of `helm test`.",
+            help="NAMESPACE/NAME of a pod in a namespace that is not governed. With this option, the check also tests "
+            "the admission policies for AlterShield's account, with dry runs. The policies must apply to the user of "
+            "the check. They apply to the account of `helm test`.",
         ),
     ] = "",
     context: options.Context = None,
@@ -81,11 +82,14 @@ def check(
         raise UsageError(f"--ungoverned-pod must be NAMESPACE/NAME, but is {ungoverned_pod}")
     try:
         fields = msgspec.json.decode(pod_spec, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise UsageError(f"--pod-spec is not a JSON object: {error}") from error
+    try:
         # the kubelet adds directories to a mounted Secret
         files = sorted(file for file in pull_secrets.iterdir() if file.is_file()) if pull_secrets else []
         secrets = [_pull_secret(file) for file in files]
-    except (OSError, msgspec.DecodeError) as error:
-        raise UsageError(f"--pod-spec or --pull-secrets cannot be read: {error}") from error
+    except OSError as error:
+        raise UsageError(f"--pull-secrets cannot be read: {error.filename}: {error.strerror}") from error
     asyncio.run(_run(kubeconfig, context, namespace, _manifest(image, fields, secrets), secrets, ungoverned_pod))
 
 
@@ -106,12 +110,15 @@ async def _run(
             pod = await check.verified(version)
             print(f"verified: its pod {pod} came up and passed", flush=True)
             if ungoverned_pod:
-                refused = await check.held(ungoverned_pod)
-                print(f"held: the admission policies for AlterShield's account refused {refused} changes", flush=True)
+                refused = await check.restricted(ungoverned_pod)
+                print(
+                    f"restricted: the admission policies for AlterShield's account refused {refused} changes",
+                    flush=True,
+                )
             else:
                 print(
-                    "held: skipped, because --ungoverned-pod is not set; `helm test` sets it, and its account is held "
-                    "by the admission policies for AlterShield's account",
+                    "restricted: not tested, because --ungoverned-pod is not set; `helm test` sets this option, and "
+                    "the admission policies for AlterShield's account apply to its account",
                     flush=True,
                 )
             since = await check.suspended(version)
@@ -143,7 +150,7 @@ class _Check:
             await self._delete()
 
     async def admitted(self) -> str:
-        """Create the workload; the version that the gatekeeper gave it."""
+        """Create the workload. Returns the version that the gatekeeper gave it."""
         path = _RESOURCE.path(self._namespace)
 
         async def stamped() -> str:
@@ -163,12 +170,13 @@ class _Check:
         created = _ADAPTER.read(await self._client.request("POST", path, body=self._manifest))
         if not version == created.version == created.template_version:
             raise CheckFailedError(
-                f"{_RESOURCE.kind} {self._namespace}/{NAME} and its template have different versions"
+                f"{_RESOURCE.kind} {self._namespace}/{NAME} and its template have different versions; check that no "
+                f"other webhook changes the label {labels.VERSION} or the pod template"
             )
         return version
 
     async def verified(self, version: str) -> str:
-        """Wait until the release succeeds; the name of its pod."""
+        """Wait until the release succeeds. Returns the name of its pod."""
 
         async def succeeded() -> str:
             workload = await self._workload(version)
@@ -182,9 +190,9 @@ class _Check:
             "scheduled and pull its image, and that the AlterShield server answers in time if one is configured",
         )
 
-    async def held(self, ungoverned_pod: str) -> int:
-        """Send dry runs that the admission policies for AlterShield's account refuse, one for each policy, and one that
-        they allow; the number of refusals."""
+    async def restricted(self, ungoverned_pod: str) -> int:
+        """Send one dry run for each admission policy for AlterShield's account that the policy refuses, and one dry run
+        that they allow. Returns the number of refusals."""
         outside, _, pod = ungoverned_pod.partition("/")
         workload, other = _RESOURCE.path(self._namespace, NAME), PODS.path(outside, pod)
         head = {"apiVersion": history.RESOURCE.api_version, "kind": history.RESOURCE.kind}
@@ -195,18 +203,19 @@ class _Check:
             ("deleting a pod that is not governed", "DELETE", other, None),
             (f"creating a {history.RESOURCE.kind}", "POST", history.RESOURCE.path(self._namespace), revision),
         ]
-        for what, method, path, body in to_refuse:
-            await self._refused(what, method, path, body)
+        for change, method, path, body in to_refuse:
+            await self._refused(change, method, path, body)
         try:
             await self._dry_run("PATCH", workload, {"spec": {_ADAPTER.pause_field: True}})
         except ForbiddenError as error:
             raise CheckFailedError(
-                f"AlterShield's account may pause a {_RESOURCE.kind}, but a dry run of it was refused: {error}; check "
-                "which admission policy or webhook refuses it"
+                f"AlterShield's account may pause a {_RESOURCE.kind}, but a dry run of the pause was refused: {error}; "
+                "check which admission policy or webhook refuses it"
             ) from error
         return len(to_refuse)
 
-    async def _refused(self, what: str, method: str, path: str, body: object) -> None:
+    async def _refused(self, change: str, method: str, path: str, body: object) -> None:
+        """Wait until an admission policy for AlterShield's account refuses the request."""
         answer = ""
 
         async def refused() -> bool:
@@ -220,11 +229,11 @@ class _Check:
             return False
 
         try:
-            await self._until(refused, f"an admission policy to refuse {what} (dry run)", _POLICY_WAIT)
+            await self._until(refused, f"an admission policy to refuse {change} (dry run)", _POLICY_WAIT)
         except CheckFailedError as error:
             raise CheckFailedError(
                 f"{error}; last answer: {answer}; check that the ValidatingAdmissionPolicies *-own-* and their "
-                "bindings exist, as `helm upgrade` makes them, that they name the user of this check, that the API "
+                "bindings exist (`helm upgrade` creates them), that they name the user of this check, that the API "
                 "server has the admission plugin ValidatingAdmissionPolicy, and that the namespace of --ungoverned-pod "
                 "is not governed"
             ) from None
@@ -234,7 +243,7 @@ class _Check:
         await self._client.request(method, path, query={"dryRun": "All"}, body=body, content_type=content_type)
 
     async def suspended(self, version: str) -> str:
-        """Give the pod a failing verdict; the Unix time since which the workload is suspended."""
+        """Give the pod a failing verdict. Returns the Unix time since which the workload is suspended."""
         name = names.change_pod_name(_release(version), 1)
         change_pod = await self._client.get(CHANGE_PODS, name, self._namespace, as_=ChangePod)
         result = {"pod": change_pod.spec.pod_infos[0].pod, "verdict": Verdict.UNPASS, "message": "altershield check"}
@@ -248,7 +257,7 @@ class _Check:
         return await self._until(labelled, "the release to be suspended; check that the setting `blocking` is on")
 
     async def denied(self) -> str:
-        """Release another template; the text of the denial."""
+        """Release another template. Returns the text of the denial."""
         change = {"spec": {"template": {"metadata": {"annotations": {"altershield-check": "denied"}}}}}
         wanted = f"{_RESOURCE.kind.lower()} {NAME} is suspended"
         try:
@@ -257,7 +266,10 @@ class _Check:
             if error.reason == wanted:
                 return str(error)
             raise
-        raise CheckFailedError(f"{wanted}, but its next release was admitted")
+        raise CheckFailedError(
+            f"{wanted}, but its next release was admitted; check that the ValidatingWebhookConfiguration of "
+            "AlterShield has a webhook for it"
+        )
 
     async def collected(self, version: str) -> None:
         """Wait until the garbage collector deletes the ChangeWorkload of `version`."""
@@ -265,7 +277,11 @@ class _Check:
         async def gone() -> bool:
             return await self._workload(version) is None
 
-        await self._until(gone, f"the ChangeWorkload of version {version} to be garbage-collected")
+        await self._until(
+            gone,
+            f"the ChangeWorkload {self._namespace}/{_release(version)} to be deleted; check that the garbage collector "
+            "of the cluster runs",
+        )
 
     async def _workload(self, version: str) -> ChangeWorkload | None:
         try:
@@ -294,7 +310,7 @@ class _Check:
             await self._until(gone, f"{_RESOURCE.kind} {self._namespace}/{NAME} to be deleted")
 
     async def _until(self, met: Callable[[], Awaitable[T]], waiting_for: str, seconds: float = _WAIT) -> T:
-        """Call `met` until its result is true; the result. CheckFailedError: timeout."""
+        """Call `met` until its result is true. Returns the result. CheckFailedError: the time is over."""
         try:
             async with asyncio.timeout(seconds):
                 while True:

@@ -154,8 +154,8 @@ async def remove_webhooks(admin: Client) -> None:
 
 
 async def install(admin: Client, *, callbacks: bool = False) -> None:
-    """Apply the system namespace, the CRDs, the service account, its permissions (with `callbacks` those of the
-    callback port too) and the admission policies, and wait for the CRDs."""
+    """Apply the system namespace, the CRDs, the service account with its permissions, and the admission policies. Wait
+    for the CRDs. With `callbacks`, the permissions include those for the callback port."""
     namespace = {
         "apiVersion": "v1",
         "kind": "Namespace",

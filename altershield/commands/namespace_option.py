@@ -20,6 +20,6 @@ Namespace = Annotated[
 
 
 def require_namespace(namespace: str) -> None:
-    """UsageError: the value is not the name of a namespace. An empty one stands for the context's."""
+    """UsageError: the value is not the name of a namespace. An empty value stands for the context's namespace."""
     if namespace and (not is_name(namespace) or "." in namespace):
-        raise UsageError(f'"{namespace}" is not a namespace: such a name has lower case letters, digits and "-"')
+        raise UsageError(f'"{namespace}" is not the name of a namespace; use lower case letters, digits and "-"')

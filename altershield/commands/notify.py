@@ -11,9 +11,9 @@ from altershield.errors import AlterShieldError, UsageError
 from reconciler.notifications.occurrences import Event, Occurrence
 from reconciler.notifications.receivers import Receiver, Receivers, allowed, read
 from reconciler.notifications.sending import Sender, Sent
-from reconciler.outbound.client import Outbound
+from reconciler.outbound.outbound_client import Outbound
 
-app = typer.Typer(help="Notifications.", no_args_is_help=True)
+app = typer.Typer(help="Test the receivers of notifications.", no_args_is_help=True)
 
 
 class NotSentError(AlterShieldError):
@@ -22,7 +22,7 @@ class NotSentError(AlterShieldError):
 
 @app.callback()
 def _common() -> None:
-    """Notifications."""
+    """Test the receivers of notifications."""
 
 
 @app.command("test")
@@ -42,7 +42,10 @@ def send_test(
     found = read(file)
     chosen = [each for each in found.receivers if receiver in ("", each.name)]
     if not chosen:
-        raise UsageError(f"{file} has no receiver {receiver!r}" if receiver else f"{file} has no receivers")
+        if not found.receivers:
+            raise UsageError(f"{file} has no receivers")
+        there = ", ".join(each.name for each in found.receivers)
+        raise UsageError(f"{file} has no receiver {receiver!r}; there are: {there}")
     asyncio.run(_send(found, chosen))
 
 

@@ -118,9 +118,10 @@ async def _releases(context: str | None, kubeconfig: str | None, namespace: str)
 
 def _of_entry(entry: history.Entry) -> Ended:
     record = entry.record
-    undone = record.state in (WorkloadState.FAILED, WorkloadState.ROLLBACK)
     enforced = record.mode in ("", "enforce")
-    return Ended(entry.metadata.namespace, unix(record.released), record.state, undone, enforced, record.would)
+    return Ended(
+        entry.metadata.namespace, unix(record.released), record.state, record.rolled_back, enforced, record.would
+    )
 
 
 def _of_release(release: ChangeWorkload) -> Ended:
@@ -151,7 +152,7 @@ def count(releases: Iterable[Ended]) -> list[Line]:
 
 
 def table(lines: Sequence[Line], since: float, days: int) -> list[str]:
-    """The lines of the table, and what it covers."""
+    """The lines of the table, and the explanation of its period and of its columns."""
     covers = (
         f"Releases since {rfc3339(since)} ({days} {'day' if days == 1 else 'days'}) of which the cluster has a "
         "ChangeWorkload or an entry in the history. The history keeps a limited number of versions of each workload "
@@ -166,7 +167,7 @@ def table(lines: Sequence[Line], since: float, days: int) -> list[str]:
     shown = [_GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     meaning = (
         "OBSERVED: releases under a DefensePolicy with the mode observe or warn. WOULD-SUSPEND and WOULD-ROLL-BACK: "
-        "what the mode enforce would have done to them. A release without an older version to go back to would have "
-        "been suspended. SUSPENDED and ROLLED-BACK: what was done to the others."
+        "the consequences that these would have had in the mode enforce. A release without an older version to go back "
+        "to would have been suspended. SUSPENDED and ROLLED-BACK: other releases that were suspended or rolled back."
     )
     return [*shown, "", covers, meaning]

@@ -41,13 +41,13 @@ def sandbox(
         typer.Option(
             "--kubeconfig",
             envvar="ALTERSHIELD_KUBECONFIG",
-            help="Serve no API. Simulate nodes for this cluster, which has none, and the controllers that it lacks.",
+            help="Serve no API. Simulate nodes and missing controllers for this cluster, which must have no nodes.",
         ),
     ] = None,
     nodes: Annotated[
         int, typer.Option("--nodes", envvar="ALTERSHIELD_NODES", min=0, max=1000, help="Number of simulated nodes.")
     ] = 3,
-    image_pull: Annotated[float, _seconds("--image-pull", "first pull of an image on a node")] = 0.02,
+    image_pull: Annotated[float, _seconds("--image-pull", "the first pull of an image on a node")] = 0.02,
     container_start: Annotated[float, _seconds("--container-start", "start of a container")] = 0.02,
     slow_start: Annotated[float, _seconds("--slow-start", "start of a container whose image contains `slow`")] = 2.0,
     ready: Annotated[float, _seconds("--ready", "from running to ready, with a probe")] = 0.02,

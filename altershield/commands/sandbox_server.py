@@ -19,7 +19,8 @@ _TOKEN_BYTES = 24  # 32 characters, which is the limit of an AlterShield server
 
 @contextlib.asynccontextmanager
 async def running_server(token_file: Path, callback: str) -> AsyncIterator[str]:
-    """Run a server with a new token, which is in `token_file` while it runs. Yields a text for people: how to use it.
+    """Run a server with a new token, which is in `token_file` while the server runs. Yields a text that explains its
+    use.
 
     UsageError: `callback` is not a URL, or the sandbox is not installed.
     """

@@ -58,17 +58,17 @@ def uninstall(
 
 async def _run(kubeconfig: str | None, context: str | None, *, crds: bool, dry_run: bool, yes: bool) -> None:
     async with await Client.connect(kubeconfig, context=context) as client:
-        await take_out(client, crds=crds, dry_run=dry_run, yes=yes)
+        await delete_installation(client, crds=crds, dry_run=dry_run, yes=yes)
 
 
-async def take_out(client: Client, *, crds: bool = False, dry_run: bool = False, yes: bool = False) -> None:
+async def delete_installation(client: Client, *, crds: bool = False, dry_run: bool = False, yes: bool = False) -> None:
     """Delete the objects and print them. LeftOverError: objects are left or may be left."""
     found = await find(client)
     targets = _targets(found, crds=crds)
     if dry_run or not yes:
         _say(f"would delete {item}" for item in targets)
     _say(_kept(found, crds=crds))
-    _say((*_put_back(targets), *found.problems), sys.stderr)
+    _say((*_gitops_warnings(targets), *found.problems), sys.stderr)
     if not targets:
         if not found.problems:
             print(f"found nothing to delete on {client.server}")
@@ -109,7 +109,8 @@ def _kept(found: Inventory, *, crds: bool) -> Iterator[str]:
         yield "kept the labels on your namespaces and workloads: removing a version would restart pods"
 
 
-def _put_back(targets: Sequence[Item]) -> Iterator[str]:
+def _gitops_warnings(targets: Sequence[Item]) -> Iterator[str]:
+    """A line for each GitOps tool that manages one of the objects."""
     first: dict[str, Item] = {}
     for item in targets:
         for key in item.metadata.labels.keys() | item.metadata.annotations.keys():
@@ -120,8 +121,8 @@ def _put_back(targets: Sequence[Item]) -> Iterator[str]:
 
 
 async def _unprotect(client: Client, items: Sequence[Item]) -> None:
-    """Take the protection from deletion off. An API server may apply the admission policies for some time after they
-    were deleted. A refusal is reported by the deletion, which then fails too."""
+    """Take the protection from deletion off the objects, because an API server may apply the admission policies for
+    some time after they were deleted. A refusal is not reported here: the deletion then fails too, and reports it."""
     without = {"metadata": {"labels": {LABEL: None, CASCADING_LABEL: None}}}
     for item in items:
         if level(item.metadata.labels) is not None:
@@ -131,8 +132,8 @@ async def _unprotect(client: Client, items: Sequence[Item]) -> None:
 
 
 async def _delete(client: Client, items: Sequence[Item]) -> list[Item]:
-    """Delete the objects in this order; those that the API server refused to delete. UnreachableError: the API server
-    does not answer."""
+    """Delete the objects in this order. Returns the objects that the API server refused to delete. UnreachableError:
+    the API server does not answer."""
     refused = []
     for item in items:
         metadata = item.metadata
@@ -157,7 +158,7 @@ async def _delete(client: Client, items: Sequence[Item]) -> list[Item]:
 
 
 async def _left(client: Client, targets: Sequence[Item], refused: Sequence[Item], *, crds: bool) -> list[str]:
-    """Wait until the objects are deleted; a line for each one that is left, with the cause."""
+    """Wait until the objects are deleted. Returns a line for each object that is left, with the cause."""
     deleted = {item.metadata.uid for item in targets}
     reported = {item.metadata.uid for item in refused}
     deadline = asyncio.get_running_loop().time() + _GONE_SECONDS

@@ -1,7 +1,7 @@
-"""The breaker: its state at a time, and what opens it.
+"""The breaker: its state at a time, and the deletions that open it.
 
-The state follows from the status, the spec and the time. So a breaker that closes by itself does so although no leading
-reconciler runs. The leading reconciler writes the state, so that people see it.
+The state follows from the status, the spec and the time. So a breaker of the mode Auto also closes while no reconciler
+leads. The leading reconciler writes the state, so that people see it.
 """
 
 from collections.abc import Iterable
@@ -14,23 +14,23 @@ from altershield.flow_control.rules import Rule, cooldown, rules_of, shortest
 from altershield.flow_control.windows import CLOCK_ERROR, Tally
 
 UNNAMED = "unknown"
-"""`openedBy` of a breaker that somebody opened by a patch of `state` alone."""
+"""`openedBy` of a breaker that a person opened by a patch of `state` alone."""
 
-_SHARE = 10  # of the shortest rule: how many deletions pass a breaker that is half open
+_SHARE = 10  # a half-open breaker lets a tenth of the limit of the shortest rule pass
 
 
 def current(breaker: Breaker, spec: FlowControlSpec, now: int) -> Breaker:
-    """The breaker at a time."""
+    """The breaker at `now`, in Unix seconds."""
     if time_of(breaker.since, now) > now + CLOCK_ERROR:
-        # a person wrote it; until then, no limit would open the breaker, and no cooldown would end
+        # A person wrote this time. Before it, no limit would open the breaker, and no cooldown would end.
         breaker = msgspec.structs.replace(breaker, since=rfc3339(now))
     if spec.breaker.mode == BreakerMode.OFF:
         return breaker if breaker.state == BreakerState.CLOSED else _closed(breaker, now)
     match breaker.state:
         case BreakerState.CLOSED:
-            # a person wrote only the state: the rest still describes the open breaker
-            by_hand = breaker.rule or breaker.until or breaker.opened_by or breaker.passed
-            return _closed(breaker, now) if by_hand else breaker
+            # a person wrote only the state, so the other fields still describe the open breaker
+            is_outdated = breaker.rule or breaker.until or breaker.opened_by or breaker.passed
+            return _closed(breaker, now) if is_outdated else breaker
         case BreakerState.OPEN if not breaker.rule and not breaker.opened_by:
             breaker = _opened(breaker, now, opened_by=UNNAMED)
     if spec.breaker.mode == BreakerMode.MANUAL:
@@ -64,8 +64,8 @@ def quota(spec: FlowControlSpec) -> int:
 def opens(breaker: Breaker, spec: FlowControlSpec, full: Iterable[Tally]) -> bool:
     """Whether a deletion beyond the limits of the windows `full` opens the breaker.
 
-    A breaker that was closed opens again once the deletions that were counted since then reach a limit. Otherwise the
-    first deletion after a reset would open it, because the window is still full.
+    After a reset, the windows may still be full, and the first deletion would open the breaker again. So a closed
+    breaker opens only if the deletions that were counted since it closed reach a limit.
     """
     if spec.breaker.mode == BreakerMode.OFF or breaker.state == BreakerState.OPEN:
         return False
@@ -89,8 +89,8 @@ def opened_by(breaker: Breaker, user: str, now: int) -> Breaker:
 
 
 def taken_back(breaker: Breaker, time: float) -> Breaker:
-    """The breaker after a deletion that was counted at this time did not happen. It is none of those that a half-open
-    breaker let pass."""
+    """The breaker after the count of a deletion is given back. `time`: when the deletion was counted. If a half-open
+    breaker let this deletion pass, it lets another one pass."""
     if breaker.state != BreakerState.HALF_OPEN or not breaker.passed or time < time_of(breaker.since, 0.0):
         return breaker
     return msgspec.structs.replace(breaker, passed=breaker.passed - 1)

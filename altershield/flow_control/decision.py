@@ -1,8 +1,8 @@
-"""Which of some deletions a policy admits, and the status that is to be written before they are admitted.
+"""Which deletions a policy admits, and the status that has to be written before they are admitted.
 
-A deletion is counted once for each pod, however often it is asked for: `status.pending` has the uids. The API server
-may let a deletion take effect up to 34 seconds after it asked. So a count is held for longer than that, and a repeated
-request moves it to the present time.
+The deletion of a pod is counted once, even if it is requested several times: `status.pending` has the uids of the pods.
+The API server may carry out a deletion up to 34 seconds after it asked the gatekeeper. So a count is held for longer
+than that, and a repeated request moves the count to the present time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,38 +28,39 @@ from altershield.flow_control.texts import Hint
 from altershield.flow_control.windows import CLOCK_ERROR, tallies
 
 REPEATED = 3
-"""Seconds in which a repeated request needs no write. The API server asks again within milliseconds."""
+"""Seconds for which a repeated request needs no write. The API server repeats a request within milliseconds."""
 
 _LEAST_HORIZON = 600  # seconds for which `topSources` keeps a user who deletes nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a policy says about one deletion."""
+    """The verdict of one policy on one deletion."""
 
     refusal: str = ""
     """Empty: the deletion is admitted."""
     hints: tuple[Hint, ...] = ()
     """Warnings for the user."""
     counted: bool = False
-    """The request may take the count back if another policy refuses the deletion."""
+    """The count of this deletion has to be taken back if another policy refuses the deletion."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The verdicts on some deletions, in their order. They hold once `status` is written; None: they hold already."""
+    """The verdicts on some deletions, in their order. They are valid once `status` is written. None: no write is
+    needed, and they are valid at once."""
 
     status: FlowControlStatus | None
     verdicts: tuple[Verdict, ...]
     denied: tuple[Denied, ...] = ()
-    """The refused deletions, if there is no status that has them."""
+    """The refused deletions, if `status` is None. Otherwise `status` has them."""
 
 
 ADMITTED = Verdict()
 
 
 class Working:
-    """The status of a policy at one time, to be changed. `now`: Unix seconds by the API server's clock."""
+    """A mutable copy of the status of a policy at one time. `now`: Unix seconds by the API server's clock."""
 
     def __init__(self, policy: PodDeletionFlowControl, now: float) -> None:
         self.policy = policy
@@ -68,7 +69,7 @@ class Working:
         self.rules = rules_of(spec)
         self.tallies = tallies(self.rules, status.windows, self.now)
         self.breaker = breakers.current(status.breaker, spec, self.now)
-        # a later time comes from a wrong clock, and would keep the deletion pending for too long
+        # a time in the future comes from a wrong clock, and would keep the deletion pending for too long
         latest, present = rfc3339(self.now + CLOCK_ERROR), rfc3339(self.now)
         self.pending = {
             uid: each if each.time <= latest else msgspec.structs.replace(each, time=present)
@@ -83,13 +84,14 @@ class Working:
         return self.policy.metadata.name
 
     def status(self) -> FlowControlStatus:
+        """The status with the changes so far."""
         return msgspec.structs.replace(
             self.policy.status,
             windows=tuple(tally.window() for tally in self.tallies),
             pending=self.pending,
             breaker=self.breaker,
             top_sources=self.sources,
-            last_denied=statistics.noted(self.policy.status.last_denied, self.denied),
+            last_denied=statistics.with_denied(self.policy.status.last_denied, self.denied),
         )
 
     def drop(self, uid: str, *, give_back: bool) -> None:
@@ -100,21 +102,22 @@ class Working:
         self.changed = True
 
     def take_back(self, pending: Pending) -> None:
+        """Remove the count of a deletion from the windows and from the breaker."""
         time = time_of(pending.time, self.now)
         for tally in self.tallies:
             tally.take_back(time)
         self.breaker = breakers.taken_back(self.breaker, time)
 
     def count(self, deletion: Deletion) -> bool:
-        """Count the deletion now. Return whether only this request relies on the count, so that it may take it back.
-        Without room in `pending`, a repeated request counts again."""
+        """Count the deletion now. Return whether the request has to take the count back if another policy refuses the
+        deletion. If `pending` is full, the deletion gets no entry, and a repeated request is counted again."""
         for tally in self.tallies:
             tally.add()
         if self.breaker.state == BreakerState.HALF_OPEN:
             self.breaker = msgspec.structs.replace(self.breaker, passed=self.breaker.passed + 1)
         horizon = max((rule.seconds for rule in self.rules), default=0)
         by = deletion.by[: statistics.MAX_NAME]
-        self.sources = statistics.counted(self.sources, by, self.now, max(horizon, _LEAST_HORIZON))
+        self.sources = statistics.with_deletion(self.sources, by, self.now, max(horizon, _LEAST_HORIZON))
         self.changed = True
         if len(self.pending) >= MAX_PENDING:
             return False
@@ -131,8 +134,8 @@ class Working:
 
 
 def step(policy: PodDeletionFlowControl, deletions: Sequence[Deletion], now: float) -> Step:
-    """The verdicts of one policy, each made as if the earlier deletions were counted already. A dry run gets the same
-    verdict and changes nothing. `now`: Unix seconds by the API server's clock."""
+    """The verdicts of one policy on `deletions`. Each verdict takes the earlier deletions as counted. A dry run gets
+    the same verdict and changes nothing. `now`: Unix seconds by the API server's clock."""
     work = Working(policy, now)
     verdicts = tuple(_judge(work, deletion) for deletion in deletions)
     if work.changed:
@@ -143,8 +146,8 @@ def step(policy: PodDeletionFlowControl, deletions: Sequence[Deletion], now: flo
 def in_order(
     policies: Iterable[PodDeletionFlowControl], deletion: Deletion, now: float
 ) -> list[PodDeletionFlowControl]:
-    """The policies in the order in which they are asked: first those that refuse the deletion, as far as is known. Then
-    nothing has to be counted in the others."""
+    """The policies in the order in which they decide: first those that refuse the deletion by their cached status. If
+    one of these refuses it, the others do not have to count it."""
     return sorted(
         policies,
         key=lambda each: (not step(each, (deletion,), now).verdicts[0].refusal, each.metadata.name),
@@ -152,7 +155,8 @@ def in_order(
 
 
 def undo(policy: PodDeletionFlowControl, uid: str, claim: str, now: float) -> FlowControlStatus | None:
-    """The status without a deletion that another policy refused; None if another request relies on the count too."""
+    """The status without the count of a deletion that another policy refused. `uid`: that of the pod. `claim`: that of
+    the request. None: another request relies on the count too, or there is no count."""
     pending = policy.status.pending.get(uid)
     if pending is None or pending.claim != claim:
         return None
@@ -162,9 +166,8 @@ def undo(policy: PodDeletionFlowControl, uid: str, claim: str, now: float) -> Fl
 
 
 def note_denied(policy: PodDeletionFlowControl, denied: Sequence[Denied]) -> FlowControlStatus:
-    """The status with deletions that were refused."""
-    noted = statistics.noted(policy.status.last_denied, denied)
-    return msgspec.structs.replace(policy.status, last_denied=noted)
+    """The status with more refused deletions in `lastDenied`."""
+    return msgspec.structs.replace(policy.status, last_denied=statistics.with_denied(policy.status.last_denied, denied))
 
 
 def _judge(work: Working, deletion: Deletion) -> Verdict:
@@ -176,7 +179,7 @@ def _judge(work: Working, deletion: Deletion) -> Verdict:
     else:
         verdict = Verdict(counted=bool(known.claim) and known.claim == deletion.claim)
         if known.claim and not verdict.counted and not deletion.dry_run:
-            # this request relies on the count too, so the other one must not take it back any more
+            # this request relies on the count too, so the earlier request must not take it back any more
             work.pending[deletion.uid] = msgspec.structs.replace(known, claim="")
             work.changed = True
     if verdict.refusal and not deletion.dry_run:
@@ -185,13 +188,13 @@ def _judge(work: Working, deletion: Deletion) -> Verdict:
 
 
 def _repeat(work: Working, deletion: Deletion, known: Pending) -> Verdict:
-    """A deletion that was counted some time ago: its count moves to the present. If the deletion is refused now, the
-    count stays where it is, because the earlier answer may still take effect."""
+    """The verdict on a deletion that was counted more than `REPEATED` seconds ago. The count moves to the present time.
+    If the deletion is refused now, the count keeps its time, because the earlier request may still take effect."""
     before, breaker = work.tallies, work.breaker
     work.tallies = tallies(work.rules, tuple(tally.window() for tally in before), work.now)
     work.take_back(known)
     del work.pending[deletion.uid]
-    verdict = _decide(work, replace(deletion, shared=False))  # nobody may take the count of two requests back
+    verdict = _decide(work, replace(deletion, shared=False))  # no request may take the count of two requests back
     if verdict.refusal or deletion.dry_run:
         work.tallies = before
         if work.breaker.state == BreakerState.HALF_OPEN:
@@ -201,7 +204,7 @@ def _repeat(work: Working, deletion: Deletion, known: Pending) -> Verdict:
 
 
 def _decide(work: Working, deletion: Deletion) -> Verdict:
-    """A deletion that has no count."""
+    """The verdict on a deletion that is not counted yet."""
     spec = work.policy.spec
     refusal, hints, opened_by = _check(work)
     if not refusal and len(work.pending) >= MAX_PENDING:
@@ -215,7 +218,7 @@ def _decide(work: Working, deletion: Deletion) -> Verdict:
         passes = texts.not_refused if deletion.exempt else texts.would_refuse
         hints = (passes(refusal), *hints)
     counted = not deletion.dry_run and work.count(deletion)
-    return Verdict(hints=hints or _near(work), counted=counted)
+    return Verdict(hints=hints or _near_limit(work), counted=counted)
 
 
 def _check(work: Working) -> tuple[str, tuple[Hint, ...], Rule | None]:
@@ -236,6 +239,7 @@ def _check(work: Working) -> tuple[str, tuple[Hint, ...], Rule | None]:
     return "", (), None
 
 
-def _near(work: Working) -> tuple[Hint, ...]:
+def _near_limit(work: Working) -> tuple[Hint, ...]:
+    """The warnings of an admitted deletion: the limits that are nearly reached."""
     percent = work.policy.spec.warn_percent
     return tuple(texts.near(work.name, tally) for tally in work.tallies if tally.percent() >= percent)

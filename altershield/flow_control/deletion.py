@@ -1,4 +1,4 @@
-"""A deletion of a pod that is to be decided: a DELETE, or an eviction."""
+"""The deletion of a pod that a request asks for: a DELETE, or an eviction."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,22 +16,26 @@ class Operation(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """`claim` identifies the request. `exempt`: the deletion is counted, but never refused. `break_glass`: it is
-    exempt, because the user is in the group for emergencies."""
+    """A request to delete or evict a pod."""
 
     uid: str
+    """The uid of the pod. `namespace`, `name` and `labels` are those of the pod, too."""
     namespace: str
     name: str
     operation: Operation
     by: str
+    """The user."""
     claim: str
+    """Identifies the request."""
     labels: Mapping[str, str] = field(default_factory=dict)
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
     exempt: bool = False
+    """The deletion is counted, but never refused."""
     break_glass: bool = False
+    """The deletion is exempt, because the user is in the group for emergencies."""
     dry_run: bool = False
     shared: bool = False
-    """Several policies count it, so its count may be taken back if one of them refuses it."""
+    """Several policies count the deletion. If one of them refuses it, the others take their counts back."""
 
     @property
     def code(self) -> int:
@@ -40,12 +44,13 @@ class Deletion:
 
 
 def exempt(*, break_glass: bool, by_taint_manager: bool, ready: bool) -> bool:
-    """Whether a deletion is never refused. A pod that is not ready serves nobody on a node that its taint empties."""
+    """Whether a deletion is never refused: by break glass, or because the taint manager deletes a pod that does not
+    serve (`ready` is false)."""
     return break_glass or (by_taint_manager and not ready)
 
 
 def covering(policies: Iterable[PodDeletionFlowControl], deletion: Deletion) -> list[PodDeletionFlowControl]:
-    """The policies that count the deletion, by name. Every gatekeeper asks them in this order."""
+    """The policies that count the deletion, sorted by name."""
     return sorted((each for each in policies if covers(each, deletion)), key=lambda each: each.metadata.name)
 
 

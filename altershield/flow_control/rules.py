@@ -8,6 +8,8 @@ from altershield.api.flow_control import COOLDOWN, FlowControlSpec
 
 @dataclass(frozen=True, slots=True)
 class Rule:
+    """At most `limit` deletions in any interval of `seconds`."""
+
     seconds: int
     interval: str
     """The interval as the spec has it."""
@@ -18,8 +20,8 @@ class Rule:
 
 
 def rules_of(spec: FlowControlSpec) -> tuple[Rule, ...]:
-    """The rules of a spec, in its order. The schema keeps wrong intervals out. One that is stored nevertheless is left
-    out, because a rule that nobody can read must not stop all deletions."""
+    """The rules of a spec, in its order. The schema refuses wrong intervals. A rule with a wrong interval that is
+    stored nevertheless is left out, because it must not stop all deletions."""
     found: dict[int, Rule] = {}
     for each in spec.limit_rules:
         try:
@@ -36,8 +38,8 @@ def shortest(rules: tuple[Rule, ...]) -> Rule | None:
 
 
 def useless(rules: tuple[Rule, ...]) -> tuple[Rule, Rule] | None:
-    """A rule that is never reached, and the rule with a longer interval and no higher limit that is always reached
-    before; None if there is none."""
+    """A rule whose limit is never reached, and the reason: a rule with a longer interval and no higher limit, which is
+    reached first. None: there is no such rule."""
     for rule in rules:
         for longer in rules:
             if longer.seconds > rule.seconds and longer.limit <= rule.limit:

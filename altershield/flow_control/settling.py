@@ -1,4 +1,4 @@
-"""What becomes of pending deletions. Only the leading reconciler decides this."""
+"""The end of pending deletions: each is confirmed or given back. Only the leading reconciler decides this."""
 
 from collections.abc import Mapping
 from enum import Enum, auto
@@ -10,29 +10,31 @@ from altershield.flow_control.decision import REPEATED, Working
 from altershield.flow_control.windows import CLOCK_ERROR
 
 HELD = 5
-"""Seconds for which a confirmed deletion stays pending, so that a request that follows at once finds it, also in a
-gatekeeper whose cache still has the pod."""
+"""Seconds for which a confirmed deletion stays pending. A repeated request then finds it and is not counted again, even
+if the gatekeeper's cache still has the pod."""
 
 ANSWER_IN_EFFECT = 34
-"""Seconds after which the API server gives up a request (k8s.io/apiserver, endpoints/filters/request_deadline.go)."""
+"""Seconds after which the API server no longer carries out a request (k8s.io/apiserver,
+endpoints/filters/request_deadline.go)."""
 
 GIVE_BACK_AFTER = ANSWER_IN_EFFECT + CLOCK_ERROR + REPEATED + 1
-"""Seconds after which a pod that still exists proves that its deletion did not happen. Times are whole seconds."""
+"""Seconds after the count of a deletion. If the pod still exists then, its deletion did not happen. One of the seconds
+is there because times are stored as whole seconds."""
 
 ASK_AFTER = 2
-"""Seconds after which a pod that the cache does not know is read from the API server."""
+"""Seconds after the count of a deletion at which its pod is first read from the API server."""
 
 ABANDONED = 900
 """Seconds after which a pending deletion ends although the pod cannot be read. It stays counted."""
 
 
 class Seen(Enum):
-    """The pod of a pending deletion."""
+    """The state of the pod of a pending deletion."""
 
     ENDING = auto()
-    """It is terminating, or gone."""
+    """The pod is terminating, or does not exist any more."""
     ALIVE = auto()
-    """The API server has it, it is not terminating, and the question was decisive."""
+    """The API server returned the pod, which is not terminating, as the answer to a decisive question."""
 
 
 class Question(NamedTuple):
@@ -42,12 +44,13 @@ class Question(NamedTuple):
     namespace: str
     name: str
     decisive: bool
-    """If the pod is alive, its deletion did not happen. Before that time, it may still happen."""
+    """If the pod is alive, its deletion did not happen. While a question is not decisive, the deletion may still
+    happen."""
 
 
 def questions(policy: PodDeletionFlowControl, seen: Mapping[str, Seen], now: float) -> list[Question]:
-    """The pods that are to be read from the API server now. `seen`: those that a cache knows to be ending. A cache that
-    still has a pod proves nothing: it may be older than the deletion."""
+    """The pods that have to be read from the API server now. `seen`: the pods that are ending according to a cache, by
+    uid. A pod that a cache still has proves nothing, because the cache may be older than the deletion."""
     found = []
     for uid, pending in policy.status.pending.items():
         age = now - time_of(pending.time, now)
@@ -58,10 +61,10 @@ def questions(policy: PodDeletionFlowControl, seen: Mapping[str, Seen], now: flo
 
 
 def settle(work: Working, read: Mapping[str, Seen]) -> list[Pending]:
-    """End the pending deletions that are decided. Return them.
+    """End the pending deletions whose outcome is known. Return them.
 
-    `read`: what caches and the API server said of their pods. A deletion that happened stays counted. One that did not
-    happen is given back.
+    `read`: the states of their pods, from caches and the API server, by uid. A deletion that happened stays counted.
+    The count of a deletion that did not happen is given back.
     """
     ended = []
     crowded = len(work.pending) > MAX_PENDING // 2

@@ -1,4 +1,4 @@
-"""Who deletes most, and which deletions were refused last. Both lists are bounded, whoever asks however often."""
+"""The users who delete most, and the deletions that were refused last. Both lists are bounded."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,8 +12,9 @@ MAX_NAME = 253
 """The characters of a user name that the status keeps."""
 
 
-def counted(sources: Sequence[Source], by: str, now: int, horizon: int) -> tuple[Source, ...]:
-    """The sources with one deletion more. A source that counted nothing for `horizon` seconds is dropped.
+def with_deletion(sources: Sequence[Source], by: str, now: int, horizon: int) -> tuple[Source, ...]:
+    """The sources after one more deletion by the user `by`. A source without a deletion for `horizon` seconds is
+    dropped.
 
     A new source replaces the smallest one and takes over its count (the algorithm Space-Saving). So a count is never
     too small, and a user with more than a tenth of the deletions is in the list.
@@ -30,6 +31,7 @@ def counted(sources: Sequence[Source], by: str, now: int, horizon: int) -> tuple
 
 
 def denied_entry(deletion: Deletion, now: int) -> Denied:
+    """The entry of a refused deletion in `lastDenied`."""
     return Denied(
         namespace=deletion.namespace,
         name=deletion.name,
@@ -39,8 +41,9 @@ def denied_entry(deletion: Deletion, now: int) -> Denied:
     )
 
 
-def noted(known: Sequence[Denied], new: Iterable[Denied]) -> tuple[Denied, ...]:
-    """The refused deletions, the last ones first. One entry for each pod, operation and user."""
+def with_denied(known: Sequence[Denied], new: Iterable[Denied]) -> tuple[Denied, ...]:
+    """The refused deletions, `known` and `new` ones, the last ones first. There is one entry for each pod, operation
+    and user."""
     found = {_identity(each): each for each in reversed(known)}
     for each in new:
         before = found.pop(_identity(each), None)

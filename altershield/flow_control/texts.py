@@ -1,7 +1,7 @@
 """The texts of refusals and of their warnings.
 
-The message of a refusal does not change while its cause stays, because controllers write it into Events. Figures that
-change are in warnings.
+The message of a refusal stays the same as long as its cause stays the same, because controllers write it into Events.
+The warnings have the figures that change.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ def too_many_pending(policy: str) -> str:
 
 
 def busy(policy: str) -> str:
-    return f"{_KIND} {policy} is busy, others are deciding: try again"
+    return f"{_KIND} {policy} is busy with other requests: try again"
 
 
 def not_counted(policy: str) -> Hint:
@@ -82,7 +82,10 @@ def about_breaker(policy: str, breaker: Breaker, mode: BreakerMode, sources: Seq
     """The warnings of a deletion that an open breaker refuses."""
     if mode == BreakerMode.AUTO:
         yield Hint(f"the breaker lets some deletions pass from {breaker.until}")
-    yield Hint("to let deletions pass again, reset the breaker", f"altershield breaker reset {policy}")
+    yield Hint(
+        "to let deletions pass again, a user with the ClusterRole altershield-breaker runs",
+        f"altershield breaker reset {policy}",
+    )
     yield from _ways_out(policy, sources)
 
 
@@ -91,6 +94,6 @@ def _ways_out(policy: str, sources: Sequence[Source]) -> Iterator[Hint]:
         most = ", ".join(f"{each.by} ({each.count})" for each in sources[:_SOURCES])
         yield Hint(f"most deletions come from {most}")
     yield Hint(
-        "to raise a limit, or to exempt pods by spec.whiteListSelector, run",
+        "to raise a limit, or to exempt pods by spec.whiteListSelector, an administrator runs",
         f"kubectl edit {POD_DELETION_FLOW_CONTROLS.plural} {policy}",
     )

@@ -1,7 +1,7 @@
 """Sliding windows: how many deletions were counted in the interval before a time.
 
-A window has buckets of a sixtieth of its interval, at least one second. A bucket counts as long as any part of it is in
-the interval. So a window counts a deletion for at least the interval, and for one bucket more at most.
+A window consists of buckets. The length of a bucket is a sixtieth of the interval, but at least one second. A bucket
+counts while any part of it is in the interval. So a deletion counts for the interval, and for at most one bucket more.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,21 +12,22 @@ from altershield.api.meta import rfc3339, time_of
 from altershield.flow_control.rules import Rule
 
 CLOCK_ERROR = 2
-"""Seconds by which the clocks of two writers may differ. Windows are longer by this time."""
+"""Seconds by which the clocks of two writers may differ. Deletions count for this time longer than the interval."""
 
 _BUCKETS = 60
 
 
 def bucket_seconds(interval: int) -> int:
+    """The length of a bucket. `interval`: seconds."""
     return max(1, -(-interval // _BUCKETS))
 
 
 class Tally:
-    """The window of one rule at one time, to be changed. `now`: Unix seconds."""
+    """A mutable copy of the window of one rule at one time. `now`: Unix seconds."""
 
     def __init__(self, rule: Rule, stored: Window | None, carried: Window | None, now: int) -> None:
-        """`stored`: the window of this interval. Without one, the deletions of the window `carried` are taken over, so
-        that a changed interval forgets no deletion that is known."""
+        """`stored`: the window of this interval. If it is None, the deletions of the window `carried` are taken over,
+        so that known deletions still count after the interval of a rule is changed."""
         self.rule = rule
         self.size = bucket_seconds(rule.seconds)
         self._now = now
@@ -43,22 +44,25 @@ class Tally:
 
     @property
     def full(self) -> bool:
+        """Whether the limit is reached."""
         return self.used >= self.rule.limit
 
     def percent(self) -> int:
-        """The share of the limit that is used."""
+        """The used share of the limit, in percent."""
         return self.used * 100 // self.rule.limit if self.rule.limit else 100
 
     def counted_since(self, since: float) -> int:
-        """The deletions that were counted after a time. The bucket of that time is left out: it may have older ones."""
+        """The number of deletions that were counted after a time. The bucket of that time is left out, because it may
+        have earlier deletions, too."""
         return sum(count for start, count in self._buckets.items() if start > since)
 
     def add(self) -> None:
+        """Count a deletion now."""
         self._put(self._now, 1)
         self.used += 1
 
     def take_back(self, time: float) -> None:
-        """Take back a deletion that was counted at this time. A window that is younger may not know it."""
+        """Take back a deletion that was counted at this time. A window that began later may not have it."""
         start = self._start(self._corrected(int(time)))
         if self.since > time or self._buckets.get(start, 0) <= 0:
             return
@@ -68,7 +72,8 @@ class Tally:
             del self._buckets[start]
 
     def free_at(self) -> int | None:
-        """The Unix second at which the next deletion passes, if none is counted before; None if the limit is 0."""
+        """The Unix second at which the next deletion passes, if no deletion is counted before; None if the limit is
+        0."""
         left = self.used
         if left < self.rule.limit:
             return self._now
@@ -79,6 +84,7 @@ class Tally:
         return None
 
     def window(self) -> Window:
+        """The window as the status stores it."""
         return Window(
             interval=self.rule.interval,
             limit=self.rule.limit,
@@ -89,8 +95,8 @@ class Tally:
         )
 
     def _corrected(self, second: int) -> int:
-        """A time that is later than now by more than the error of clocks comes from a wrong clock. Such deletions would
-        count for too long."""
+        """The time, or now if it is later than now by more than CLOCK_ERROR: a wrong clock wrote it, and the deletion
+        would count for too long."""
         return second if second <= self._now + CLOCK_ERROR else self._now
 
     def _start(self, second: int) -> int:
@@ -103,20 +109,22 @@ class Tally:
 
 
 def tallies(rules: Sequence[Rule], stored: Sequence[Window], now: int) -> tuple[Tally, ...]:
-    """The windows of the rules. A rule with another limit keeps its window."""
+    """The windows of the rules. A rule whose limit was changed keeps its window."""
     known = {_seconds(window): window for window in stored}
     known.pop(0, None)
     return tuple(Tally(rule, known.get(rule.seconds), _nearest(rule, known), now) for rule in rules)
 
 
 def _nearest(rule: Rule, known: Mapping[int, Window]) -> Window | None:
-    """The window that knows the deletions of this interval best: the shortest longer one, else the longest."""
+    """The window that has most of the deletions of this interval: the shortest one that is not shorter than the
+    interval, else the longest one."""
     longer = [seconds for seconds in known if seconds >= rule.seconds]
     return known[min(longer) if longer else max(known)] if known else None
 
 
 def _seconds(window: Window) -> int:
-    """The interval; 0 if it cannot be read, or if its buckets have another size than those of this version."""
+    """The interval in seconds; 0 if it cannot be read, or if another version of AlterShield chose the length of the
+    buckets."""
     try:
         interval = durations.seconds(window.interval)
     except ValueError:
@@ -125,6 +133,7 @@ def _seconds(window: Window) -> int:
 
 
 def _read(window: Window) -> Iterable[tuple[int, int]]:
+    """The start and the count of each bucket whose start can be read."""
     for start, count in window.buckets.items():
         if start.isascii() and start.isdigit() and len(start) <= 12:
             yield int(start), count

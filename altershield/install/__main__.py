@@ -9,16 +9,16 @@ import yaml
 from altershield.install import policies, webhooks
 from altershield.install.crds import crds
 
-HEADER = "# Generated from the types in altershield/api/kinds.py by `make crds`. Do not edit.\n"
+HEADER = "# Generated from the types in altershield/api by `make crds`. Do not edit.\n"
 POLICIES_HEADER = "# Generated from altershield/install/*_policies.py by `make crds`. Do not edit.\n"
 GATEKEEPER = "GATEKEEPER"
-"""What the template of the chart replaces by the user name of the gatekeeper."""
+"""Placeholder in the template of the chart for the user name of the gatekeeper."""
 RECONCILER = "RECONCILER"
-"""What the template of the chart replaces by the user name of the reconciler."""
+"""Placeholder in the template of the chart for the user name of the reconciler."""
 CHECK = "HELM-TEST"
-"""What the template of the chart replaces by the user name of the account of `helm test`."""
+"""Placeholder in the template of the chart for the user name of the account of `helm test`."""
 GROUPS = "CUSTOM-RESOURCE-GROUPS"
-"""What the template of the chart replaces by the value `protection.deletion.customResourceGroups`."""
+"""Placeholder in the template of the chart for the value `protection.deletion.customResourceGroups`."""
 WEBHOOKS_HEADER = "# Generated from altershield/admission/registry.py by `make crds`. Do not edit.\n"
 
 

@@ -1,13 +1,15 @@
-"""The ValidatingAdmissionPolicies for AlterShield's own account. RBAC lets it patch workloads, their ReplicaSets and
-pods in all namespaces, and cannot name labels or fields.
+"""The ValidatingAdmissionPolicies for AlterShield's own account. RBAC lets the account patch workloads, their
+ReplicaSets and pods in all namespaces, and cannot name labels or fields.
 
-The account changes only objects in governed namespaces. Of workloads, it changes the pod template (a rollback), the
-fields that pause the rollout, and the labels of AlterShield; of ReplicaSets and pods, the labels of AlterShield. It
-writes only those Jobs, ControllerRevisions and budgets that it creates; it also deletes an entry of the history whose
-label somebody removed, because a new one has the same name. `gatekeeper/handlers/releases/rollback_only.py` decides
-which pod template it may write.
+The account may change only objects in governed namespaces:
 
-The policies also hold the account of `helm test`. So `altershield check` shows that they are in force, without a
+- Of workloads, the pod template (a rollback), the fields that pause the rollout, and the labels of AlterShield.
+  `gatekeeper/handlers/releases/rollback_only.py` decides which pod template it may write.
+- Of ReplicaSets and pods, the labels of AlterShield.
+- Jobs, ControllerRevisions and budgets that it has created. It may also delete an entry of the history whose label
+  somebody removed, because the new entry has the same name.
+
+The policies also apply to the account of `helm test`. So `altershield check` can show that they are in force, without a
 permission to act as AlterShield's account.
 """
 
@@ -96,7 +98,7 @@ def account_policies(*accounts: str) -> list[Object]:
                 f"variables.kept.metadata.labels[variables.mark] == '{labels.MANAGED_BY_VALUE}') || "
                 "request.operation == 'DELETE' && has(oldObject.metadata.annotations) && "
                 f"'{history.ANNOTATION}' in oldObject.metadata.annotations",
-                f"{_ACCOUNT} + 'it has no label ' + variables.mark",
+                f"{_ACCOUNT} + 'the object has no label ' + variables.mark",
             ),
         ],
         operations=("CREATE", "UPDATE", "DELETE"),

@@ -27,8 +27,8 @@ def admission_policy(
     variables: Mapping[str, str] = types.MappingProxyType({}),
     objects: Mapping[str, Any] = types.MappingProxyType({}),
 ) -> list[Object]:
-    """A policy, and a binding that denies, for objects in namespaces. `conditions`, `variables`: expressions by name.
-    `objects`: a selector."""
+    """A policy for objects in namespaces, and its binding, which denies. `conditions`, `variables`: expressions by
+    name. `objects`: a label selector."""
     rules = [resource_rule([each], operations, (subresource,), scope="Namespaced") for each in resources]
     return policy_of_rules(suffix, rules, conditions, validations, variables=variables, objects=objects)
 
@@ -41,8 +41,8 @@ def resource_rule(
     version: str = "",
     scope: str = "*",
 ) -> Object:
-    """A rule for resources of one group, and for their subresources; the empty subresource is the resource itself.
-    `version`: that of the first resource if it is empty."""
+    """A rule for resources of one group and for their subresources. The empty subresource is the resource itself. If
+    `version` is empty, the rule has the version of the first resource."""
     plurals = [f"{each.plural}/{part}" if part else each.plural for each in resources for part in subresources]
     return {
         "apiGroups": [resources[0].group],
@@ -89,7 +89,7 @@ def policy_of_rules(
 
 
 def validation(expression: str, message: str) -> Object:
-    """`message`: an expression."""
+    """A validation. `expression` and `message` are expressions."""
     return {"expression": one_line(expression), "messageExpression": message, "reason": "Forbidden"}
 
 

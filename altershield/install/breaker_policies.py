@@ -1,8 +1,8 @@
 """The ValidatingAdmissionPolicy for the status of PodDeletionFlowControls. The role `altershield-breaker` may patch the
 status, because RBAC cannot name fields.
 
-Gatekeepers and reconciler count deletions there. All other users may change only `status.breaker`. Who opened or reset
-a breaker is the user of the request to the API server.
+Gatekeepers and reconciler count deletions there. All other users may change only `status.breaker`. A user may write
+only their own user name as the name of the user who opened or reset a breaker.
 """
 
 from altershield.api.flow_control import BreakerState
@@ -22,8 +22,8 @@ _TIMES = "['since', 'until', 'passed']"
 
 
 def breaker_policies(gatekeeper: str, reconciler: str) -> list[Object]:
-    """The policy and its binding. `gatekeeper`, `reconciler`: the user names of their service accounts, which the
-    policy does not bind."""
+    """The policy and its binding. `gatekeeper`, `reconciler`: the user names of their service accounts, to which
+    the policy does not apply."""
     return policy_of_rules(
         "breaker",
         [resource_rule([POD_DELETION_FLOW_CONTROLS], ["UPDATE"], ["status"], scope="Cluster")],
@@ -31,7 +31,7 @@ def breaker_policies(gatekeeper: str, reconciler: str) -> list[Object]:
         [
             validation(equal_but("oldStatus", "newStatus", "['breaker']"), f"'{ONLY_BREAKER}'"),
             validation(
-                # a breaker that is open keeps the name of who opened it; a breaker that is not may lose the name
+                # an open breaker keeps the name of the user who opened it; other breakers may lose the name
                 f"{_of('new', 'openedBy')} == {USER} || "
                 f"{_of('new', 'openedBy')} == (variables.opens ? '' : {_of('old', 'openedBy')}) || "
                 f"({_of('new', 'openedBy')} == '' && {_state('new')} != '{BreakerState.OPEN}')",
@@ -44,9 +44,9 @@ def breaker_policies(gatekeeper: str, reconciler: str) -> list[Object]:
             ),
             validation(
                 f"{_of('new', 'rule')} == '' || (!variables.opens && {_of('new', 'rule')} == {_of('old', 'rule')})",
-                f"'status.breaker.rule is the rule that opened it, not a person; {_RUN} open ' + request.name",
+                f"'only AlterShield writes status.breaker.rule, the rule that opened it; {_RUN} open ' + request.name",
             ),
-            # an Auto breaker closes with the time: whoever writes times or HalfOpen would reset it without a name
+            # an Auto breaker closes after a time: a user who writes times or HalfOpen would reset it without a name
             validation(
                 f"{_state('new')} != '{BreakerState.HALF_OPEN}' || {_state('old')} == '{BreakerState.HALF_OPEN}'",
                 f"'status.breaker.state can be set to Open and Closed; {_RUN} reset ' + request.name",

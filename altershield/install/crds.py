@@ -35,7 +35,8 @@ Schema = dict[str, Any]
 CATEGORY = "altershield"
 
 PROTECTED = {deletion_protection.LABEL: deletion_protection.Level.ALWAYS.value}
-"""The labels of our CustomResourceDefinitions: with one of them, all its objects would be deleted."""
+"""The labels that protect our CustomResourceDefinitions from deletion. The API server would delete all objects of a
+deleted CustomResourceDefinition."""
 
 _STATUS = ("STATUS", "string", ".status.status", 0)
 _CREATED = ("CREATETIME", "string", ".spec.createTime", 0)
@@ -45,10 +46,11 @@ _COPIED = (
     *("enum", "description", "x-kubernetes-validations"),
     *("x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"),
 )
-"""What a structural schema takes from a JSON schema as it is."""
+"""The keys that a structural schema takes unchanged from a JSON schema."""
 
 _ONLY_IN_SPECS = ("pattern", "x-kubernetes-validations", "default")
-"""What copies of a policy lack: they hold what an older version of the schema accepted."""
+"""The keys that are removed from the schemas of copied policies. A copy may have values that only an older version of
+the schema accepted."""
 
 _COLUMNS = {
     CHANGE_WORKLOADS: (
@@ -231,6 +233,7 @@ def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
 
 
 def _lift_restrictions(schema: Schema) -> None:
+    """Remove the keys of `_ONLY_IN_SPECS` from the schema and from all schemas in it."""
     for key in _ONLY_IN_SPECS:
         schema.pop(key, None)
     for below in (*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")):

@@ -1,11 +1,12 @@
 """The ValidatingAdmissionPolicies that protect objects from deletion, made from the table of protected kinds.
 
-They hold in all namespaces, whether a gatekeeper runs or not. Each decides from the object alone. The gatekeeper
-decides about `Cascading` of Namespaces and CustomResourceDefinitions, because it has to read other objects for this.
+They apply in all namespaces, whether a gatekeeper runs or not. Each policy decides from the object alone. The
+gatekeeper decides about `Cascading` of Namespaces and CustomResourceDefinitions, because it has to read other objects
+for this.
 
 The API server checks the types of an expression against each kind that the policy matches. So one policy matches only
-kinds that have the fields of its expressions. A rule for custom resources matches all versions, of which a cluster may
-serve any; the API server does not check types there.
+kinds that have the fields of its expressions. A rule for custom resources matches all versions, because a cluster may
+serve any of them. The API server does not check the types of custom resources.
 """
 
 import re
@@ -27,13 +28,13 @@ from altershield.api.resources import CRDS, GROUP, NAMESPACES, Resource
 from altershield.install.admission_policy import Object, policy_of_rules, resource_rule, validation
 
 UNPROTECT = "unprotect"
-"""The RBAC verb for taking the protection off, where the lock is on."""
+"""The RBAC verb for taking the protection off, if the lock is on."""
 
 PREFIX = "protect-"
-"""How the names of these policies begin, after the name of the release."""
+"""The prefix of the names of these policies, after the name of the release."""
 
 LOCK = f"{PREFIX}lock"
-"""How the names of the policy and the binding of the lock end."""
+"""The suffix of the names of the policy and the binding of the lock."""
 
 
 def deletion_policies(*groups: str, lock: bool = False) -> list[Object]:
@@ -76,7 +77,8 @@ def _refused(level: Level, content: Content | None, because: str) -> Object:
 
 
 def _labels() -> list[Object]:
-    """Refuse other values of the labels when they are set or changed. An object that has one already can be changed."""
+    """Refuse unknown values of the labels when they are set or changed. An object that already has an unknown value can
+    still be changed."""
     allowed = (
         (LABEL, list(map(str, Level)), " or ".join(Level)),
         (CASCADING_LABEL, [CASCADING_VALUE], f'"{CASCADING_VALUE}"'),
@@ -141,7 +143,7 @@ def _warning() -> list[Object]:
 
 
 def _lock() -> list[Object]:
-    """Taking the protection off or weakening it needs the verb `unprotect` on the object.
+    """Refuse to take the protection off or to weaken it, if the user does not have the verb `unprotect` on the object.
 
     Subresources that can change labels are matched too.
     """
@@ -231,8 +233,8 @@ _PLURAL = "request.resource.resource + (request.resource.group == '' ? '' : '.' 
 
 
 def _shown(obj: str) -> str:
-    """The expression for the kind, the namespace and the name: `Deployment shop/web`. A collection's DELETE has no
-    name in the request. The name of an object that is created can be missing."""
+    """The expression for the kind, the namespace and the name: `Deployment shop/web`. It reads the object, because the
+    DELETE of a collection has no name in the request. The name of an object that is created can be missing."""
     metadata = f"{obj}.metadata"
     return (
         f"request.kind.kind + ' ' + (has({metadata}.namespace) ? {metadata}.namespace + '/' : '') + "

@@ -1,5 +1,5 @@
-"""Helm releases: the Secrets in which Helm's storage driver `secret` keeps their history. `helm list` shows them. They
-stay if the objects of the release are deleted without Helm."""
+"""Helm releases: the Secrets in which Helm's storage driver `secret` keeps their history. `helm list` shows releases
+with such Secrets. The Secrets stay if the objects of the release are deleted without Helm."""
 
 import base64
 import zlib

@@ -50,7 +50,7 @@ _ORDER = (
     DEPLOYMENTS,
     CLUSTER_ROLE_BINDINGS,
     ROLE_BINDINGS,
-    # 3. The objects that they use. Certificates before Secrets, because cert-manager would issue the Secrets again.
+    # 3. The objects that the pods use. Certificates before Secrets, because cert-manager would issue the Secrets again.
     CLUSTER_ROLES,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -96,7 +96,7 @@ class Inventory:
     history: list[Item] = field(default_factory=list)
     """The Secrets of Helm. They may be deleted when all `items` are deleted."""
     crds: list[Item] = field(default_factory=list)
-    """The CustomResourceDefinitions. With them go all ChangeWorkloads, ChangePods, settings and policies."""
+    """The CustomResourceDefinitions. All objects of our kinds are deleted together with them."""
     shared: list[helm.Release] = field(default_factory=list)
     """Helm releases that contain other charts too, or whose history cannot be read."""
     problems: list[str] = field(default_factory=list)

@@ -1,5 +1,5 @@
-"""All ValidatingAdmissionPolicies. The API server evaluates them. So they hold whether a gatekeeper runs or not, and in
-namespaces that are not governed."""
+"""All ValidatingAdmissionPolicies. The API server evaluates them. So they apply whether a gatekeeper runs or not, and
+also in namespaces that are not governed."""
 
 from altershield.install.account_policies import account_policies
 from altershield.install.admission_policy import RESOURCES, Object
@@ -11,14 +11,14 @@ __all__ = ["RESOURCES", "deletion_policies", "own_policies", "policies"]
 
 
 def policies(account: str, check: str) -> list[Object]:
-    """The policies and their bindings, as the chart installs them by default. `account`: the user name of AlterShield's
-    service account. `check`: that of the service account of `helm test`."""
+    """The policies and their bindings, as the chart installs them by default. `account`, `check`: the user names of the
+    service accounts of AlterShield and of `helm test`."""
     return [*own_policies(account, account, check), *deletion_policies()]
 
 
 def own_policies(gatekeeper: str, reconciler: str, check: str) -> list[Object]:
-    """Those about AlterShield's own objects and accounts. `gatekeeper`, `reconciler`: the user names of their service
-    accounts, which may be the same."""
+    """The policies about AlterShield's own objects and accounts. `gatekeeper`, `reconciler`: the user names of their
+    service accounts, which may be the same. `check`: the user name of the service account of `helm test`."""
     return [
         *user_policies(reconciler),
         *account_policies(reconciler, check),

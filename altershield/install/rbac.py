@@ -1,4 +1,5 @@
-"""The permissions of AlterShield and of its users. AlterShield has exactly those that gatekeeper and reconciler use."""
+"""The permissions of AlterShield and of its users. AlterShield has exactly the permissions that gatekeeper and
+reconciler use."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -60,12 +61,12 @@ _OPTIONAL = [adapter.crd for adapter in ADAPTERS if adapter.crd]
 
 CLUSTER_RULES = (
     _rule("", ["namespaces", "nodes"], "list watch"),
-    # `get` to see whether a deletion that was admitted happened
+    # `get` to find out whether a deletion that was admitted has happened
     _rule("", ["pods"], "get list watch patch delete"),
     _rule("", ["events"], "list create patch"),
-    # whether a Namespace that is protected from cascading deletion is empty
+    # to find out whether a Namespace that is protected from cascading deletion is empty
     _rule("", ["persistentvolumeclaims"], "list"),
-    # the budgets that annotations ask for; `get` after a conflict of two writers of the status
+    # to generate the budgets that annotations request; `get` after a conflict of two writers of the status
     _rule(DISRUPTION_BUDGETS.group, [DISRUPTION_BUDGETS.plural], "list watch create patch delete"),
     _rule(GROUP, [POD_UNAVAILABLE_BUDGETS.plural], "get list watch create patch delete"),
     _rule(GROUP, [f"{POD_UNAVAILABLE_BUDGETS.plural}/status"], "update"),
@@ -102,7 +103,7 @@ CALLBACK_RULES = (
     _rule(TOKEN_REVIEWS.group, [TOKEN_REVIEWS.plural], "create"),
     _rule(SUBJECT_ACCESS_REVIEWS.group, [SUBJECT_ACCESS_REVIEWS.plural], "create"),
 )
-"""The permissions that the callback port needs in addition: to learn who its callers are, and what they may do."""
+"""The permissions that the callback port needs in addition: to authenticate and to authorize its callers."""
 
 JOB_RULES = (_rule(JOBS.group, [JOBS.plural], "get create delete"),)
 """The permissions that checks with Jobs need in addition. A Job can run as any service account of its namespace. So the
@@ -115,7 +116,7 @@ SYSTEM_RULES = (
 """The permissions in the system namespace only."""
 
 
-# what decisions about PodUnavailableBudgets rest on; `get` for what a cache does not have yet
+# the objects that decisions about PodUnavailableBudgets read; `get` for objects that a cache does not have yet
 _BUDGET_READS = (
     _rule("", ["namespaces"], "list watch"),
     _rule("", ["pods"], "get list watch"),
@@ -133,7 +134,7 @@ GATEKEEPER_RULES = (
     _rule(GROUP, [f"{POD_UNAVAILABLE_BUDGETS.plural}/status"], "update"),
     _rule(GROUP, ["poddeletionflowcontrols"], "get list watch"),
     _rule(GROUP, ["poddeletionflowcontrols/status"], "update"),
-    # whether a Namespace or a CustomResourceDefinition that is protected from cascading deletion is empty
+    # to find out whether a Namespace or CustomResourceDefinition that is protected from cascading deletion is empty
     _rule("", ["pods", "persistentvolumeclaims"], "list"),
     _rule(GROUP, ["changepods", "opsconfiginfoes", "defensepolicies"], "list"),
 )
@@ -159,8 +160,8 @@ VERDICT_RULES = (
     _rule(GROUP, ["changeworkloads", "changepods"], "get list watch"),
     _rule(GROUP, ["changeworkloads/status", "changepods/status"], "get patch"),
 )
-"""The permissions to give verdicts and to make requests. `kubectl patch --subresource=status` reads the object. Every
-user may ask who they are (SelfSubjectReview), which `altershield approve` does."""
+"""The permissions to give verdicts and to make requests. `kubectl patch --subresource=status` reads the object.
+`altershield approve` also creates a SelfSubjectReview, which every user may do."""
 
 POLICY_RULES = (_rule(GROUP, ["defensepolicies"], "get list watch create update patch delete"),)
 """The permissions to write DefensePolicies."""
@@ -172,17 +173,17 @@ BREAKER_RULES = (
 """The permissions to open and reset the breakers of PodDeletionFlowControls, but not to edit their limits."""
 
 BREAK_GLASS_RULES = ({**_rule("", ["groups"], "impersonate"), "resourceNames": [BREAK_GLASS_GROUP]},)
-"""The permission to pass budgets and limits in an emergency, by impersonation of a group. `kubectl --as` also takes the
-permission to impersonate a user. RBAC cannot express "oneself", so an administrator grants it by name."""
+"""The permission to pass budgets and limits in an emergency, by impersonation of a group. `kubectl --as` also needs the
+permission to impersonate a user. RBAC cannot express "oneself", so an administrator grants that permission by name."""
 
 BUDGET_RULES = (_rule(GROUP, ["podunavailablebudgets"], "get list watch create update patch delete"),)
-"""The permissions to write PodUnavailableBudgets. Their status is not included: its records are what keeps several
+"""The permissions to write PodUnavailableBudgets. Their status is not included, because its records keep several
 gatekeepers from exceeding a budget."""
 
 _READERS = ("view", "edit", "admin")
 """The built-in ClusterRoles that include READER_RULES by aggregation."""
 _EDITORS = ("edit", "admin")
-"""Those that include BUDGET_RULES, as they include PodDisruptionBudgets."""
+"""The built-in ClusterRoles that include BUDGET_RULES, as they include PodDisruptionBudgets."""
 
 
 def user_roles() -> list[Object]:
@@ -244,8 +245,9 @@ def objects(namespace: str, *, callbacks: bool = False, jobs: bool = False) -> l
 
 
 def secret_reader(namespace: str, *names: str, system_namespace: str) -> list[Object]:
-    """The permission to read the Secrets `names` of a namespace (none: all of them), for the checks of its policies. No
-    command grants it: RBAC cannot select Secrets by their label, so somebody decides about each namespace or Secret."""
+    """The permission to read the Secrets `names` of a namespace (without names: all Secrets), for the checks of its
+    policies. No command grants it: RBAC cannot select Secrets by their label, so somebody has to decide about each
+    namespace or Secret."""
     metadata = {"name": f"{NAME}-check-secrets", "namespace": namespace, "labels": LABELS}
     rule = _rule("", ["secrets"], "get") | ({"resourceNames": list(names)} if names else {})
     subject = {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": system_namespace}

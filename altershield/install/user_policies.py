@@ -1,7 +1,7 @@
-"""The ValidatingAdmissionPolicies. Who gave a verdict or made a request is the user of the request to the API server. A
-DefensePolicy lets its author do nothing through AlterShield that the author may not do.
+"""The ValidatingAdmissionPolicies for users.
 
-The API server evaluates them. So they hold whether a gatekeeper runs or not, and in namespaces that are not governed.
+A user may write only their own user name as the name of the user who gives a verdict or makes a request. Through a
+DefensePolicy, AlterShield must not do anything that the author of the policy may not do.
 """
 
 from altershield.api import labels
@@ -23,8 +23,8 @@ _NOTIFIED = _ACTIONS.replace("actions", "notified")
 
 _BEFORE = "has(oldObject.status) && has(oldObject.status.podResults) ? oldObject.status.podResults : []"
 
-# The third line compares each result with each earlier one, which the API server limits. It is evaluated only if a user
-# removes the verdict of another user.
+# The last line compares each result with each earlier result. The API server limits such comparisons, so the line is
+# evaluated only if a user removes the verdict of another user.
 _RESULTS = f"""\
 !has(object.status) || !has(object.status.podResults) ||
 object.status.podResults.filter(r, has(r.by) && r.by != {USER}) ==
@@ -47,8 +47,8 @@ has(object.spec.policy) == has(oldObject.spec.policy) &&
 
 
 def user_policies(reconciler: str) -> list[Object]:
-    """The policies and their bindings. `reconciler`: the user name of the reconciler's service account, which the
-    policies do not bind: it gives the verdicts of users who approve a release."""
+    """The policies and their bindings. `reconciler`: the user name of the reconciler's service account, to
+    which the policies do not apply: it gives the verdicts of users who approve a release."""
     users = {"not-the-reconciler": f"{USER} != '{reconciler}'"}
     requests = admission_policy(
         "requests",
@@ -69,8 +69,9 @@ def user_policies(reconciler: str) -> list[Object]:
         subresource="status",
         variables={"before": _BEFORE},
     )
-    # The spec of a policy that is in force is in the policy's status, and in the ChangeWorkloads of its releases. Only
-    # the reconciler writes these copies. Otherwise a user could write there what `_checks` denies.
+    # The spec of a policy that is in force is copied to the policy's status, and to the ChangeWorkloads of its
+    # releases. Only the reconciler writes these copies. Otherwise a user could write a check there that `_checks`
+    # denies.
     accepted = admission_policy(
         "accepted",
         [DEFENSE_POLICIES],
@@ -89,12 +90,13 @@ def user_policies(reconciler: str) -> list[Object]:
 
 
 def _checks(reconciler: str, users: dict[str, str]) -> list[Object]:
-    """A user who writes a DefensePolicy with a Job must be allowed to create Jobs in its namespace; with a Secret, to
-    read this Secret. The reconciler does both with its own permissions.
+    """The policy for the authors of DefensePolicies. A user who writes a DefensePolicy with a Job must be allowed to
+    create Jobs in its namespace. If it names a Secret, the user must be allowed to read this Secret. The reconciler
+    does both with its own permissions.
 
     A policy of the system namespace applies to all namespaces, so its author must be allowed to create Jobs in all of
-    them. The API server limits the cost of an expression to two questions to the authorizer (k8s.io/apiserver,
-    pkg/cel/library/cost.go), so there is one expression for each Secret.
+    them. The API server limits the cost of an expression to two requests to the authorizer (k8s.io/apiserver,
+    pkg/cel/library/cost.go), so each Secret has its own expression.
     """
     may_create = (
         f"authorizer.group('{JOBS.group}').resource('{JOBS.plural}').namespace(variables.scope).check('create')"
@@ -134,12 +136,12 @@ def _checks(reconciler: str, users: dict[str, str]) -> list[Object]:
 
 
 def _history(users: dict[str, str]) -> list[Object]:
-    """Only the reconciler writes the entries of the history. Otherwise a user who may write ControllerRevisions, but no
-    workloads, could have the pod template of an entry released by a rollback, with the permissions of the reconciler;
-    and could change who released or approved a version.
+    """The policy for the entries of the history. Only the reconciler writes them. Otherwise a user who may write
+    ControllerRevisions, but no workloads, could write the pod template that a rollback releases with the permissions of
+    the reconciler. Such a user could also change the names of the users who released or approved a version.
 
-    Changes of the owners stay possible: the garbage collector makes them. Users who may do everything in the namespace
-    can write entries too, for example backup tools with the role `cluster-admin`.
+    Changes of the owners stay possible, because the garbage collector makes them. Users who may do everything in the
+    namespace can write entries too, for example backup tools with the role `cluster-admin`.
     """
     content = ", ".join(
         _metadata("{0}", *each) for each in (("labels", labels.HISTORY), ("annotations", history.ANNOTATION))
@@ -158,12 +160,12 @@ def _history(users: dict[str, str]) -> list[Object]:
         ],
         operations=("CREATE", "UPDATE"),
         variables={"now": content.format("object"), "before": content.format("oldObject")},
-        # others are not evaluated, so an error cannot block the controllers of Kubernetes
+        # other objects are not evaluated, so an error cannot block the controllers of Kubernetes
         objects={"matchExpressions": [{"key": labels.HISTORY, "operator": "Exists"}]},
     )
 
 
 def _metadata(obj: str, field: str, key: str) -> str:
-    """The value of a label or annotation; empty without it."""
+    """The expression for the value of a label or annotation; the value is empty if the object does not have it."""
     values = f"{obj}.metadata.{field}"
     return f"(has({values}) && '{key}' in {values} ? {values}['{key}'] : '')"

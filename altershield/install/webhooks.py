@@ -24,7 +24,8 @@ _SETTINGS = {
     # the reconciler adds a missing version later
     "mutating": _Settings(2, "Ignore", governed=True),
     "validating": _Settings(3, "Fail", governed=True),
-    # rare, and the label is the way out; Namespaces and CustomResourceDefinitions are in no namespace
+    # such requests are rare, and an object without the label can be deleted; Namespaces and
+    # CustomResourceDefinitions are in no namespace
     "deletions": _Settings(10, "Fail", governed=False),
     # without a gatekeeper, drains, rollouts, scale-downs and garbage collection go on
     "pods": _Settings(5, "Ignore", governed=True),
@@ -41,7 +42,8 @@ def _settings(webhook: Webhook) -> str:
 
 
 def registered(webhook: Webhook) -> Object:
-    """The fields of a webhook that follow from the registry: its name and the requests that it is called for."""
+    """The fields of a webhook that follow from the registry: its name, and the rules and conditions for its
+    requests."""
     resource, condition = webhook.resource, webhook.condition
     plural = f"{resource.plural}/{webhook.subresource}" if webhook.subresource else resource.plural
     rule = {

@@ -2,7 +2,7 @@
 
 Files (CA, client certificate and key) are checked every five seconds and read again when they change. When the API
 server answers 401, all files are read again at once and an exec plugin runs again. Both are rate-limited: an API server
-that keeps refusing must not start one process per request. Files are read in a thread.
+that refuses each request must not start one process per request. Files are read in a thread.
 """
 
 import asyncio
@@ -62,7 +62,7 @@ class Authentication:
         if self._plugin_certificate != credentials.plugin_certificate(self.configuration):
             await self._load_certificates()
         elif self._files and now >= self._check_at:
-            self._check_at = now + _FILES_PERIOD  # set before the await: one request checks, the others go on
+            self._check_at = now + _FILES_PERIOD  # set before the await, so that only one request checks the files
             await self._check_files()
         return RequestCredentials(authorization, self._tls)
 
@@ -119,7 +119,7 @@ class Authentication:
 
 
 def _stamp(files: list[str]) -> _Stamp:
-    """Modification time, size and inode of each file, which change when the file does. Zeros for a missing file."""
+    """Modification time, size and inode of each file: they change when the file changes. Zeros for a missing file."""
     return tuple(map(_stamp_of, files))
 
 

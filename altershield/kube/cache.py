@@ -41,12 +41,12 @@ class Cache(Generic[T]):
         self.watched_version = 0
         """The resourceVersion up to which the watch has brought every change."""
         self.changed_version = 0
-        """That of the last change that the watch brought, or of the last complete list. Unlike that of a bookmark,
-        other watches of the same objects reach it too."""
+        """The resourceVersion of the last change that the watch brought, or of the last complete list. Other watches of
+        the same objects reach it too, which is not certain for the resourceVersion of a bookmark."""
         self.skipped = 0
         """Number of received objects that could not be decoded and were skipped."""
-        self.twin: Cache[Any] | None = None
-        """A cache of the same objects, whose names and uids are used for new objects here."""
+        self.shares_with: Cache[Any] | None = None
+        """Another cache of the same objects. New objects share its names and uids, to save memory."""
         self.indexes: Indexes[Key, T] = Indexes(lambda obj: key_of(obj.metadata))
         self._read = read
         self._keep = keep
@@ -94,18 +94,17 @@ class Cache(Generic[T]):
         key, version = key_of(obj.metadata), version_of(obj.metadata)
         known = self._objects.get(key)
         if not self._keep(obj):
-            self._end(key, version, gone=False)
+            self._end(key, version, deleted=False)
         elif known is None or not self._is_current(key, known, version):
             self._put(key, obj)
         return obj.metadata
 
     def drop(self, key: Key, version: int) -> None:
         """Remove an object that was deleted at `version`. A newer object of the same name stays."""
-        self._end(key, version, gone=True)
+        self._end(key, version, deleted=True)
 
     def begin_list(self) -> KeySet:
-        """Begin a complete list. Return the keys that are cached: those that the list does not contain are to be
-        dropped."""
+        """Begin a complete list. Return the cached keys. The caller drops the keys that the list does not contain."""
         self._ahead.clear()
         known = self._objects.keys()
         for key in self._unreadable:
@@ -121,18 +120,19 @@ class Cache(Generic[T]):
     # called for objects from other sources
 
     def observe(self, obj: T) -> None:
-        """Put the response of our own write into the cache, unless the watch is past it already."""
+        """Put the response of our own write into the cache, unless the watch has brought this or a later version."""
         key, version = key_of(obj.metadata), version_of(obj.metadata)
         known = self._objects.get(key)
         if version <= self.watched_version or (known is not None and version <= version_of(known.metadata)):
             return
         if not self._keep(obj):
-            self._end(key, version, gone=False)
+            self._end(key, version, deleted=False)
             return
         self._put(key, obj)
         self._ahead.add(key)
 
     def begin_refill(self, namespace: str) -> Refill:
+        """Begin the list of a namespace, for `add_missing`. Call `end_refill` after it."""
         refill = Refill(namespace, {})
         self._refills.append(refill)
         return refill
@@ -141,7 +141,7 @@ class Cache(Generic[T]):
         self._refills = [other for other in self._refills if other is not refill]
 
     def add_missing(self, refill: Refill, data: msgspec.Raw) -> None:
-        """Put an object of a refill's list into the cache, unless the watch has brought something newer.
+        """Put an object of a refill's list into the cache, unless the watch has brought a newer version.
 
         An object that is cached came from the watch, which also brings its later changes. An object that was deleted
         after it was listed is not added again.
@@ -161,7 +161,7 @@ class Cache(Generic[T]):
         self._unreadable.discard(key)
         known = self._objects.get(key)
         if known is not None and not self._keep(known):
-            self._end(key, version_of(known.metadata), gone=False)
+            self._end(key, version_of(known.metadata), deleted=False)
 
     def resync(self, key: Key) -> None:
         """Call the handlers for an object that has not changed."""
@@ -198,7 +198,7 @@ class Cache(Generic[T]):
 
     def _put(self, key: Key, obj: T) -> None:
         old = self._objects.get(key)
-        like = old if old is not None or self.twin is None else self.twin.get(key)
+        like = old if old is not None or self.shares_with is None else self.shares_with.get(key)
         _share_names(obj.metadata, like.metadata if like is not None else None)
         if old is None:
             key = key_of(obj.metadata)
@@ -207,8 +207,8 @@ class Cache(Generic[T]):
         self.indexes.replace(old, obj)
         self._call((handler, (old, obj)) for handler, _ in self._handlers)
 
-    def _end(self, key: Key, version: int, *, gone: bool) -> None:
-        """Remove an object that was deleted (`gone`), or for which `keep` became false, at `version`."""
+    def _end(self, key: Key, version: int, *, deleted: bool) -> None:
+        """Remove an object at `version`: it was `deleted`, or `keep` became false for it."""
         for refill in self._refills:
             if refill.concerns(key):
                 refill.ended[key] = version
@@ -219,7 +219,7 @@ class Cache(Generic[T]):
         del self._objects[key]
         self._ahead.discard(key)
         self.indexes.replace(known, None)
-        self._call((handler, (known, None)) if gone else (evicted, (known,)) for handler, evicted in self._handlers)
+        self._call((handler, (known, None)) if deleted else (evicted, (known,)) for handler, evicted in self._handlers)
 
     def _call(self, calls: Iterable[tuple[Callable[..., None], tuple[T | None, ...]]]) -> None:
         for function, arguments in calls:
@@ -230,8 +230,8 @@ class Cache(Generic[T]):
 
 
 def _share_names(new: Metadata, old: Metadata | None) -> None:
-    """Replace an object's strings by the equal strings that its key, the indexes and its neighbours hold, to save
-    memory: decoding creates new strings for each object."""
+    """Replace an object's strings by equal strings of `old`, or by interned strings. This saves memory, because
+    decoding creates new strings for each object."""
     if not isinstance(new, msgspec.Struct):
         return
     share = msgspec.structs.force_setattr

@@ -29,7 +29,7 @@ T = TypeVar("T")
 _REQUEST_TIMEOUT = 30.0  # seconds; the API server gives up after 60
 _MAX_LISTS = 2
 _LIST_TIMEOUT = 300.0  # seconds for a whole response: an API server may ignore the limit and send all objects
-_PAGE = 2000  # objects; splitting a page of 20 KB objects blocks the event loop for 10 ms
+_PAGE = 2000  # objects; to split a page of 20 KB objects blocks the event loop for 10 ms
 
 _JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -73,7 +73,7 @@ class Client:
         self.namespace = credentials.DEFAULT_NAMESPACE
         """The default namespace: that of the kubeconfig's context, or that of the pod."""
         self.errors = dict.fromkeys(CODES, 0)
-        """Number of failed requests and watches by `errors.code_of`. Read-only for other modules."""
+        """The number of failed requests and watches, by `errors.code_of`. Read-only for other modules."""
         self.streaming_lists = streaming_lists
         """Whether informers ask for streamed lists if the API server supports them."""
         self._open(Authentication(configuration), max_in_flight)
@@ -82,13 +82,13 @@ class Client:
         self._authentication = authentication
         self._slots = asyncio.Semaphore(max_in_flight)
         self.lists = asyncio.Semaphore(_MAX_LISTS)
-        """For the complete lists of informers. Each needs memory for the keys of all objects, so a process that has to
-        list everything again lists a few resources at a time."""
+        """Limits the complete lists of informers at the same time. Each list needs memory for the keys of all
+        objects."""
         self._transport = Transport(authentication, self.errors)
 
     def with_own_connections(self, *, max_in_flight: int = 4) -> "Client":
-        """A second client with the same server and credentials, and its own connections and limit, for requests that
-        must not wait for others. Close it too. Its errors count in `errors` of this client."""
+        """A second client with the same server and credentials, but with its own connections and its own limit, for
+        requests that must not wait for other requests. Close it too. Its errors count in `errors` of this client."""
         client = object.__new__(Client)
         client.configuration = self.configuration
         client.namespace = self.namespace

@@ -87,7 +87,7 @@ def ssl_context(configuration: Configuration) -> ssl.SSLContext:
 
 
 def plugin_certificate(configuration: Configuration) -> ClientCertificate | None:
-    """The client certificate that an exec plugin returned, if it did."""
+    """The client certificate that an exec plugin returned, or None."""
     hook = configuration.refresh_api_key_hook
     return hook.pair if isinstance(hook, ExecPlugin) else None
 

@@ -4,8 +4,10 @@ from typing import Any
 
 from altershield.errors import AlterShieldError
 
-_MAX_RETRY_AFTER = 300.0
-_MAX_MESSAGE = 1024  # a Status may contain a whole object; logs need not
+MAX_RETRY_AFTER = 300.0
+"""The maximum of `ApiError.retry_after`, in seconds."""
+
+_MAX_MESSAGE = 1024  # characters; a Status may contain a whole object
 
 
 class KubernetesError(AlterShieldError):
@@ -138,7 +140,7 @@ def from_status(code: int, status: dict[str, Any], retry_after: float | None = N
 def _retry_after(details: Any) -> float | None:
     """`retryAfterSeconds` of a Status, for a response without the header Retry-After."""
     seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None
-    return min(float(seconds), _MAX_RETRY_AFTER) if type(seconds) is int and seconds > 0 else None
+    return min(float(seconds), MAX_RETRY_AFTER) if type(seconds) is int and seconds > 0 else None
 
 
 def _has_cause(details: Any, reason: str) -> bool:

@@ -1,8 +1,8 @@
 """Records Events, which `kubectl describe` shows. They are written in the background and do not delay the caller.
 
-A repetition within ten minutes increases the count of the existing Event. Four Events are written at the same time;
-those of one object are written in their order. Up to 1000 different Events wait for the API server; further ones are
-dropped and counted.
+A repetition within ten minutes increases the count of the existing Event. At most four Events are written at the same
+time. The Events of one object are written in their order. At most 1000 different Events wait for the API server.
+Further Events are dropped and counted.
 """
 
 import asyncio
@@ -91,7 +91,7 @@ class EventRecorder:
         self._objects: WorkQueue[ObjectRef] = WorkQueue()
         self._written: OrderedDict[_EventKey, _Written] = OrderedDict()
         self.dropped = 0
-        """Number of Events that were not written: too many waited, or the API server refused them."""
+        """The number of Events that were not written: too many waited, or the API server refused them."""
 
     def event(self, regarding: ObjectRef, type_: str, reason: str, message: str) -> None:
         """Record an Event. `type_` is Normal or Warning, `reason` one word in camel case."""
@@ -190,7 +190,7 @@ class EventRecorder:
         self.dropped += 1
         regarding = event_key.regarding
         logger.log(
-            # the namespace is deleted or being deleted: its Events do not matter
+            # Events of a namespace that is deleted or being deleted do not matter
             logging.DEBUG if isinstance(error, NotFoundError | NamespaceTerminatingError) else logging.WARNING,
             "could not write an Event",
             extra={
@@ -202,8 +202,8 @@ class EventRecorder:
 
 
 def _may_retry(error: KubernetesError, failures: int) -> bool:
-    """Whether to try again: without limit if the API server is unreachable, a few times after an error response, which
-    may be caused by this Event alone."""
+    """Whether to try again: without limit if the API server is unreachable, a few times after an error response,
+    because this Event alone may be the cause."""
     if isinstance(error, TooManyRequestsError | ServerError | UnreadableError):
         return failures < _TRIES
     return isinstance(error, UnreachableError)

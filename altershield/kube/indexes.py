@@ -9,15 +9,15 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 
-_FEW = 12  # up to so many objects form a list; more form a dict, because removal from a long list needs a search
+_MAX_LIST = 12  # the most objects in a list; more objects form a dict, because removal from a long list needs a search
 
 
 class Indexes(Generic[K, T]):
     """Named indexes of objects. The function of an index returns the values under which it lists an object. `key_of`
     identifies an object.
 
-    Most values belong to one object, many to a few. To save memory, an index keeps the object itself, a list or a dict.
-    So an object must not be a list or a dict.
+    Most values belong to one object, many values to a few objects. To save memory, an index keeps the object itself, a
+    list or a dict. So an object must not be a list or a dict.
     """
 
     def __init__(self, key_of: Callable[[T], K]) -> None:
@@ -73,7 +73,7 @@ class Indexes(Generic[K, T]):
             found[self._key_of(obj)] = obj
         elif not isinstance(found, list):
             index[value] = [found, obj]
-        elif len(found) < _FEW:
+        elif len(found) < _MAX_LIST:
             found.append(obj)
         else:
             index[value] = {self._key_of(each): each for each in (*found, obj)}
@@ -91,7 +91,7 @@ class Indexes(Generic[K, T]):
         found = index.get(value)
         if isinstance(found, dict):
             found.pop(self._key_of(obj), None)
-            if len(found) <= _FEW // 2:
+            if len(found) <= _MAX_LIST // 2:
                 index[value] = list(found.values())
         elif isinstance(found, list):
             found[:] = [each for each in found if each is not obj]

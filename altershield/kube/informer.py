@@ -25,8 +25,10 @@ class Informer(Generic[T]):
     is true. With `metadata_only`, the API server sends only their metadata. `name` distinguishes informers of the same
     resource.
 
-    Objects are decoded as `as_`. `read` replaces this decoder, to keep something smaller; it raises msgspec.DecodeError
-    or ValueError for other objects. When the result of `keep` changes for a namespace, call `refill` or `evict`.
+    Objects are decoded as `as_`. `read` replaces this decoder, so that the cache keeps smaller objects. It raises
+    msgspec.DecodeError or ValueError for other objects. When the result of `keep` changes for a namespace, call
+    `refill` or `evict`. `resync`: seconds between two calls of the handlers for all objects; 0: there are no
+    such calls.
 
     Handlers, index functions, `keep` and `read` run in the event loop and must not block. Errors of handlers and index
     functions are logged and have no other effect.
@@ -58,14 +60,14 @@ class Informer(Generic[T]):
         """Call `handler(old, new)` on every change. `old` is None for a new object, `new` is None for a deleted one. On
         a resync, both are the same object.
 
-        When `keep` becomes false for an object, which may still exist in the cluster, `evicted(old)` is called instead.
-        Without `evicted`, `handler(old, None)` is called.
+        When `keep` becomes false for an object, `evicted(old)` is called instead: the object may still exist in the
+        cluster. Without `evicted`, `handler(old, None)` is called.
         """
         self._cache.add_handler(handler, evicted)
 
     def share_names(self, other: "Informer[Any]") -> None:
         """Use the names and uids that another informer of the same resource has, to save memory."""
-        self._cache.twin = other._cache
+        self._cache.shares_with = other._cache
 
     def add_index(self, name: str, key: Callable[[T], Iterable[str]]) -> None:
         """Add an index for `by_index`. `key` returns the values of an object. Call it before `run`."""
@@ -97,7 +99,7 @@ class Informer(Generic[T]):
 
     @property
     def skipped(self) -> int:
-        """Number of received objects that could not be decoded and were skipped."""
+        """The number of received objects that could not be decoded and were skipped."""
         return self._cache.skipped
 
     @property
@@ -107,7 +109,7 @@ class Informer(Generic[T]):
 
     @property
     def relists(self) -> int:
-        """Number of complete lists after the first one."""
+        """The number of complete lists after the first one."""
         return self._reflector.relists
 
     @property
@@ -120,24 +122,24 @@ class Informer(Generic[T]):
 
     @property
     def age(self) -> float:
-        """Seconds since this informer last received data; if it never did, seconds since `run` began.
+        """Seconds since this informer last received data, or since `run` began if it has received none.
 
-        If no object changes, the API server sends nothing for up to a minute. So an alarm needs a threshold of minutes.
+        If no object changes, the API server sends nothing for up to a minute. So an alert needs a threshold of minutes.
         """
         return self._reflector.age
 
     def observe(self, obj: T) -> None:
         """Put the response of our own write into the cache at once, and call the handlers.
 
-        It is ignored if the watch is past its resourceVersion: then the cache has this or a later version already.
+        The response is ignored if the watch has passed its resourceVersion: the cache then has this or a later version.
         """
         self._cache.observe(obj)
 
     async def refill(self, namespace: str) -> None:
         """Add the objects of a namespace for which `keep` has become true. All of them are cached when this returns.
 
-        It lists the namespace once, unless a complete list that began later does the same. KubernetesError if the list
-        fails; objects that were added stay.
+        It lists the namespace once, unless a complete list begins after the call. KubernetesError if the list fails:
+        objects that were added stay.
         """
         lists = self._reflector.lists
         while True:
@@ -146,7 +148,8 @@ class Informer(Generic[T]):
                 return
 
     async def _refill(self, namespace: str) -> bool:
-        """List the namespace. False if a complete list began meanwhile: this list may be older than the cache then."""
+        """List the namespace. Return False if a complete list began meanwhile: this list may then be older than the
+        cache."""
         lists = self._reflector.lists
         refill = self._cache.begin_refill(namespace)
         slices = time_slices()

@@ -1,8 +1,8 @@
 """Credentials from a kubeconfig.
 
-`plain_kubeconfig.py` reads most kubeconfigs. kubernetes-asyncio reads the others. This module adds what the library
-does not do, as kubectl does it: the first file of $KUBECONFIG with a current context decides, a token file is read
-again, an exec plugin runs again before its credentials expire, and the fields `as`, `as-uid`, `as-groups` and
+`plain_kubeconfig.py` reads most kubeconfigs. kubernetes-asyncio reads all other kubeconfigs. This module adds what the
+library does not do, as kubectl does it: the first file of $KUBECONFIG with a current context decides, a token file is
+read again, an exec plugin runs again before its credentials expire, and the fields `as`, `as-uid`, `as-groups` and
 `as-user-extra` of a user impersonate another user.
 """
 
@@ -60,8 +60,8 @@ def _converted(read: _Configuration) -> Configuration:
 
 
 def _reason(error: Exception) -> str:
-    """The error in one line, without the parts in braces: there the loader quotes whole entries of the file with their
-    secrets."""
+    """The error in one line, without the parts in braces: in these parts, the loader quotes whole entries of the file
+    with their secrets."""
     if isinstance(error, _MISSHAPEN):
         return "it is not a kubeconfig"
     if isinstance(error, OSError) and error.strerror:
@@ -101,8 +101,8 @@ async def _load_kubeconfig(configuration: _Configuration, paths: str, context: s
 
 
 class _Loader(KubeConfigLoader):
-    """Reads what kubernetes-asyncio ignores in an exec plugin's output: a certificate beside a token, and the
-    expiry. Certificates and keys in the file are kept in memory."""
+    """A loader that also reads two parts of an exec plugin's output that kubernetes-asyncio ignores: a certificate
+    beside a token, and the expiry. It keeps certificates and keys of the file in memory."""
 
     plugin: ExecPlugin | None = None
 
@@ -125,8 +125,8 @@ class _Loader(KubeConfigLoader):
 def _keep_in_memory(entry: Any, field: str) -> None:
     """Replace the field `FIELD-data` of a cluster or user by the path of a file in memory.
 
-    kubernetes-asyncio would write it to a file in the temporary directory. If the process is killed, that file stays
-    there, with the key of a user.
+    kubernetes-asyncio would write the data to a file in the temporary directory. If the process is killed, that file
+    stays there, with the key of a user.
     """
     values = entry.value if isinstance(entry, ConfigNode) else {}
     data = values.get(f"{field}-data")

@@ -4,8 +4,8 @@ The rules are those of client-go's leader election. The clock is monotonic, so a
 `_Lock` takes and renews the Lease, and limits the time of its requests. `lead` stops the work before another candidate
 can become the leader.
 
-LeaderElection of kubernetes-asyncio is not used: it is made for processes that exit when they lose the lease, uses the
-wall clock, has no timeout for requests, and its import takes half a second.
+LeaderElection of kubernetes-asyncio is not used. It is made for processes that exit when they lose the lease. It uses
+the wall clock, has no timeout for requests, and takes half a second to import.
 """
 
 import asyncio
@@ -130,7 +130,7 @@ class _Lock:
     @property
     def left(self) -> float:
         """Seconds until the work has to stop if the lease is not renewed. They count from the time at which the last
-        renewal was sent. Other candidates count from the time at which they see it, which is later."""
+        renewal was sent. Other candidates count from the time at which they see the renewal, which is later."""
         return self._renewed + self.renew_deadline - _now()
 
     async def take_or_renew(self) -> None:
@@ -149,7 +149,7 @@ class _Lock:
             self._report("read", error)
             return
         self._reported.pop("read", None)
-        if not self._is_held_by_another:  # also if someone deleted the Lease: its holder may still lead
+        if not self._is_held_by_another:  # the last holder of a deleted Lease may still lead
             await self._renew(create=missing)
 
     async def release(self) -> None:

@@ -9,8 +9,8 @@ from altershield.kube.store import Key
 
 
 class Metadata(Protocol):
-    """The fields of an object's metadata that caches and the writer read. `ObjectMeta` and the compact types have
-    them."""
+    """The fields of an object's metadata that caches and the writer read. `ObjectMeta` and the compact types implement
+    it."""
 
     @property
     def namespace(self) -> str: ...

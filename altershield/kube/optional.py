@@ -31,7 +31,7 @@ def definition_informer(client: Client, name: str) -> Informer[Definition]:
 
 
 async def run_while_defined(definition: Informer[Any], informer: Informer[Any]) -> None:
-    """Run `informer` while the cache of `definition` has an object, until cancelled. It is empty otherwise."""
+    """Run `informer` while the cache of `definition` has an object, until cancelled. Otherwise, its cache is empty."""
     changed = asyncio.Event()
     definition.add_handler(lambda old, new: changed.set())
     running: asyncio.Task[None] | None = None

@@ -1,7 +1,7 @@
 """Credentials from a kubeconfig with a token or a client certificate, without kubernetes-asyncio.
 
-Importing that library takes half a second, which is most of the time of a short command. It reads all other
-kubeconfigs: those with other fields, several files, and files with errors, for which it has the messages.
+The import of that library takes half a second, which is most of the time of a short command. The library reads all
+other kubeconfigs: those with other fields, several files, and files with errors, for which it has the messages.
 """
 
 import base64
@@ -82,7 +82,7 @@ def read(path: str, context: str | None) -> tuple[Configuration, str] | None:
 
 
 def _configuration(cluster: _Cluster, user: _User, directory: Path) -> Configuration:
-    """ValueError if kubernetes-asyncio has to read the file."""
+    """The configuration for a cluster and a user. ValueError: kubernetes-asyncio has to read the file."""
     certificates = (
         _file(cluster.certificate_authority, cluster.certificate_authority_data, directory),
         _file(user.client_certificate, user.client_certificate_data, directory),
@@ -117,7 +117,7 @@ def _file(path: str | None, data: str | None, directory: Path) -> str | None:
     return found
 
 
-@functools.cache  # each file stays open, and is the same for the same content
+@functools.cache  # each file stays open; the same content has the same file
 def in_memory(content: bytes) -> str:
     """The path of a file with this content that exists as long as this process. ValueError if the system has no such
     files."""

@@ -38,15 +38,14 @@ class WorkQueue(Generic[K]):
         self._ready: asyncio.Queue[K] = asyncio.Queue()
         self._waiting_since: dict[K, float] = {}  # in the order of arrival
         self._working: set[K] = set()
-        self._timers: dict[
-            K, tuple[float, asyncio.Handle]
-        ] = {}  # with the due time: the timers of uvloop do not tell it
+        # with the due time, because the timers of uvloop do not have it
+        self._timers: dict[K, tuple[float, asyncio.Handle]] = {}
         self._failures: dict[K, int] = {}
         self._throttled: dict[K, int] = {}
         self.taken = 0
-        """Keys handed out so far."""
+        """The number of keys that workers have taken so far."""
         self.waited = 0.0
-        """Sum of the seconds that the keys handed out so far have waited."""
+        """The sum of the seconds for which these keys have waited."""
 
     @property
     def depth(self) -> int:
@@ -60,7 +59,7 @@ class WorkQueue(Generic[K]):
         return 0.0 if since is None else asyncio.get_running_loop().time() - since
 
     def add(self, key: K) -> None:
-        """Add `key`. If a worker works on it now, it is handed out once more afterwards."""
+        """Add `key`. If a worker works on the key now, a worker gets it once more afterwards."""
         if key in self._waiting_since:
             return
         self._waiting_since[key] = asyncio.get_running_loop().time()
@@ -92,8 +91,8 @@ class WorkQueue(Generic[K]):
 
         The delay doubles with every call, from a second to a minute, until `forget`. Calls of `add_rate_limited` do not
         count: a few conflicts, which are retried within milliseconds, are no sign of an overload. Half of the delay is
-        random, so that keys that failed at the same moment are not retried at the same moment. It replaces an earlier,
-        shorter delay of the key.
+        random, so that keys that failed at the same moment are not retried at the same moment. The delay replaces an
+        earlier, shorter delay of the key.
         """
         failures = self._throttled.get(key, 0) + 1
         self._throttled[key] = failures

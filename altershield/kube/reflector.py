@@ -1,11 +1,11 @@
 """Keeps a cache up to date: list all objects, then watch from there. client-go calls this a reflector.
 
 If the API server supports it, list and watch are one stream: the existing objects, a bookmark, then the changes. The
-server sends a streamed list object by object from its cache. It has to hold a list in pages as a whole, and before 1.31
-to read it from etcd. Both lists show the latest state (they name no resourceVersion): an older state could undo changes
-in the cache.
+server sends a streamed list object by object from its cache. It holds a list in pages in memory as a whole, and before
+1.31 it reads such a list from etcd. Both lists show the latest state, because the requests name no resourceVersion. An
+older state could undo changes in the cache.
 
-How the reflector handles what the API server does:
+How the reflector reacts to the API server:
 
 - The watch ends (timeout, lost connection, no data): it watches again from the last resourceVersion.
 - The server no longer has that resourceVersion (410): it lists again. Objects that are not in the list are deleted.
@@ -84,9 +84,9 @@ class Reflector:
         self.watching = asyncio.Event()
         """Set from the end of a complete list until the next list begins."""
         self.lists = 0
-        """Number of complete lists that were begun."""
+        """The number of complete lists that were begun."""
         self.relists = 0
-        """Number of complete lists after the first one."""
+        """The number of complete lists after the first one."""
 
     @property
     def age(self) -> float:
@@ -95,8 +95,8 @@ class Reflector:
         return 0.0 if since is None else asyncio.get_running_loop().time() - since
 
     async def run(self) -> None:
-        """List and watch until cancelled. It lists first, also when it is called again: the resource may have been
-        deleted and created since."""
+        """List and watch until cancelled. Each call begins with a list, because the resource may have been deleted and
+        created again since the last call."""
         self._started_at = asyncio.get_running_loop().time()
         self._resume = ""
         try:
@@ -163,7 +163,7 @@ class Reflector:
             logger.info("listing and watching again", extra={"resource": self._cache.name})
 
     def _begin_list(self) -> KeySet:
-        """Begin a complete list. Return the cached keys: those that the list does not contain are deleted."""
+        """Begin a complete list. Return the cached keys. `_end_list` needs the keys that the list does not contain."""
         if self.synced.is_set():
             self.relists += 1
         self.lists += 1
@@ -177,7 +177,7 @@ class Reflector:
         for key in (*unlisted, *self._cache.unconfirmed(version_number(version))):
             self._cache.drop(key, version_number(version))
             await slices.yield_if_over()
-        self._cache.changed_version = version_number(version)  # not before the objects are gone that are not listed
+        self._cache.changed_version = version_number(version)  # only after the unlisted objects are removed
         self._resume = version
         self._incomplete_lists = 0
         self.synced.set()
@@ -232,7 +232,7 @@ class Reflector:
                             missing, unlisted = unlisted, None
                             timeout.reschedule(None)
                             await self._end_list(missing, metadata.resource_version)
-                            del missing  # it is as large as when the list began, and the watch lasts for minutes
+                            del missing  # frees the memory of all keys: the watch lasts for minutes
                             await turn.aclose()
                     elif version_of(metadata) > self._cache.watched_version:
                         self._cache.watched_version = version_of(metadata)

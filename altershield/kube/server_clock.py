@@ -1,7 +1,7 @@
 """The time of the API server's clock. Ages of objects count by this clock, because the server sets their timestamps.
 
-Every response has the server's time in whole seconds (the header Date). The local clock is used as long as it can agree
-with the header. Otherwise it is corrected by the smallest offset that makes them agree.
+Every response has the server's time in whole seconds (the header Date). The local clock is used while it agrees with
+the header. Otherwise, the smallest offset with which it agrees is added to the local clock.
 """
 
 import email.utils
@@ -13,7 +13,8 @@ _TOLERANCE = 1.0  # seconds; the clocks of several API servers differ a little, 
 
 
 def steady_time() -> float:
-    """This machine's time in Unix seconds, without steps: if the machine's clock is set forward, no pod is older."""
+    """This machine's time in Unix seconds, without steps: a machine whose clock is set forward does not take pods for
+    older."""
     return _BEGAN + time.monotonic()
 
 

@@ -12,7 +12,7 @@ Key = tuple[str, str]  # namespace and name
 
 
 class KeySet:
-    """A set of keys, nested in the same way."""
+    """A set of keys, with one set of names for each namespace."""
 
     def __init__(self) -> None:
         self._namespaces: dict[str, set[str]] = {}

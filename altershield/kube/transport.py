@@ -14,11 +14,10 @@ import aiohttp
 
 from altershield.kube import credentials, warning_headers
 from altershield.kube.authentication import Authentication, RequestCredentials
-from altershield.kube.errors import KubernetesError, UnreachableError, code_of, from_status
+from altershield.kube.errors import MAX_RETRY_AFTER, KubernetesError, UnreachableError, code_of, from_status
 
 CONNECT_TIMEOUT = 5.0
 
-_MAX_RETRY_AFTER = 300.0
 _READ_BUFFER = 2**18
 _DATE_PERIOD = 1.0  # seconds between two calls of `on_date`
 _MAX_STATUS = 2**20  # bytes of an error's body that are read
@@ -48,7 +47,7 @@ class Transport:
         self._errors = errors
         self._session = aiohttp.ClientSession(
             # Each request names its TLS context. So changed certificates lead to new connections, and requests in
-            # flight end on the old ones.
+            # flight end on the old connections.
             connector=aiohttp.TCPConnector(limit=0),
             proxy=credentials.proxy(authentication.configuration),
             read_bufsize=_READ_BUFFER,
@@ -65,19 +64,19 @@ class Transport:
     async def open(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send the request. The caller reads the response's body. KubernetesError for an error status or no response.
 
-        With 401, the API server did nothing. If the credentials can be renewed, the request is sent once more with the
-        new ones.
+        After the answer 401, the API server has not carried out the request. If the credentials can be renewed, the
+        request is sent once more with the new credentials.
         """
         try:
             used = await self._authentication.current()
             response = await self._send(request, used)
             if response.status == 401:
                 try:
-                    again = await self._authentication.refused(used)
+                    renewed = await self._authentication.refused(used)
                 except asyncio.CancelledError:
                     response.close()
                     raise
-                if again:
+                if renewed:
                     response.release()
                     response = await self._send(request, await self._authentication.current())
             async with response:
@@ -143,11 +142,11 @@ def _retry_after(response: aiohttp.ClientResponse) -> float | None:
     """The seconds of the header Retry-After, which is a number or a date."""
     value = response.headers.get("Retry-After", "")
     if value.isascii() and value.isdigit():
-        return min(float(value), _MAX_RETRY_AFTER)
+        return min(float(value), MAX_RETRY_AFTER)
     try:
         until = email.utils.parsedate_to_datetime(value)
     except (ValueError, OverflowError):
         return None
     if until.tzinfo is None:
         until = until.replace(tzinfo=datetime.UTC)
-    return min(max((until - datetime.datetime.now(datetime.UTC)).total_seconds(), 0.0), _MAX_RETRY_AFTER)
+    return min(max((until - datetime.datetime.now(datetime.UTC)).total_seconds(), 0.0), MAX_RETRY_AFTER)

@@ -8,5 +8,5 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def texts(values: Iterable[str]) -> list[str]:
-    """The texts of these headers. A header that is no warning of an API server has none."""
+    """The texts of these headers. Headers that are not warnings of an API server are left out."""
     return [_ESCAPED.sub(r"\1", found) for value in values for found in _WARNING.findall(value)]

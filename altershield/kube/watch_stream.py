@@ -55,7 +55,7 @@ async def _lines(content: aiohttp.StreamReader, on_data: Callable[[], None]) -> 
         for start in following:
             yield b"".join(parts)
             parts, size = [start], len(start)
-        chunk, following = b"", []  # the next one may come in a minute
+        chunk, following = b"", []  # frees the memory: the next chunk may come in a minute
         if size > _MAX_LINE:
             raise UnreadableError(f"a watch event is larger than {_MAX_LINE >> 20} MiB")
     if size:

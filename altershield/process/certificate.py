@@ -45,7 +45,7 @@ class Certificate:
 
     @property
     def unusable(self) -> str:
-        """Why clients do not accept the certificate; empty if there is no reason known here."""
+        """Why clients cannot accept the certificate; empty: it exists and has not expired."""
         if self._loaded is None:
             return "there is no serving certificate yet"
         return "the serving certificate has expired" if self.expires <= self._clock() else ""

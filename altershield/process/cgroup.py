@@ -1,5 +1,5 @@
-"""The memory of this container, as its cgroup counts it. The kernel kills a process when this memory is at its limit,
-whatever the resident memory of the process is."""
+"""The memory of this container, as its cgroup counts it. When this memory reaches its limit, the kernel kills a
+process, even if the resident memory of the process is small."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -9,11 +9,11 @@ _UNLIMITED = 1 << 60  # bytes; version 1 shows a number near 2^63 where there is
 
 
 class Memory(NamedTuple):
-    """Bytes. Both are 0 if the container has no limit, or the process is in no container: its cgroup may then count the
-    memory of the whole machine."""
+    """Bytes. Both are 0 if the container has no limit, or if the process does not run in a container: its cgroup may
+    then count the memory of the whole machine."""
 
     working_set: int
-    """The memory that the kernel cannot free at once: without the pages of files that were not used lately."""
+    """The memory that the kernel cannot free at once: all but the pages of files that were not used lately."""
     limit: int
 
 

@@ -60,7 +60,7 @@ class Process:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     async def wait(self) -> int:
-        """Wait until the program ends; its exit code."""
+        """Wait until the program ends. Return its exit code."""
         if self._process is None:
             raise RuntimeError(f"{self.name} was not started")
         return await self._process.wait()
@@ -94,8 +94,8 @@ class Process:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that no process listens on. They are below 32768, because Linux gives the ports
-    from there on to sockets without a port, which could take one before the caller uses it."""
+    """Ports of the loopback interface that no process listens on. They are below 32768: Linux gives higher ports to
+    sockets that ask for any port, so another socket could take such a port before the caller uses it."""
     ports: list[int] = []
     with contextlib.ExitStack() as stack:
         while len(ports) < count:

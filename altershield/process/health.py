@@ -40,9 +40,9 @@ class Health:
     def probe(self, request: web.BaseRequest) -> web.Response:
         """/healthz or /readyz."""
         if request.path not in ("/healthz", "/readyz"):
-            return web.Response(status=404, text="there is nothing here\n")
+            return web.Response(status=404, text="this path does not exist\n")
         if request.method not in ("GET", "HEAD"):
-            return web.Response(status=405, text="only GET is answered here\n", headers={"Allow": "GET, HEAD"})
+            return web.Response(status=405, text="this path accepts only GET\n", headers={"Allow": "GET, HEAD"})
         problem = self._not_ready() if request.path == "/readyz" else ""
         return web.Response(status=503 if problem else 200, text=f"{problem or 'ok'}\n")
 

@@ -22,10 +22,10 @@ _RETRY_SECONDS = 0.05
 _KEEP_ALIVE = 120.0  # seconds; longer than the 90 s of Go's client, so that the client closes first
 _FINISH_SECONDS = 10.0  # for the last answers to be written
 _LINGER_SECONDS = 2.0  # for the rest of a body that was refused
-_LINGERING = 2  # of these that are read at the same time
-_ACCEPTS = 32  # new connections in one run of the event loop; the others wait in the kernel
+_LINGERING = 2  # the number of such bodies that are read at the same time
+_ACCEPTS = 32  # new connections in one iteration of the event loop; further ones wait in the kernel
 _RECEIVE_BUFFER = 128 * 1024  # bytes that the kernel keeps of one connection
-_READ_BUFFER = 64 * 1024  # bytes; a connection is paused while it holds more encrypted ones, or twice as many decrypted
+_READ_BUFFER = 64 * 1024  # bytes; a connection with more encrypted bytes, or twice as many decrypted ones, is paused
 _CLOSE_SECONDS = 5.0  # for the caller to confirm the end of a TLS connection
 _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
@@ -148,8 +148,9 @@ class Listener:
         self._used.pop(protocol, None)
 
     def _accept(self, listening: socket.socket) -> None:
-        """Take the connections that wait. One for each run of the event loop would be too few: while attackers make a
-        run long, the connections of API servers would wait in the kernel until these give up."""
+        """Accept the waiting connections. One connection in each iteration of the event loop would be too few:
+        attackers can make an iteration long, and API servers would give up while their connections wait in the
+        kernel."""
         loop = asyncio.get_running_loop()
         for _ in range(_ACCEPTS):
             try:
@@ -172,8 +173,8 @@ class Listener:
             asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer a request. Where the body was refused before its end, send the answer, and read the rest for a while:
-        a connection that is closed with unread bytes is reset, and the caller may lose the answer."""
+        """Answer a request. If the body was refused before its end, send the answer, and read the rest for a while. A
+        connection that is closed with unread bytes is reset, and the caller may lose the answer."""
         answer = await self._handler(request)
         if request.content.is_eof():
             return answer

@@ -38,7 +38,7 @@ def configure(level: str = "info") -> None:
     handler.setFormatter(_Text() if sys.stderr.isatty() else _Json())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(True)
-    # It raises or returns everything that it logs, and callers report that.
+    # this library also raises or returns each error that it logs, and our code reports the error
     logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)
 
 
@@ -50,7 +50,9 @@ class _Json(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage()[:_MAX_TEXT],
         }
-        return _redacted(_dumps(line | _fields(record) | line))  # the first gives the order, the last the values
+        return _redacted(
+            _dumps(line | _fields(record) | line)
+        )  # the first `line` gives the order, the last one the values
 
 
 class _Text(logging.Formatter):

@@ -28,7 +28,7 @@ class NamespaceLabels:
         self._known: set[str] = set()
 
     def value(self, namespace: str, *, trusted: Callable[[str], bool] = lambda namespace: True) -> str:
-        """The value for this namespace. `trusted` is asked whether a new one may become a value."""
+        """The value for this namespace. `trusted`: whether a new namespace may become a value."""
         if namespace not in self._known:
             if len(self._known) >= MAX_NAMESPACES or not trusted(namespace):
                 return OTHER_NAMESPACES

@@ -41,7 +41,7 @@ def with_options(type_: type[T]) -> Callable[[Callable[[T], None]], Callable[...
 
 def arguments(options: object, declared: type[Any]) -> list[str]:
     """The command-line arguments that give another process these options: the fields of the dataclass `declared`,
-    without those that are None. An option with several values is repeated."""
+    without the fields that are None. An option with several values is repeated."""
     return [
         argument
         for field in dataclasses.fields(declared)

@@ -1,4 +1,4 @@
-"""Whether an HTTP request may have reached the other side, for clients that must not repeat it then."""
+"""Whether an HTTP request may have reached the server, for clients that must not repeat such a request."""
 
 import types
 
@@ -6,15 +6,15 @@ import aiohttp
 
 
 class Progress:
-    """How far a request came. It is the `trace_request_ctx` of the request."""
+    """The progress of a request, as its `trace_request_ctx`."""
 
     def __init__(self) -> None:
         self.sent = False
-        """Whether a part of it was written to a connection, so that the other side may have received it."""
+        """Whether a part of the request was written to a connection, so that the server may have received it."""
 
 
 def tracing() -> aiohttp.TraceConfig:
-    """Makes a session note the progress of its requests."""
+    """A trace configuration for a session, which sets the `Progress` of its requests."""
 
     async def sent(
         _session: aiohttp.ClientSession, context: types.SimpleNamespace, _: aiohttp.TraceRequestHeadersSentParams

@@ -114,7 +114,7 @@ CallbackKeyFile = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class ServerOptions:
-    """`reconciler.server.options` checks the values."""
+    """`reconciler.server.server_options` checks the values."""
 
     server_url: ServerUrl = ""
     server_platform: ServerPlatform = PLATFORM

@@ -1,6 +1,7 @@
-"""Ends a process whose event loop hangs, so that it is restarted and other processes take its requests meanwhile.
+"""Ends a process whose event loop hangs. The process is then restarted, and other processes take its requests
+meanwhile.
 
-A liveness probe notices the same, but only after minutes: it must not kill a process on a busy node.
+A liveness probe notices the same, but only after minutes, because it must not kill a process on a busy node.
 """
 
 import asyncio
@@ -16,11 +17,12 @@ LIMIT = 4.0
 """Seconds for which the event loop may not run."""
 EXIT_CODE = 70  # EX_SOFTWARE of sysexits.h
 
-_EVERY = 0.5  # seconds between looks; a look that comes twice as late shows that the whole process did not run
+_EVERY = 0.5  # seconds between two checks; if a check comes twice as late, the whole process did not run
 
 
 def _end() -> None:
-    """End the process at once. No lock is taken: the event loop may hang while it holds one, such as that of a log."""
+    """End the process at once. It takes no lock, because the event loop may hang while it holds one, such as the lock
+    of a log handler."""
     os.write(2, b"the event loop has not run for %d s; the process ends. Its threads:\n" % LIMIT)
     faulthandler.dump_traceback(sys.__stderr__ or 2)
     os._exit(EXIT_CODE)
@@ -30,8 +32,8 @@ def _end() -> None:
 async def watched(end: Callable[[], None] = _end) -> AsyncIterator[None]:
     """Call `end` in another thread if the running event loop hangs for `LIMIT` seconds.
 
-    A process that was stopped, or that got no CPU, does not hang. Code that keeps the interpreter's lock also keeps the
-    thread from looking; the liveness probe notices this.
+    A process that was stopped, or that got no CPU, does not hang. Code that holds the interpreter's lock also stops the
+    thread of this watchdog. The liveness probe notices this.
     """
     loop, stopped = asyncio.get_running_loop(), threading.Event()
     ran = [time.monotonic()]

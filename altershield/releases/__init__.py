@@ -1,4 +1,4 @@
-"""What ChangeWorkloads say about releases, for denials, metrics, Events and the `status` command."""
+"""Reads the state of releases from ChangeWorkloads, for denials, metrics, Events and the `status` command."""
 
 from altershield.releases.belonging import belongs, release_index_key, workload_index_key
 from altershield.releases.outcome import Outcome, outcome

@@ -6,8 +6,8 @@ from altershield.workloads import change_workload_name
 
 
 def workload_index_key(namespace: str, workload: WorkloadRef) -> str:
-    """The key of a workload in an index by `release_index_key`: its namespace, and what the names of its
-    ChangeWorkloads begin with."""
+    """The key of a workload in an index by `release_index_key`: its namespace, and the common prefix of its
+    ChangeWorkloads' names."""
     return f"{namespace}/{change_workload_name(workload.kind, workload.name, '')}"
 
 
@@ -18,16 +18,16 @@ def release_index_key(release: Release) -> str:
 
 
 def belongs(release: Release, workload: WorkloadRef) -> bool:
-    """Whether a ChangeWorkload that carries the workload's name is about exactly this workload.
+    """Whether a ChangeWorkload with the workload's name belongs to exactly this workload.
 
-    The ChangeWorkloads of a deleted workload exist a moment longer. After a delete with `--cascade=orphan` they stay
+    The ChangeWorkloads of a deleted workload exist a moment longer. After a delete with `--cascade=orphan`, they stay
     without an owner, and belong to the next workload of that name.
     """
-    meant = release.spec.workload_ref
-    if workload.uid and meant.uid == workload.uid:
+    reference = release.spec.workload_ref
+    if workload.uid and reference.uid == workload.uid:
         return True
     owner = release.metadata.controller
     if owner is not None:
         ours = (workload.api_version, workload.kind, workload.uid)
         return (owner.api_version, owner.kind, owner.uid) == ours
-    return not meant.kind or (meant.kind, meant.name) == (workload.kind, workload.name)
+    return not reference.kind or (reference.kind, reference.name) == (workload.kind, workload.name)

@@ -1,4 +1,5 @@
-"""What a DefensePolicy that does not enforce means for a release, and what the mode `enforce` would have done."""
+"""DefensePolicies that only observe or warn: why a release is not touched, and the action that `enforce` would have
+taken."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -26,7 +27,7 @@ class _Status(Protocol):
 
 
 class Would(StrEnum):
-    """What the mode `enforce` would have done to a release."""
+    """The action that the mode `enforce` would have taken on a release."""
 
     NOTHING = ""
     SUSPEND = "suspend"
@@ -39,7 +40,7 @@ def named(policy: _Policy) -> str:
 
 
 def only_text(policy: _Policy) -> str:
-    """Why the workload is not touched: the policy only observes or warns. Empty if it enforces."""
+    """Why the workload is not touched: the policy only observes or only warns. Empty if it enforces."""
     match policy.mode:
         case Mode.OBSERVE:
             return f"{named(policy)} only observes"
@@ -50,8 +51,11 @@ def only_text(policy: _Policy) -> str:
 
 
 def would(policy: _Policy, status: _Status) -> Would:
-    """What the mode `enforce` would have done to a release with this policy and status. The mode is the last reason
-    that the reconciler finds against a rollback: it examines the version to go back to before."""
+    """The action that the mode `enforce` would have taken on a release with this policy and status.
+
+    Before the reconciler names the mode as its reason against a rollback, it examines the target version. So a message
+    with this reason means that only the mode prevented the rollback.
+    """
     only = only_text(policy)
     if not only or status.status != WorkloadState.SUSPEND:
         return Would.NOTHING

@@ -56,15 +56,19 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The reason for the state, in one word: that of the condition RolledBack or Verified."""
     message: str = ""
     """The reason, as text."""
+    rolled_back: bool = False
+    """Whether the version was or is being rolled back. `Failed` is also the state of a release that an AlterShield
+    server refused."""
     checks: tuple[CheckOutcome, ...] = ()
     policy: str = ""
     """Namespace and name of its DefensePolicy; empty: none applied."""
     mode: str = ""
     """The mode of this policy."""
     would: str = ""
-    """What the mode `enforce` would have done (`enforcement.Would`)."""
+    """The action that the mode `enforce` would have taken (`enforcement.Would`)."""
     actions: tuple[Action, ...] = ()
-    """What people decided about the version, also in earlier releases of it; the newest last, at most `MAX_ACTIONS`."""
+    """The requests of people about the version, also in its earlier releases; the newest last, at most
+    `MAX_ACTIONS`."""
 
     @property
     def passed(self) -> bool:
@@ -95,7 +99,7 @@ class Entry:
 
     @cached_property
     def record(self) -> Record:
-        """The last release. Empty if somebody made the annotation unreadable."""
+        """The last release. Empty if the annotation cannot be read."""
         try:
             return msgspec.json.decode(self.metadata.annotations.get(ANNOTATION, "{}"), type=Record)
         except (ValueError, RecursionError):
@@ -113,14 +117,17 @@ class Entry:
 
     def is_of(self, kind: str, name: str, uid: str) -> bool:
         """Whether the workload owns this entry."""
-        return self.is_named_for(kind, name) and any(_is(owner, kind, uid) for owner in self.metadata.owner_references)
+        return self.is_named_for(kind, name) and any(
+            _names(owner, kind, uid) for owner in self.metadata.owner_references
+        )
 
     def is_named_for(self, kind: str, name: str) -> bool:
         """Whether this is the entry of a workload with this kind and name."""
         return bool(self.version) and self.metadata.name == entry_name(kind, name, self.version)
 
 
-def _is(owner: OwnerReference, kind: str, uid: str) -> bool:
+def _names(owner: OwnerReference, kind: str, uid: str) -> bool:
+    """Whether an owner reference names the workload."""
     return (owner.api_version, owner.kind, owner.uid) == (BY_KIND[kind].resource.api_version, kind, uid)
 
 
@@ -187,8 +194,8 @@ def with_version(template: Object, version: str) -> Object:
 
 
 def surplus(entries: Iterable[Entry], limit: int, kept: Collection[str]) -> list[Entry]:
-    """The entries to delete: of those that passed and of the others, all but the newest `limit`. Entries whose
-    version, fingerprint or uid is in `kept` stay."""
+    """The entries to delete: all but the newest `limit` that passed, and all but the newest `limit` that did not.
+    Entries whose version, fingerprint or uid is in `kept` stay."""
     newest_first = sorted(entries, key=lambda each: each.age_key, reverse=True)
     found = []
     for passed in (True, False):

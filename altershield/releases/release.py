@@ -1,4 +1,4 @@
-"""What the ChangeWorkload of a version says. Pure functions, which all processes share."""
+"""Reads the ChangeWorkload of a version. Pure functions, which all processes share."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -55,7 +55,7 @@ class Release(Protocol):
 
 
 class By(StrEnum):
-    """Whose verdict failed a release, as a short label value."""
+    """The giver of the verdict that failed a release, as a short label value."""
 
     NOBODY = ""
     PERSON = "person"
@@ -68,14 +68,15 @@ _BY = {Giver.PERSON: By.PERSON, Giver.SERVER: By.SERVER, Giver.CHECK: By.CHECK, 
 
 
 def version(release: Release) -> str:
-    """The version, from the name: the label could be changed, the name cannot."""
+    """The version, from the name. Unlike the label, the name cannot be changed."""
     return names.version_of(release.metadata.name)
 
 
 def is_current(release: Release, workload: Workload | None) -> bool:
-    """Whether the ChangeWorkload is about the workload's current version and has begun for the current release.
+    """Whether this is the ChangeWorkload of the workload's current release.
 
-    The others are history and do not change any more.
+    The label `defense-status` of the workload must say that the current release has its ChangeWorkload. Other
+    ChangeWorkloads are history and do not change any more.
     """
     return (
         workload is not None
@@ -100,14 +101,14 @@ def since(release: Release) -> int:
 
 
 def passed(release: Release) -> bool:
-    """Whether a rollback may go back to this version: all of its pods passed at one moment, and no verdict failed one
+    """Whether a rollback may go back to this version: all of its pods passed at one moment, and none has failed
     since."""
     return state(release) == WorkloadState.SUCCESS
 
 
 def rolled_back(release: Release) -> bool:
-    """Whether the version was rolled back, or is being rolled back: the older template may be released before the
-    ChangeWorkload says so."""
+    """Whether the version was rolled back, or is being rolled back. During a rollback, the older template may be
+    released before the ChangeWorkload says that the version was rolled back."""
     condition = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
     return state(release) == WorkloadState.ROLLBACK or (condition is not None and condition.is_true)
 
@@ -115,7 +116,7 @@ def rolled_back(release: Release) -> bool:
 def is_of_template(release: Release, fingerprint: str) -> bool:
     """Whether the version is of the template with this fingerprint.
 
-    An API server with other defaults may return the template of the version with another fingerprint than the version.
+    An API server with other defaults may return the template of the version with another fingerprint.
     """
     return fingerprint in (version(release), release.status.source.fingerprint)
 
@@ -126,7 +127,7 @@ def failures(release: Release) -> Sequence[FailedPod]:
 
 
 def failed_by(release: Release) -> By:
-    """Whose verdict failed the release."""
+    """The giver of the verdict that failed the release."""
     condition = find_condition(release.status.conditions, ConditionType.VERIFIED)
     if condition is None or condition.status != "False":
         return By.NOBODY

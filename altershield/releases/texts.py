@@ -1,4 +1,4 @@
-"""Texts about a release, which are the same everywhere."""
+"""The texts about a release that denials, Events and commands share."""
 
 from altershield.api.kinds import ConditionType
 from altershield.api.meta import find_condition
@@ -18,8 +18,8 @@ def named(release: Release) -> str:
 def why(release: Release, *, current: bool) -> str:
     """The reason for the state of a release, in one line; empty if there is none. `current`: it is the
     current release."""
-    past = ungated(release)
-    prefix = f"ungated ({past.reason}); " if past is not None else ""
+    condition = ungated(release)
+    prefix = f"ungated ({condition.reason}); " if condition is not None else ""
     return prefix + _why(release, current=current)
 
 
@@ -34,12 +34,12 @@ def _why(release: Release, *, current: bool) -> str:
         return f"{failed}{marker}{refusal}" if marker else f"{failed}; {rolled_back.message}"
     if failed:
         return failed
-    waits = stalled(release)
-    if waits is not None:
-        return f"{waits.reason}: {waits.message}"
-    empty = find_condition(release.status.conditions, ConditionType.NO_REPLICAS)
-    if empty is not None and empty.is_true and empty.message:
-        return empty.message
+    stalls = stalled(release)
+    if stalls is not None:
+        return f"{stalls.reason}: {stalls.message}"
+    no_replicas = find_condition(release.status.conditions, ConditionType.NO_REPLICAS)
+    if no_replicas is not None and no_replicas.is_true and no_replicas.message:
+        return no_replicas.message
     verified = find_condition(release.status.conditions, ConditionType.VERIFIED)
     if verified is not None and verified.message:
         return verified.message

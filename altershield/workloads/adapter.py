@@ -1,5 +1,5 @@
-"""The interface of an adapter: what AlterShield needs to know about a kind of workload. To add a kind, add a module
-here and one line in the registry (`ADAPTERS`)."""
+"""The interface of an adapter, which describes a kind of workload. To add a kind, add a module to this package and one
+line to the registry (`ADAPTERS`)."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -51,7 +51,7 @@ class Adapter(Protocol):
 
     @property
     def leaves_other_revisions(self) -> bool:
-        """Whether its controller leaves revisions alone that the workload controls and does not select."""
+        """Whether its controller ignores revisions that the workload controls and whose labels it does not select."""
 
     @property
     def crd(self) -> str:

@@ -1,7 +1,7 @@
 """The metadata of objects in caches.
 
 There are hundreds of thousands of such objects, so `Meta` keeps little of the metadata, in a compact form. `WireMeta`
-is what the API server sends. `altershield.api.meta.ObjectMeta` is for objects that are read one at a time.
+has the form that the API server sends. `altershield.api.meta.ObjectMeta` is for objects that are read one at a time.
 """
 
 import re
@@ -24,6 +24,7 @@ def packed(uid: str) -> Packed:
 
 
 def unpacked(uid: Packed) -> str:
+    """Unpack a uid."""
     if isinstance(uid, str):
         return uid
     digits = f"{uid:032x}"
@@ -36,7 +37,7 @@ def packed_version(version: str) -> Packed:
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False):
-    """What distinguishes a version of a cached object from all others, in a compact form."""
+    """The identity and the version of a cached object, in a compact form."""
 
     namespace: str
     name: str
@@ -82,18 +83,19 @@ class Owner(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def reuses_names(self) -> bool:
-        """Whether a new pod of this controller, or of none, can get the name of an earlier one, as in a StatefulSet."""
+        """Whether a new pod of this controller can get the name of an earlier pod, as in a StatefulSet. Also true
+        for NO_OWNER."""
         return (self.api_version, self.kind) not in _WITH_RANDOM_NAMES
 
 
 _WITH_RANDOM_NAMES = frozenset({("apps/v1", "ReplicaSet"), ("apps/v1", "DaemonSet"), ("batch/v1", "Job")})
-"""They give each pod a name of its own (`metadata.generateName`)."""
+"""The controllers that give each pod a new name (`metadata.generateName`)."""
 
 NO_OWNER = Owner("", "", "", "")
 
 
 class WireMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Metadata as the API server sends it. After `projection` and `owner` are taken from it, it is dropped."""
+    """Metadata as the API server sends it. Caches keep only its `projection` and its `owner`."""
 
     name: str = ""
     namespace: str = ""
@@ -136,8 +138,8 @@ _MAX_OWNERS = 8192
 
 
 def shared(owner: OwnerReference) -> Owner:
-    """The owner as an object that is shared by all references to it. In lists, objects of one owner are near each
-    other, so that a small cache finds most owners."""
+    """The owner as an object that all references to it share. In lists, objects of one owner are near each other, so a
+    small cache finds most owners."""
     known = _owners.get(owner.uid)
     if known is not None and (known.name, known.kind, known.api_version) == (owner.name, owner.kind, owner.api_version):
         return known

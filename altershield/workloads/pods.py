@@ -17,8 +17,9 @@ _REFUSALS = (
     "TopologyAffinityError",
     "UnexpectedAdmissionError",
 )
-"""Reasons for which a kubelet does not admit a pod, although the scheduler chose its node: the state of the node is the
-cause. A missing resource is another one: `OutOfcpu`, `OutOfpods` (kubelet/lifecycle, cm, eviction, nodeshutdown)."""
+"""Reasons for which a kubelet does not admit a pod that the scheduler assigned to its node: the state of the node is
+the cause. If a resource is missing, the reason begins with `OutOf`: `OutOfcpu`, `OutOfpods` (kubelet/lifecycle, cm,
+eviction, nodeshutdown)."""
 
 _MAX_TEXT = 300  # characters of a kubelet's message; some quote a registry's whole response
 
@@ -62,8 +63,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     ended: bool
     """The phase is Succeeded or Failed, for example after an eviction."""
     disrupted: bool
-    """The cluster ended the pod or is about to: an eviction, a preemption, a node that shuts down or refuses the
-    pod."""
+    """The cluster ended the pod, or is about to end it: an eviction, a preemption, or a node that shuts down or refuses
+    the pod."""
     ready: bool
     ready_at: int
     """When `ready` last changed, Unix seconds by the kubelet's clock; 0 if it is not known."""
@@ -72,7 +73,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     trouble: Trouble | None
     """Why the pod is not ready; None if it is ready or nothing says why."""
     unscheduled: bool
-    """The pod has no node, because the scheduler finds none or something else prevents the scheduling."""
+    """The pod has no node: the scheduler finds no suitable node, or something else prevents the scheduling."""
     scheduled_at: int
     """When the pod got its node, Unix seconds by the API server's clock; 0 if it has none."""
     creating: bool
@@ -174,8 +175,8 @@ def _disrupted(status: _Status, conditions: dict[str, _Condition]) -> bool:
     """Whether the cluster ended the pod or is about to.
 
     A pod that its kubelet refuses has no conditions. Other disrupted pods have the condition DisruptionTarget. The
-    kubelet also sets it if a pod exceeds its own limit of local storage (kubelet/eviction: `exceeds the limit`,
-    `exceeded its local ephemeral storage limit`). That is caused by the pod.
+    kubelet also sets this condition if a pod exceeds its own limit of local storage (kubelet/eviction: `exceeds the
+    limit`, `exceeded its local ephemeral storage limit`). In that case, the pod is the cause.
     """
     if status.message.startswith("Pod was rejected: "):
         return status.reason in _REFUSALS or status.reason.startswith("OutOf")
@@ -197,37 +198,37 @@ def _creating(statuses: tuple[_ContainerStatus, ...]) -> bool:
 def _trouble(
     status: _Status, statuses: tuple[_ContainerStatus, ...], conditions: dict[str, _Condition]
 ) -> Trouble | None:
-    """The most useful reason: that of the container that failed, else that of the scheduler or kubelet for the whole
-    pod."""
+    """The most useful reason: that of the container that failed, else that of the scheduler or of the kubelet for the
+    whole pod. None: there is no reason."""
     if status.reason:
-        return _made(status.reason, status.message)
+        return _as_trouble(status.reason, status.message)
     for container in statuses:
         state, last = container.state, container.last_state.terminated
         if state.waiting is not None and state.waiting.reason not in ("ContainerCreating", "PodInitializing", ""):
             if last is None:
-                return _made(state.waiting.reason, state.waiting.message)
+                return _as_trouble(state.waiting.reason, state.waiting.message)
             why = last.reason if last.reason not in ("", "Error") else ""
             text = ", ".join(filter(None, (why, state.waiting.message or last.message)))
-            return _made(state.waiting.reason, text, last.exit_code)
+            return _as_trouble(state.waiting.reason, text, last.exit_code)
         if state.terminated is not None and (state.terminated.exit_code or not container.ready):
             ended = state.terminated
             if ended.exit_code == 0 and container in (status.init_container_statuses or ()):
                 continue  # a completed init container
-            return _made(ended.reason or "Terminated", ended.message, ended.exit_code)
+            return _as_trouble(ended.reason or "Terminated", ended.message, ended.exit_code)
     scheduled = conditions.get("PodScheduled")
     if scheduled is not None and scheduled.status == "False":
-        return _made(scheduled.reason or Fault.UNSCHEDULABLE, scheduled.message)
+        return _as_trouble(scheduled.reason or Fault.UNSCHEDULABLE, scheduled.message)
     for container in statuses:
         last = container.last_state.terminated
         if last is not None and container.restart_count and not container.ready:
-            return _made(last.reason or "Error", last.message, last.exit_code)
+            return _as_trouble(last.reason or "Error", last.message, last.exit_code)
     ready = conditions.get("Ready")
     if ready is not None and ready.status == "False" and (ready.reason or ready.message):
-        return _made(ready.reason or "NotReady", ready.message)
+        return _as_trouble(ready.reason or "NotReady", ready.message)
     return None
 
 
-def _made(reason: str, message: str, exit_code: int | None = None) -> Trouble:
+def _as_trouble(reason: str, message: str, exit_code: int | None = None) -> Trouble:
     return Trouble(sys.intern(reason[:64]), clip(message), exit_code)
 
 

@@ -9,7 +9,7 @@ from altershield.workloads.meta import Flat, Owner, Packed, WireMeta, packed, pa
 
 
 class Set(Flat, frozen=True, gc=False):
-    """The projection. A workload keeps ten old ReplicaSets, so these objects are the most numerous."""
+    """The projection of a ReplicaSet. A workload keeps ten old ReplicaSets, so these objects are the most numerous."""
 
     owner: Owner
     """The workload."""
@@ -30,7 +30,7 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 
 def read(data: bytes | msgspec.Raw) -> Set:
-    """The projection of such an object in JSON. msgspec.DecodeError if it is not one."""
+    """The projection of a ReplicaSet in JSON. msgspec.DecodeError: it is not such an object."""
     metadata = _decode(data).metadata
     version = metadata.label(labels.VERSION)
     return Set(

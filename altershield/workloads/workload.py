@@ -22,14 +22,14 @@ NO_SURGE = (None, 0, "0", "0%")
 
 
 class Strategy(StrEnum):
-    """What happens to old pods when a new template is released."""
+    """How old pods are replaced when a new template is released."""
 
     ROLLING = "Rolling"
-    """New pods replace them step by step; the remaining old pods serve meanwhile."""
+    """New pods replace old pods step by step. The remaining old pods serve meanwhile."""
     RECREATE = "Recreate"
-    """All of them are deleted before new pods are created."""
+    """All old pods are deleted before new pods are created."""
     ON_DELETE = "OnDelete"
-    """They stay until somebody deletes them."""
+    """Old pods stay until a person deletes them."""
 
 
 class Workload(msgspec.Struct, frozen=True, gc=False):
@@ -45,7 +45,7 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     suspended: str
     """The label `suspend`: since when, Unix seconds; empty if there is none."""
     ignores_suspension: bool
-    """Whether the label `ignored-suspend` exists, with which a person admits one release."""
+    """Whether the label `ignored-suspend` exists. With this label, a person admits one release."""
     labelled: bool
     """Whether the workload has any label."""
     template_version: str
@@ -66,22 +66,23 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     waits_for_ready: bool
     """Whether its controller replaces pods in order and waits until each is ready.
 
-    It also waits for a pod of an outdated template. Such a pod has to be deleted (kubernetes/kubernetes#67250).
+    It also waits for an unready pod of an outdated template. Such a pod has to be deleted
+    (kubernetes/kubernetes#67250).
     """
     up_to_date: bool
     """Whether its controller has processed the current spec (`observedGeneration`)."""
     update_revision: str
     """The name of the revision that its controller rolls out, from its status; else empty."""
     refused: str
-    """Why its controller cannot create pods, from its status; else empty."""
+    """Why its controller cannot create pods, from its status; empty if it can."""
     selector: str
     """The label selector of its pods, in the syntax of a list request."""
     selects_version: bool
     """Whether its selector uses the version label. The label of its pods is then never changed."""
     holds_share: bool = False
-    """Whether the number of pods that keep an older template is a share of the replicas."""
+    """Whether the partition, which keeps pods at an older template, is a share of the replicas."""
     ends_at: int | None = None
-    """Its controller deletes pods with this ordinal or a higher one; None if its pods have no ordinals."""
+    """Its controller deletes pods with this or a higher ordinal. None: its pods have no ordinals."""
     kept_below: int = 0
     """A pod with a lower ordinal that is created again gets the template of `kept_revision`, not the current one."""
     kept_revision: str = ""
@@ -93,11 +94,11 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     held: bool = False
     """Whether the annotation `paused` says that AlterShield paused the rollout."""
     held_version: str = ""
-    """The version in this annotation: the one that failed. Empty if it is not known."""
+    """The failed version, from this annotation. Empty if it is not known."""
     start_timeout: str = ""
     """The annotation `start-timeout-seconds`, cut to 64 characters; empty if there is none."""
     generates: tuple[tuple[str, str], ...] = ()
-    """The annotations that ask for budgets, sorted, without the common beginning of their keys."""
+    """The annotations that ask for budgets, sorted, without the common prefix of their keys."""
     max_unavailable: int | str = 1
     """How many pods its update strategy allows to be unavailable: a number, or a percentage of the replicas."""
 
@@ -159,7 +160,7 @@ class _Marker(msgspec.Struct):
 
 
 def _held_version(annotation: Any) -> str:
-    """The version in the annotation `paused`; empty if there is none, or if somebody changed it."""
+    """The version in the annotation `paused`; empty if there is none, or if it cannot be read."""
     if not isinstance(annotation, str):
         return ""
     try:

@@ -33,7 +33,7 @@ from bench.availability.waiting import until
 
 _REFUSED = "PodUnavailableBudget"
 _SHORT = "pods are available and"  # a refusal because too few pods would be left
-_HELD_BACK = 0.5  # seconds that the answer of a write waits, so that its process is dead before
+_HELD_BACK = 0.5  # seconds for which the answer of a write waits, so that its process is dead before the answer comes
 _SETTLED = 150.0  # seconds: records of disruptions that did not happen run out after 35
 _PAUSE = 0.2
 _LEADER = "the leader"
@@ -45,9 +45,9 @@ _RESTARTED_SLOWLY = {"exec": {"command": ["true"]}, "initialDelaySeconds": 1}
 class Plan:
     budgets: int = 20
     pods: int = 25
-    """Of each budget. One in five may be unavailable."""
+    """Pods of each budget. One in five may be unavailable."""
     seconds: float = 30.0
-    """How long the disruptions last at least. They last until all kills have happened."""
+    """The minimum duration of the disruptions. They last until all kills have happened."""
 
 
 @dataclass(frozen=True)
@@ -55,16 +55,16 @@ class Result:
     """Times in seconds."""
 
     concurrent: int
-    """How many requests were sent at once, one for each pod, again and again."""
+    """How many requests were sent at once, one for each pod. This was repeated."""
     admitted: int
     refused: int
-    """By a budget."""
+    """Requests that a budget refused."""
     lost: int
     """Requests without an answer of a gatekeeper, because it was killed. They may have taken effect."""
     unsent: int
     """Requests for which the API server accepted no connection in time."""
     killed: tuple[str, ...]
-    """What was killed, in order."""
+    """The names of the killed processes, in order."""
     replay: Replay
     seconds: float
     settled: float
@@ -146,8 +146,9 @@ async def _until_ready(admin: Client, namespace: str, budgets: list[Budget]) -> 
 
 
 async def _settled(admin: Client, namespace: str, budgets: list[Budget], unanswered: set[str]) -> list[str]:
-    """Wait until all pods are ready and no disruption is recorded. The record of a change whose request got no answer
-    may stay: the pod may show the change yet."""
+    """Wait until all pods are ready and no disruption is recorded. Returns an error message, if this does not happen in
+    time. The record of a change whose request got no answer may stay, because the pod may still show the change later.
+    """
     found: list[PodUnavailableBudget] = []
 
     async def are_settled() -> bool:
@@ -190,7 +191,7 @@ class _Answer(enum.Enum):
 
 
 class _Load:
-    """One request for each pod, all at the same time, again and again."""
+    """Sends one request for each pod, all at the same time, repeatedly."""
 
     def __init__(self, users: Client, namespace: str) -> None:
         self.counts: Counter[_Answer] = Counter()
@@ -234,7 +235,7 @@ class _Load:
         ids = [each.get("containerID") for each in pod["status"].get("containerStatuses", ())]
         if operation is _Operation.CHANGE:
             if not all(ids) or not ids or self._changed.get(uid) == ids:
-                return  # a second change of a container would be held for ten minutes, because nothing would show it
+                return  # the record of a second change would stay for ten minutes, because the pod would not show it
             self._changed[uid] = ids
         answer = await self._answer(name, uid, operation)
         self.counts[answer] += 1

@@ -29,12 +29,13 @@ UPGRADED, LOST, MARKED, EVICTED = "API servers replaced", "zone lost", "endpoint
 
 _KUBELET = "sandbox.altershield.io/kubelet"
 _PROXIED = 3  # API servers
-_RELEASED = 3  # Deployments that are released while the API servers are replaced
+_RELEASED = 3  # Deployments; they are released while the API servers are replaced
 _IN_ZONES = 6  # pods of the Deployment whose pods are in all zones
 _SECONDS = 120.0
 _SLOW_SECONDS = 3
 _SLOWLY: dict[str, Any] = {"readinessProbe": {"exec": {"command": ["true"]}, "initialDelaySeconds": _SLOW_SECONDS}}
-"""Pods are not ready before, so the release is under way when its zone is lost or its pods are evicted."""
+"""Pods become ready only after this delay. So the release is under way when its zone is lost or its pods are
+evicted."""
 
 
 @dataclass(frozen=True)
@@ -182,15 +183,16 @@ class _Scene:
     async def upgrade(self) -> str:
         loop = asyncio.get_running_loop()
         began, transitions = loop.time(), await self._transitions()
-        watched = {each.what for each in self._proxy.asked if each.verb == "watch"}
-        mark = len(self._proxy.asked)
+        watched = {each.resource for each in self._proxy.reads if each.verb == "watch"}
+        mark = len(self._proxy.reads)
         for name, versions in self._upgraded.items():
             versions.append(await release(self._admin, self._namespace, name, "meanwhile"))
         await self._proxy.replace()
         replaced = loop.time()
 
         def asked(verb: str) -> list[Any]:
-            return [each.what for each in self._proxy.asked[mark:] if each.verb == verb and each.what in watched]
+            reads = (each for each in self._proxy.reads[mark:] if each.verb == verb)
+            return [each.resource for each in reads if each.resource in watched]
 
         await until_watched(lambda: watched - {*asked("watch")})
         self._figures["watching"] = round(loop.time() - replaced, 1)
@@ -208,7 +210,7 @@ class _Scene:
         return int(lease["spec"].get("leaseTransitions") or 0)
 
     async def lose_zone(self) -> str:
-        """The leader, a gatekeeper and a node stop at the same time, while pods of a release start on the node."""
+        """Stop the leader, a gatekeeper and a node at the same time, while pods of a release start on the node."""
         loop = asyncio.get_running_loop()
         self._leader = await self._reconcilers.leader()
         number = int(self._leader.rpartition("-")[2]) - 1
@@ -239,8 +241,8 @@ class _Scene:
         return [pod for pod in pods if pod["spec"].get("nodeName") == self._zone]
 
     async def wait_for_the_verdict(self) -> str:
-        """The release waits for the pods on the lost node. Then Kubernetes evicts these, and the release succeeds. Then
-        the zone comes back."""
+        """Check that the release waits for the pods on the lost node. Then delete these pods, as Kubernetes does, and
+        wait until the release succeeds. Then bring the zone back."""
         await _until_node(self._admin, self._zone, "Unknown")
         self._stalled[0] = await self._until_stalled("zoned", self._zoned["zoned"][-1])
         lost = await self._on_lost_node()
@@ -261,14 +263,14 @@ class _Scene:
         await self._admin.patch(NODES, {"metadata": {"annotations": {_KUBELET: kubelet}}}, self._zone)
 
     async def _mark(self) -> None:
-        """Write what the node controller writes 50 s after it heard of the kubelet for the last time. The start timeout
-        of the measurement is shorter."""
+        """Write the condition that the node controller writes 50 s after the last report of a kubelet, because the
+        start timeout of the measurement is shorter."""
         condition = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
         status = {"conditions": [condition]}
         await self._admin.patch(NODES, {"status": status}, self._zone, subresource="status", type_=PatchType.STRATEGIC)
 
     async def evict_leader(self) -> str:
-        """A kubelet evicts the pod of the leader: its gatekeeper and its reconciler end at once."""
+        """Evict the pod of the leader as a kubelet does: its gatekeeper and its reconciler end at once."""
         leader, pod = await self._reconcilers.leader(), self._in_use()
         _, takeover = await asyncio.gather(self._gatekeepers.evict(pod), self._reconcilers.kill(leader))
         self._figures["takeover_evicted"] = round(takeover, 1)
@@ -276,7 +278,7 @@ class _Scene:
         return "a pod evicted"
 
     async def evict_pods_of_a_release(self) -> None:
-        """The kubelet evicts each pod of a release before it is ready, until the release is stalled. Then no more."""
+        """Evict each pod of a release as a kubelet does, before the pod is ready. Stop when the release is stalled."""
         value = await release(self._admin, self._namespace, "evicted", "meanwhile", **_SLOWLY)
         self._evicted["evicted"].append(value)
         stalled = asyncio.create_task(self._until_stalled("evicted", value))
@@ -293,7 +295,7 @@ class _Scene:
         self._check("evicted", value, gone)
 
     async def _evict(self, pod: dict[str, Any]) -> None:
-        """Write what a kubelet writes that evicts a pod (pkg/kubelet/eviction)."""
+        """Write the status that a kubelet writes when it evicts a pod (pkg/kubelet/eviction)."""
         message = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 88Mi."
         disruption = {
             **{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"},
@@ -339,7 +341,7 @@ class _Scene:
         self._wrong += wrong_with(self._history, upgraded, self._upgraded, rolled_back=(), replicas=2)
         for each in deployments:
             if each["metadata"]["name"] in ("zoned", "evicted") and each["metadata"]["generation"] != 2:
-                self._wrong.append(f"{each['metadata']['name']} was changed by another than its user")
+                self._wrong.append(f"{each['metadata']['name']} was changed by somebody else than its user")
         admitted = measurement.result(kills=1)
         stalled = (self._stalled[0], self._stalled[1])
         return Result(admitted.phases, (*admitted.wrong, *self._wrong), stalled=stalled, **self._figures)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from altershield.process.children import Process, free_ports
-from bench.availability.installation import WEBHOOK_SECONDS, Installation, until_asked, webhooks
+from bench.availability.installation import WEBHOOK_SECONDS, Installation, until_called, webhooks
 from bench.availability.kubelet import NOTICED_SECONDS, READINESS, Probe, is_ready, probed
 from bench.availability.service import NEVER, Endpoint, Service
 from bench.availability.waiting import until
@@ -79,7 +79,7 @@ class Pod:
         await self._gatekeeper.wait()
 
     async def delete(self) -> None:
-        """Do what a node does when the pod is deleted: send SIGTERM and wait for the end."""
+        """End the pod as a node does when the pod is deleted: send SIGTERM and wait for the end."""
         await self._end(signal.SIGTERM)
 
     def hang(self) -> None:
@@ -101,7 +101,7 @@ class Pod:
         self.endpoint.hung_at = NEVER
 
     async def evict(self) -> None:
-        """End the pod as a kubelet does whose node lacks memory: SIGKILL, without a grace period."""
+        """End the pod as a kubelet does when its node lacks memory: SIGKILL, without a grace period."""
         self.endpoint.killed_at = asyncio.get_running_loop().time()
         self._certgen.send(signal.SIGKILL)
         await self._end(signal.SIGKILL)
@@ -146,7 +146,7 @@ class Gatekeepers:
             self._running,
         ):
             await asyncio.gather(*[self.add() for _ in range(replicas)])
-            await until_asked(self.installation)
+            await until_called(self.installation)
             yield
 
     async def add(self) -> Pod:
@@ -170,7 +170,7 @@ class Gatekeepers:
                 group.create_task(self._remove(old))
 
     async def evict(self, pod: Pod) -> None:
-        """A kubelet evicts the pod at once. Returns when the pod that replaces it is ready."""
+        """Evict the pod as a kubelet does, at once. Returns when the pod that replaces it is ready."""
         self.pods.remove(pod)
         await asyncio.gather(pod.evict(), self.add())
         self.service.endpoints.remove(pod.endpoint)

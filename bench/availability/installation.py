@@ -81,7 +81,7 @@ async def webhooks(installation: Installation, port: int, seconds: int | None) -
         yield
 
 
-async def until_asked(installation: Installation) -> None:
+async def until_called(installation: Installation) -> None:
     """Return when the API server calls the gatekeepers and gets responses."""
     path = DEPLOYMENTS.path(installation.name)
 

@@ -1,4 +1,4 @@
-"""Which failed releases are expected: those whose call was lost because a gatekeeper was killed or hung."""
+"""Finds the failed releases that are expected: their call was lost because a gatekeeper was killed or hung."""
 
 import collections
 import enum
@@ -44,8 +44,8 @@ class Sent:
 
 
 def explained(sent: Iterable[Sent], losses: Iterable[Loss]) -> dict[Sent, Cause]:
-    """The failures that lost calls explain. A lost call explains the failure of one release that was under way when the
-    call was made."""
+    """The cause of each failure that a lost call explains. A lost call explains the failure of one release that was
+    under way when the call was made."""
     left = sorted(losses, key=lambda loss: loss.asked)
     causes = {}
     for release in sorted(sent, key=lambda each: each.ended):

@@ -1,6 +1,6 @@
-"""Replays the watch of pods, and finds the budgets that admitted disruptions overdrew.
+"""Replays the watch of pods, and finds the budgets that were overdrawn by admitted disruptions.
 
-It shares no code with what decides on disruptions: it knows only the pods' events, and which disruptions were admitted.
+It shares no code with the gatekeeper. It knows only the pods' events, and the pods whose disruptions were admitted.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -21,7 +21,7 @@ class PodEvent(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """The budget of the pods with the label `app: NAME`, which are `total` when none is missing."""
+    """The budget of the pods with the label `app: NAME`. `total`: the number of these pods when no pod is missing."""
 
     name: str
     total: int
@@ -30,7 +30,7 @@ class Budget:
 
 @dataclass(frozen=True)
 class Overdraft:
-    """From `version` on, `unavailable` pods were missing because of admitted disruptions: more than `allowed`."""
+    """At `version`, `unavailable` pods were missing because of admitted disruptions. Only `allowed` pods may be."""
 
     budget: str
     version: int
@@ -76,11 +76,12 @@ class _Pods:
     admitted: Collection[str]
     available: set[str] = field(default_factory=set)
     missing: dict[str, bool] = field(default_factory=dict)
-    """The pods that were available, are not now, and have no replacement that is, oldest first. True: the pod does not
-    come back."""
+    """The pods that were available, are unavailable now, and have no available replacement, oldest first. True: the pod
+    does not come back."""
 
     def apply(self, event: PodEvent) -> bool | None:
-        """None: no pod became unavailable. Otherwise, whether a disruption of it was admitted."""
+        """Apply an event. Returns None if no pod became unavailable; otherwise, whether a disruption of the pod was
+        admitted."""
         uid = event.pod["metadata"]["uid"]
         if _is_available(event):
             self._add(uid)

@@ -1,4 +1,4 @@
-"""An outage of the API server for AlterShield's processes: what they do during it, and what they request after it."""
+"""An outage of the API server for AlterShield's processes: their responses during it, and their requests after it."""
 
 import asyncio
 import collections
@@ -25,7 +25,7 @@ from bench.availability.deployments import create, deployment, release
 from bench.availability.gatekeepers import Gatekeepers, Pod
 from bench.availability.history import History, wrong_with
 from bench.availability.installation import installed
-from bench.availability.proxy import ApiProxy, Asked, Followed
+from bench.availability.proxy import ApiProxy, ReadRequest, WatchedResource
 from bench.availability.reconcilers import Reconcilers
 from bench.availability.waiting import until, until_watched
 from reconciler.manager import COMPONENT
@@ -91,7 +91,8 @@ async def measure(
         admin, namespace = installation.admin, installation.name
         gatekeepers, history = Gatekeepers(installation, directory, 0), History(admin, namespace)
         newcomer = Pod(installation, directory, "newcomer", 0)
-        await admin.create(POD_UNAVAILABLE_BUDGETS, _BUDGET, namespace)  # else nothing that budgets count is watched
+        # without a budget, no process watches the objects that budgets count
+        await admin.create(POD_UNAVAILABLE_BUDGETS, _BUDGET, namespace)
         async with (
             gatekeepers.running(),
             history.watching(),
@@ -104,14 +105,14 @@ async def measure(
             released = {name: [await create(admin, namespace, name, _REPLICAS)] for name in known}
             await history.until_successful(released)
             await until(lambda: _all_right(questions, gatekeepers.pods), "the gatekeepers to know of the suspension")
-            before = _watched(proxy.asked)
+            before = _watched(proxy.reads)
             loop = asyncio.get_running_loop()
 
             report(f"outage of the API server for {seconds:.0f} s …")
             await proxy.go()
             gone = loop.time()
             await running.enter_async_context(newcomer.running())
-            async with questions.asked_all_the_time(gatekeepers.pods):
+            async with questions.asked_repeatedly(gatekeepers.pods):
                 for name, versions in released.items():
                     versions.append(await release(admin, namespace, name, "meanwhile"))
                 for name in new:
@@ -119,28 +120,28 @@ async def measure(
                 await asyncio.sleep(gone + seconds - loop.time())
                 ages = [age for pod in gatekeepers.pods for age in await _ages(session, pod)]
                 missing = await _missing(session, newcomer)
-            outage, mark = loop.time() - gone, len(proxy.asked)
+            outage, mark = loop.time() - gone, len(proxy.reads)
             await proxy.come()
             back = loop.time()
             caught_up = asyncio.create_task(history.until_successful(released))
-            await until_watched(lambda: before - _watched(proxy.asked[mark:]))
+            await until_watched(lambda: before - _watched(proxy.reads[mark:]))
             watching = loop.time() - back
             await caught_up
             verified = loop.time() - back
             wrong = await _wrong_with(history, admin, namespace, released)
             await newcomer.until_ready()
-            asked = [each for each in proxy.asked[mark:] if each.what.client != "newcomer"]
-            lists = [each for each in asked if each.verb == "list"]
+            reads = [each for each in proxy.reads[mark:] if each.resource.client != "newcomer"]
+            lists = [each for each in reads if each.verb == "list"]
 
             report("a second outage, after which all versions have expired …")
             await proxy.go()
             proxy.forget()
             forgotten = set(proxy.forgotten)
             await asyncio.sleep(seconds / 2)
-            mark = len(proxy.asked)
+            mark = len(proxy.reads)
             await proxy.come()
             await until(lambda: not proxy.forgotten, "all resources to be listed")
-            expired = [each for each in proxy.asked[mark:] if each.verb == "list" and each.what in forgotten]
+            expired = [each for each in proxy.reads[mark:] if each.verb == "list" and each.resource in forgotten]
     return Result(
         outage=round(outage, 1),
         admissions=questions.answered,
@@ -150,12 +151,12 @@ async def measure(
         caught_up=round(verified, 1),
         watching=round(watching, 1),
         followed=len(before),
-        watches=sum(each.verb == "watch" for each in asked),
-        relists=_by_resource(each for each in lists if each.what in before),
-        reads=_by_resource(each for each in lists if each.what not in before),
+        watches=sum(each.verb == "watch" for each in reads),
+        relists=_by_resource(each for each in lists if each.resource in before),
+        reads=_by_resource(each for each in lists if each.resource not in before),
         listed=len(forgotten),
         relists_expired=_by_resource(expired),
-        most_relists=max(Counter(each.what for each in expired).values()),
+        most_relists=max(Counter(each.resource for each in expired).values()),
         worst_second=max(sum(each.at <= other.at < each.at + 1 for other in expired) for each in expired),
     )
 
@@ -190,7 +191,7 @@ class Questions:
         self._stamped = _review("CREATE", new, None)
 
     @contextlib.asynccontextmanager
-    async def asked_all_the_time(self, pods: Sequence[Pod]) -> AsyncIterator[None]:
+    async def asked_repeatedly(self, pods: Sequence[Pod]) -> AsyncIterator[None]:
         asking = asyncio.create_task(self._ask_on(pods))
         try:
             yield
@@ -271,7 +272,7 @@ async def _ages(session: aiohttp.ClientSession, pod: Pod) -> list[float]:
 
 
 async def _missing(session: aiohttp.ClientSession, pod: Pod) -> tuple[str, ...]:
-    """Why a gatekeeper that has just started is not ready. Waits until it answers."""
+    """The reasons why a gatekeeper that has just started is not ready. Waits until it answers."""
     reasons: list[str] = []
 
     async def answers() -> bool:
@@ -285,9 +286,9 @@ async def _missing(session: aiohttp.ClientSession, pod: Pod) -> tuple[str, ...]:
     return tuple(reasons)
 
 
-def _watched(asked: Iterable[Asked]) -> set[Followed]:
-    return {each.what for each in asked if each.verb == "watch"}
+def _watched(reads: Iterable[ReadRequest]) -> set[WatchedResource]:
+    return {each.resource for each in reads if each.verb == "watch"}
 
 
-def _by_resource(asked: Iterable[Asked]) -> dict[str, int]:
-    return dict(collections.Counter(each.what.path.rpartition("/")[2] for each in asked))
+def _by_resource(reads: Iterable[ReadRequest]) -> dict[str, int]:
+    return dict(collections.Counter(each.resource.path.rpartition("/")[2] for each in reads))

@@ -36,7 +36,7 @@ class Phase:
 class Result:
     phases: tuple[Phase, ...]
     wrong: tuple[str, ...]
-    """Messages about unexplained failures, and about causes with too many failures."""
+    """Error messages about unexplained failures, and about causes with too many failures."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ class PodsWatch:
     @classmethod
     @contextlib.asynccontextmanager
     async def following(cls, admin: Client, namespace: str) -> AsyncIterator["PodsWatch"]:
-        """Before the first pod is created."""
+        """Record the events until the block ends. Call this before the first pod is created."""
         watch = cls(admin, namespace)
         watch._read = int((await admin.list(PODS, namespace)).metadata.resource_version)
         reading = asyncio.create_task(watch._run())

@@ -17,8 +17,8 @@ _DRAIN_SECONDS = 10.0  # for the requests that an API server answers when it is 
 
 
 @dataclass(frozen=True)
-class Followed:
-    """A resource that an informer watches. `client` is the first part of the URL path that its process uses."""
+class WatchedResource:
+    """A resource that an informer watches. `client` is the first part of the URL path, which names the process."""
 
     client: str
     path: str
@@ -27,13 +27,13 @@ class Followed:
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReadRequest:
     """A list or watch request."""
 
     at: float
     """Loop time."""
     verb: str
-    what: Followed
+    resource: WatchedResource
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class ApiProxy:
     `servers`: how many API servers seem to be behind the address. The kernel distributes the connections."""
 
     def __init__(self, kubeconfig: str, servers: int = 1) -> None:
-        self.asked: list[Asked] = []
+        self.reads: list[ReadRequest] = []
         self._kubeconfig = kubeconfig
         (self._port,) = free_ports(1)
-        self.forgotten: set[Followed] = set()
+        self.forgotten: set[WatchedResource] = set()
         """Resources that must be listed before they can be watched again."""
         self.stored: Callable[[str, str], Awaitable[None]] = _do_nothing
         """Called with the client and the path of each PUT that the API server has stored, before its answer is passed
@@ -75,6 +75,7 @@ class ApiProxy:
                 await self.go()
 
     async def come(self) -> None:
+        """Listen again."""
         for _ in range(self._count):
             await self._start(_CUT_SECONDS if self._count == 1 else _DRAIN_SECONDS)
 
@@ -109,16 +110,16 @@ class ApiProxy:
 
     def forget(self) -> None:
         """Refuse to resume watches (410), as after a compaction of etcd: each resource must be listed again."""
-        self.forgotten = {asked.what for asked in self.asked if asked.verb == "watch"}
+        self.forgotten = {read.resource for read in self.reads if read.verb == "watch"}
 
     async def _handle(self, watches: set[asyncio.Timeout], request: web.BaseRequest) -> web.StreamResponse:
         _, client, path = request.raw_path.split("/", 2)
         query = request.query
         selector = ",".join(filter(None, (query.get("labelSelector"), query.get("fieldSelector"))))
-        followed = Followed(client, path.partition("?")[0], selector)
+        followed = WatchedResource(client, path.partition("?")[0], selector)
         streamed = "sendInitialEvents" in query  # a watch that starts with a streamed list
-        verbs = [verb for verb, asked in (("list", streamed or "limit" in query), ("watch", "watch" in query)) if asked]
-        self.asked += [Asked(asyncio.get_running_loop().time(), verb, followed) for verb in verbs]
+        verbs = [*(["list"] if streamed or "limit" in query else []), *(["watch"] if "watch" in query else [])]
+        self.reads += [ReadRequest(asyncio.get_running_loop().time(), verb, followed) for verb in verbs]
         if "list" in verbs:
             self.forgotten.discard(followed)
         if "watch" in verbs and followed in self.forgotten:

@@ -36,8 +36,8 @@ class Result:
 async def measure(
     kubeconfig: Path, directory: Path, kills: int, report: Callable[[str], None] = lambda _: None
 ) -> Result:
-    """In each round, update all good Deployments, and update another one to an image that does not exist. Then kill the
-    leader: a little later in the release in each round, and in every third round during a rollback."""
+    """In each round, update all good Deployments, and update another Deployment to an image that does not exist. Then
+    kill the leader: in each round a little later in the release, and in every third round during a rollback."""
     async with installed(kubeconfig, directory) as installation:
         admin, namespace = installation.admin, installation.name
         history = History(admin, namespace)

@@ -39,8 +39,8 @@ class Endpoint:
 class _Connection:
     """Follows which side of a connection spoke last.
 
-    A first response in the same message as the session tickets counts as tickets. The client then seems to wait until
-    its next request, since a time in the past. A loss at that time cannot explain the failure of a later release.
+    If the first response comes in the same message as the session tickets, it counts as tickets. Then the client seems
+    to wait, from that time until its next request. A loss at that time cannot explain the failure of a later release.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:

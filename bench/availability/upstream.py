@@ -49,8 +49,8 @@ async def passed_back(
 ) -> web.StreamResponse:
     """The response for the caller. It is forwarded as it arrives, because a watch has no end.
 
-    Its timeout is in `under_way` meanwhile. If it expires, the response ends without an error, and then its
-    connection."""
+    Meanwhile its timeout is in `under_way`. If the timeout expires, the response ends without an error, and then the
+    connection is closed."""
     headers = {key: value for key, value in answer.headers.items() if key.lower() not in _HOP_BY_HOP}
     response = web.StreamResponse(status=answer.status, headers=headers)
     await response.prepare(request)

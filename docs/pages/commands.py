@@ -40,14 +40,13 @@ _EXIT_CODES = (
         0,
         "all",
         "done; `demo`: every step had the expected outcome; `status`: every present release that is shown is a "
-        "`Success`; `dev`, `sandbox` "
-        "and the containers: ended by Ctrl-C or SIGTERM",
+        "`Success`; `dev`, `sandbox` and the containers: ended by Ctrl-C or SIGTERM",
     ),
     (
         AlterShieldError.exit_code,
         "all",
-        "it failed; the sentence on stderr says why. `altershield status`: also if the workload does not exist or has "
-        "no release. Commands that ask: the answer was no",
+        "the command failed; the sentence on stderr says why. `altershield status`: also if the workload does not "
+        "exist or has no release. Commands that ask for a confirmation: the answer was no",
     ),
     (UsageError.exit_code, "all", "a wrong option, variable or file"),
     (EXIT_SUSPENDED, "`altershield status`", "a present release that is shown is suspended"),

@@ -1,10 +1,11 @@
-"""The conditions and their reasons. The names come from the code, the meanings from this file."""
+"""The conditions and their reasons. Their names come from the code, and their meanings from this file."""
 
 import ast
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 
+from altershield.api.budgets import BudgetCondition
 from altershield.api.kinds import ConditionType, Giver
 from altershield.workloads.pods import Fault
 from docs.pages.markdown import table
@@ -34,7 +35,7 @@ STALL_REASONS: dict[str, str] = {
     "version within the start timeout. A paused Deployment creates none.",
 }
 
-CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
+CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = {
     ConditionType.VERIFIED: (
         "ChangeWorkload, ChangePod. `True`: every pod passed. `False`: a pod failed. `Unknown`: not decided yet.",
         {
@@ -53,8 +54,7 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
     ConditionType.SETTLED: (
         "ChangeWorkload, in the state `Success`. `True`: pods that break no longer change the state. `False`: pods "
         "that break still end the release. The release settles one start timeout after its success, or after its "
-        "pods are up again, and not "
-        "before one pod has been up for that whole time.",
+        "pods are up again, but not before one pod has been up for that whole time.",
         {
             "Observing": "`False`. AlterShield still watches the pods.",
             "PodsDown": "`False`. Pods that were up are not up any more.",
@@ -86,18 +86,16 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
             "or AlterShield's own webhook. AlterShield tries again after 5 s, then less often, at least every 5 "
             "minutes.",
             RollbackReason.NO_TARGET: "`False`. A person asked for a rollback, but its target is not known. The "
-            "message "
-            "lists the values that `rollbackTo` accepts.",
+            "message lists the values that `rollbackTo` accepts.",
             RollbackReason.WITHDRAWN: "`False`. The rollback was not carried out: the pods are up, the pods of the "
-            "target "
-            "are no longer ready, or the setting `rollback` was switched off.",
+            "target are no longer ready, or the setting `rollback` was switched off.",
             RollbackReason.RELEASED_AGAIN: "`False`. The version was rolled back before and then released again on "
             "purpose. AlterShield does not roll it back a second time.",
             RollbackReason.SUPERSEDED: "`False`. Another version was released before the rollback was carried out.",
         },
     ),
     ConditionType.UNGATED: (
-        "ChangeWorkload. `True`: no gatekeeper saw the release. It is verified like any other.",
+        "ChangeWorkload. `True`: no gatekeeper reviewed the release. It is verified like any other.",
         {
             UngatedReason.NO_VERSION: "The pod template has no version.",
             UngatedReason.VERSION_REUSED: "The pod template has the version of an earlier release.",
@@ -127,14 +125,14 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
         },
     ),
     ConditionType.ACCEPTED: (
-        "OpsConfigInfo, DefensePolicy, PodDeletionFlowControl. `True`: the object is in effect. "
-        "`False`: it is wrong and changes nothing; of a "
-        "DefensePolicy, the spec in `status.accepted` stays in force.",
+        "OpsConfigInfo, DefensePolicy, PodDeletionFlowControl. `True`: the object is in effect. `False`: it is wrong "
+        "and changes nothing; of a DefensePolicy, the spec in `status.accepted` stays in force.",
         {
             "Valid": "`True`. The setting or the policy is in effect.",
-            "UselessRule": "`True`, PodDeletionFlowControl. A rule is never reached: another one has no higher limit "
-            "in a longer interval.",
-            "InvalidRule": "`False`, PodDeletionFlowControl. No interval can be read, so nothing is counted.",
+            "UselessRule": "`True`, PodDeletionFlowControl. A rule has no effect: another rule allows no more "
+            "deletions in a longer interval.",
+            "InvalidRule": "`False`, PodDeletionFlowControl. No interval of its rules can be read, so nothing is "
+            "counted.",
             "UnknownName": "`False`. No setting has this name.",
             "UnknownType": "`False`. `spec.type` is not the type of this setting.",
             "InvalidContent": "`False`. `spec.content` is neither a number of pods nor a share.",
@@ -156,7 +154,7 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
         },
     ),
     ConditionType.BREAKER_OPEN: (
-        "PodDeletionFlowControl. `True`: every deletion that it counts is refused.",
+        "PodDeletionFlowControl. `True`: every deletion that the object counts is refused.",
         {
             "LimitExceeded": "`True`. A deletion was beyond a limit. The message says which one, and how the "
             "breaker closes.",
@@ -166,18 +164,40 @@ CONDITIONS: dict[ConditionType, tuple[str, dict[str, str]]] = {
         },
     ),
     ConditionType.SHADOWED: (
-        "DefensePolicy. `True`: another policy of its namespace has precedence for every workload that it selects: it "
-        "has no requirement that this one lacks, and a higher priority, or the same priority and the first name.",
+        "DefensePolicy. `True`: another policy of its namespace has precedence for every workload that this policy "
+        "selects. The other policy has no requirement that this one lacks. Its priority is higher, or its priority is "
+        "the same and its name comes first.",
         {
             "OtherHasPrecedence": "`True`. The message names the other policy.",
             "Selectable": "`False`. There is no such policy.",
             "NotInForce": "`False`. No spec of this policy is in force.",
         },
     ),
+    BudgetCondition.ALLOWED: (
+        "PodUnavailableBudget. `True`: a pod may be disrupted now.",
+        {
+            "SufficientPods": "`True`. More pods are available than have to be.",
+            "InsufficientPods": "`False`. No more pods are available than have to be.",
+            "NoDisruptionEver": "`False`. All pods have to be available, for example with `maxUnavailable: 0`.",
+        },
+    ),
+    BudgetCondition.OVERLAPPING: (
+        "PodUnavailableBudget. `True`: another budget covers pods of this one. Both have to admit a disruption.",
+        {
+            "CoversTheSamePods": "`True`. The message names the other budgets.",
+            "NoOtherBudget": "`False`. No other budget covers these pods.",
+        },
+    ),
 }
 """The meaning of each type, and of its reasons."""
 
-_ENUMS: dict[ConditionType, tuple[type[StrEnum], ...]] = {
+_TYPES: dict[str, type[ConditionType] | type[BudgetCondition]] = {
+    "ConditionType": ConditionType,
+    "BudgetCondition": BudgetCondition,
+}
+"""The enumerations of types of conditions, by their names in the code."""
+
+_ENUMS: dict[ConditionType | BudgetCondition, tuple[type[StrEnum], ...]] = {
     ConditionType.VERIFIED: (Giver,),
     ConditionType.STALLED: (Fault, StallReason),
     ConditionType.ROLLED_BACK: (RollbackReason,),
@@ -202,7 +222,7 @@ def section() -> str:
 
 
 def _compare() -> None:
-    unlike: set[str] = {*(set(ConditionType) ^ CONDITIONS.keys())}
+    unlike: set[str] = {*({*ConditionType, *BudgetCondition} ^ CONDITIONS.keys())}
     written, constants = _in_code()
     for type_, (_, reasons) in CONDITIONS.items():
         known = {str(reason) for enum in _ENUMS.get(type_, ()) for reason in enum} | written.get(type_, set())
@@ -213,9 +233,9 @@ def _compare() -> None:
         )
 
 
-def _in_code() -> tuple[dict[ConditionType, set[str]], set[str]]:
+def _in_code() -> tuple[dict[ConditionType | BudgetCondition, set[str]], set[str]]:
     """The reasons that are literals in the code, and all strings of the code."""
-    written: dict[ConditionType, set[str]] = {}
+    written: dict[ConditionType | BudgetCondition, set[str]] = {}
     constants: set[str] = set()
     for package in _PACKAGES:
         for path in sorted((_ROOT / package).rglob("*.py")):
@@ -227,12 +247,13 @@ def _in_code() -> tuple[dict[ConditionType, set[str]], set[str]]:
     return written, constants
 
 
-def _given(node: ast.AST) -> Iterator[tuple[ConditionType, str]]:
+def _given(node: ast.AST) -> Iterator[tuple[ConditionType | BudgetCondition, str]]:
+    """The type and the reason of a condition that this node creates, if both are in its arguments."""
     match node:
         case ast.Call(
             func=ast.Attribute(attr="condition") | ast.Name(id="Condition"),
-            args=[ast.Attribute(value=ast.Name(id="ConditionType"), attr=name), _, ast.Constant(value=str(reason)), *_],
-        ):
-            yield ConditionType[name], reason
+            args=[ast.Attribute(value=ast.Name(id=type_), attr=name), _, ast.Constant(value=str(reason)), *_],
+        ) if type_ in _TYPES:
+            yield _TYPES[type_][name], reason
         case ast.Call(func=ast.Name(id="Problem"), args=[ast.Constant(value=str(reason)), *_]):
             yield ConditionType.ACCEPTED, reason

@@ -37,7 +37,7 @@ MEANINGS = {
     "is not possible. The message says why.",
     "SuspensionBypassed": "A release passed the suspension of its workload by the label `ignored-suspend`. The message "
     "says which version, and who released it.",
-    "UngatedRelease": "No gatekeeper checked the release: none answered, the webhooks were missing, or the namespace "
+    "UngatedRelease": "No gatekeeper reviewed the release: none answered, the webhooks were missing, or the namespace "
     "was not governed at that time.",
     "AnnotationIgnored": "The value of the annotation `start-timeout-seconds` is not a number of seconds, so it has no "
     "effect.",
@@ -46,24 +46,24 @@ MEANINGS = {
     "UnknownReceiver": "The object is a DefensePolicy. Receivers of notifications in `spec.notify` do not exist, or "
     "may not be told of this namespace. The policy is in force.",
     "UngatedDeletion": "The object is a PodUnavailableBudget. Available pods were deleted although no gatekeeper was "
-    "asked: none answered, or the request does not ask.",
+    "asked: none answered, or API servers do not ask about such a deletion, for example an eviction by a kubelet.",
     "BudgetInvalid": "The annotations `generate-pub` or `generate-pdb` of the workload or of its Namespace are wrong, "
     "so no budget is generated. The message says what to correct.",
     "BudgetSkipped": "An annotation asks for a budget, but a budget of a user covers the pods already. None is "
     "generated.",
-    "RuleWithoutEffect": "The object is a PodDeletionFlowControl. One of its rules is never reached, or none can be "
-    "read. The message says why.",
+    "RuleWithoutEffect": "The object is a PodDeletionFlowControl. One of its rules has no effect, or none of them can "
+    "be read. The message says why.",
     "DeletionLimitNear": "The object is a PodDeletionFlowControl. The deletions of pods have reached `warnPercent` of "
     "a limit.",
-    "DeletionLimitReached": "The object is a PodDeletionFlowControl. Further deletions of pods are refused until the "
-    "interval has moved on, or the breaker opens.",
-    "DeletionBreakerOpened": "The object is a PodDeletionFlowControl. Every deletion that it counts is refused. The "
-    "message says which rule or person opened the breaker, and how it closes.",
+    "DeletionLimitReached": "The object is a PodDeletionFlowControl. A limit is reached. Further deletions of pods are "
+    "refused until the interval has moved on, or the next one opens the breaker.",
+    "DeletionBreakerOpened": "The object is a PodDeletionFlowControl. Every deletion that the object counts is "
+    "refused. The message says which rule or person opened the breaker, and how it closes.",
     "DeletionBreakerHalfOpen": "The object is a PodDeletionFlowControl. After the cooldown, a few deletions pass.",
     "DeletionBreakerClosed": "The object is a PodDeletionFlowControl. Deletions within the limits pass again.",
     "BreakGlassUsed": "The object is a PodDeletionFlowControl or a PodUnavailableBudget. A user in the group "
-    "`altershield:break-glass` passed its limits. The message names the user and the pod. It comes when the pod is "
-    "gone or changed, or when the record of the request has run out.",
+    "`altershield:break-glass` passed its limits. The message names the user and the pod. The Event is raised when the "
+    "pod is gone or changed, or when the record of the request has run out.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
     "what to correct.",
 }
@@ -107,7 +107,7 @@ def reasons() -> dict[str, str]:
 
 def _raised(call: ast.Call) -> Iterator[tuple[str, str]]:
     match call:
-        case ast.Call(func=ast.Name(id="Announce"), args=[ast.Constant(value=str(reason)), *_]):
+        case ast.Call(func=ast.Name(id="Announce" | "Announcement"), args=[ast.Constant(value=str(reason)), *_]):
             warning = not any(
                 isinstance(keyword.value, ast.Constant) and keyword.value.value is False
                 for keyword in call.keywords

@@ -27,8 +27,7 @@ _HEAD = f"""\
 {GENERATED}
 
 All kinds are in `{GROUP}/v1alpha1` and have a status subresource. All are namespaced, except for
-PodDeletionFlowControl.
-`kubectl get {CATEGORY} -A` lists all objects, and `kubectl explain` shows the text of this page:
+PodDeletionFlowControl. `kubectl get {CATEGORY} -A` lists all objects. `kubectl explain` shows the texts of this page:
 
 ```console
 $ kubectl explain changeworkload.spec.countThreshold
@@ -59,29 +58,26 @@ _STATES: dict[str, dict[str, str]] = {
         kinds.WorkloadState.TIME_OUT_PRE_THRESHOLD: "A batch was not full in time and is verified as it is. The next "
         "state is `Running`.",
         kinds.WorkloadState.SUCCESS: "All pods of the release were up and had passed at the same moment. Pods that "
-        "break "
-        "before the release has settled still end it. The ChangeWorkloads of older versions are deleted.",
-        kinds.WorkloadState.SUSPEND: "A pod failed: a person or the AlterShield server gave the verdict, or the pod "
-        "was "
-        "overdue and the release could not be rolled back. Further releases are denied.",
+        "break before the release has settled still end it. The ChangeWorkloads of older versions are deleted.",
+        kinds.WorkloadState.SUSPEND: "A pod failed: a person, a check or the AlterShield server gave the verdict, or "
+        "the pod was overdue and the release could not be rolled back. Further releases are denied.",
         kinds.WorkloadState.ROLLBACK: "An older version is being released again. A person may write this state to ask "
         "for a rollback.",
-        kinds.WorkloadState.FAILED: "The version was rolled back, or replaced before the rollback. A version that was "
-        "rolled back is denied until a newer one is a `Success`.",
+        kinds.WorkloadState.FAILED: "The version was rolled back or replaced before the rollback, or the AlterShield "
+        "server refused it. A version that was rolled back is denied until a newer one is a `Success`.",
     },
     "ChangePod": {
         kinds.PodState.INIT: "The ChangePod was just created.",
-        kinds.PodState.PRE_WAIT: "AlterShield will ask its server for the check before the batch.",
-        kinds.PodState.PRE_SUBMITTED: "AlterShield has asked for the check before the batch.",
-        kinds.PodState.PRE_FAILED: "The check could not be asked for, as without an AlterShield server. The pods "
-        "count as "
-        "passed.",
-        kinds.PodState.PRE_TIMEOUT: "The check was not answered in time. The pods count as passed.",
-        kinds.PodState.POST_WAIT: "AlterShield will ask its server for the check after the batch.",
-        kinds.PodState.POST_SUBMITTED: "AlterShield has asked for the check after the batch.",
-        kinds.PodState.POST_FAILED: "The check could not be asked for. The pods count as passed.",
-        kinds.PodState.POST_TIMEOUT: "The check was not answered in time. The pods count as passed.",
-        kinds.PodState.POST_FINISH: "The check after the batch was answered.",
+        kinds.PodState.PRE_WAIT: "AlterShield will start the checks before the batch.",
+        kinds.PodState.PRE_SUBMITTED: "The checks before the batch have begun.",
+        kinds.PodState.PRE_FAILED: "A check before the batch could not be started, or there is no check: the pods "
+        "count as passed. Or the check failed: `Verified` of the ChangePod is `False`.",
+        kinds.PodState.PRE_TIMEOUT: "A check before the batch had no result in time. The pods count as passed.",
+        kinds.PodState.POST_WAIT: "AlterShield will start the checks after the batch.",
+        kinds.PodState.POST_SUBMITTED: "The checks after the batch have begun.",
+        kinds.PodState.POST_FAILED: "A check after the batch could not be started. The pods count as passed.",
+        kinds.PodState.POST_TIMEOUT: "A check after the batch had no result in time. The pods count as passed.",
+        kinds.PodState.POST_FINISH: "The checks after the batch have ended with a result.",
         kinds.PodState.EXECUTE_DONE: "Verification of the pods is done. `message` keeps the previous step.",
     },
 }

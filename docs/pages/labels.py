@@ -10,9 +10,9 @@ _HEAD = f"""\
 
 {GENERATED}
 
-You set two of these labels: `{labels.GOVERNED}: {labels.GOVERNED_VALUE}` on a Namespace, and
-`{labels.IGNORED_SUSPEND}: "true"` on a workload. AlterShield sets the others.
-If somebody else changes or removes one of them on a workload, AlterShield restores it.
+You set three of these labels: `{labels.GOVERNED}: {labels.GOVERNED_VALUE}` on a Namespace,
+`{labels.IGNORED_SUSPEND}: "true"` on a workload, and `{labels.CREDENTIALS}: "true"` on a Secret. AlterShield
+sets the others. If somebody else changes or removes one of them on a workload, AlterShield restores it.
 
 The same applies to the annotation `{released_by.ANNOTATION}` on a workload: the user who released its version, and the
 time. The annotation `{history.ANNOTATION}` is on the ControllerRevisions of the [history](../history.md).

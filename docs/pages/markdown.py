@@ -1,4 +1,4 @@
-"""What the reference pages are made of."""
+"""The parts of the reference pages: tables, lists of names, and documented constants."""
 
 import ast
 import inspect
@@ -11,6 +11,7 @@ GENERATED = "<!-- Written by `make reference` from the code; changes belong ther
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table. Each row has as many cells as the header."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines) + "\n"
 
@@ -25,7 +26,7 @@ def _cell(text: str) -> str:
 
 
 def documented(of: ModuleType | type) -> dict[str, str]:
-    """The constants of a module or class that are documented: their names, and the text below each."""
+    """The documented constants of a module or class: their names, and the string below each."""
     tree: ast.AST = ast.parse(textwrap.dedent(inspect.getsource(of)))
     if isinstance(of, type):
         tree = next(node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))

@@ -58,11 +58,11 @@ OPEN_LABELS = {
     ("altershield_build_info", "version"): "of AlterShield",
     **{(metric, label): text for metric in (_ENTERED, _STALLED) for label, text in _OF_A_RELEASE.items()},
     (_ENTERED, "state"): "as in `altershield_releases`, but for `Success`",
-    (_ENTERED, "by"): f"who failed it: {code_list(by for by in By if by)}; empty where nobody did",
+    (_ENTERED, "by"): f"who failed the release: {code_list(by for by in By if by)}; empty if nobody did",
     (
         _ENTERED,
         "stalled",
-    ): "the `reason` of `altershield_release_stalled_timestamp_seconds`; empty where it is not stalled",
+    ): "the `reason` of `altershield_release_stalled_timestamp_seconds`; empty if the release is not stalled",
     (_STALLED, "reason"): _REASONS,
     ("altershield_budget_missing_pods", "namespace"): "the budget's namespace",
     ("altershield_budget_missing_pods", "budget"): "the budget's name",
@@ -78,7 +78,7 @@ OPEN_LABELS = {
     ("altershield_admission_denials", "namespace"): _NAMESPACE,
     ("altershield_rollbacks", "namespace"): _NAMESPACE,
 }
-"""Labels whose values are not all there from the start, and what they are."""
+"""The labels whose values are not all known at the start, by metric and label, with the meaning of a value."""
 
 PROCESS = "process_"
 """The prefix of the metrics of prometheus_client's ProcessCollector, which exist only on Linux."""
@@ -92,8 +92,9 @@ _HEAD = f"""\
 {GENERATED}
 
 Each container serves its metrics at `/metrics` on a plain HTTP port: gatekeeper 8080, reconciler 8081, certgen 8082.
-Every series exists from the start of the process, except for those of single objects and namespaces. No label has
-a value that only a request names. Times are Unix seconds. The alerts have [runbooks](../runbooks).
+Every series exists from the start of the process, except for those of single objects and namespaces. No label takes
+its value from a request alone, so no client can create series. Times are Unix seconds. The alerts have
+[runbooks](../runbooks).
 
 On Linux, each container also has the usual metrics of a process: `process_cpu_seconds_total`,
 `process_resident_memory_bytes`, `process_start_time_seconds`, `process_open_fds` and others.
@@ -112,7 +113,8 @@ API server shows this counter only after the first such request. Its label `name
 
 @contextlib.asynccontextmanager
 async def registries() -> AsyncIterator[dict[str, CollectorRegistry]]:
-    """Those of components put together as in production but not started; nothing is connected to."""
+    """The registries by component. The components are put together as in production, but not started: they connect to
+    nothing."""
     async with Client(Configuration(host="https://127.0.0.1")) as client:
         gatekeeper = of_gatekeeper.Metrics(Certificate(Path(), Path()), routes().values())
         gatekeeper.observe(client, caches(client, names.SYSTEM_NAMESPACE))
@@ -187,7 +189,7 @@ def _row(family: list[Metric]) -> tuple[str, ...]:
 
 
 def release(cached: Caches) -> None:
-    """Let there be one release that is stalled: only such ones have a series in every family."""
+    """Put a stalled release into the caches: only such a release has a series in every family."""
     adapter = ADAPTERS[0]
     kind, version, namespace = adapter.resource.kind, "0" * 32, "shop"
     own = {labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED}
@@ -211,8 +213,8 @@ def release(cached: Caches) -> None:
 
 
 def _protections(cached: Caches) -> None:
-    """Let there be a PodUnavailableBudget that lacks a pod, and a PodDeletionFlowControl, in the namespace of the
-    release."""
+    """Put a PodUnavailableBudget that lacks a pod into the caches, in the namespace of the release, and a
+    PodDeletionFlowControl."""
     lacks = PodUnavailableBudgetStatus(total_replicas=1, desired_available=1)
     cached.budgets.budgets_informer.observe(
         PodUnavailableBudget(ObjectMeta("web", "shop", resource_version="1"), status=lacks)

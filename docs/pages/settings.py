@@ -6,16 +6,15 @@ from docs.pages.markdown import GENERATED, table
 
 _MEANINGS = {
     ops_config.BLOCKING: "On: a release that fails is suspended, and further releases of the workload are denied. A "
-    "version that was rolled back is denied too. Off: ChangeWorkloads show failures, and all releases pass. "
-    "Workloads that "
-    "are already suspended stay suspended.",
+    "version that was rolled back is denied too. Off: ChangeWorkloads show failures, and all releases pass. Workloads "
+    "that are already suspended stay suspended.",
     ops_config.BRANCH: "On: pods are verified in batches. `content` is the size of a batch: a number of pods (`10`) or "
     f"a share of the replicas (`10%`), never more than the replicas or {ops_config.MAX_BATCH}. Off: pods are verified "
     "one by one.",
     ops_config.ROLLBACK: "On: a release is rolled back when enough of its pods are overdue and an older version "
     "serves. `content` is this limit: a number of pods (`2`) or a share of the existing pods of this version (`20%`, "
     "rounded up), at least one. Off: AlterShield does not roll back on its own; it suspends a release with so many "
-    "overdue pods. It carries out a rollback that a person asks for in both cases.",
+    "overdue pods. AlterShield carries out a rollback that a person asks for in both cases.",
 }
 
 
@@ -40,8 +39,8 @@ You change these settings in the cluster, at any time, without a restart. Each s
 with their defaults. Everything else is configured with [options](commands.md) of the commands, or
 with [values](../../charts/altershield/values.yaml) of the chart.
 
-{table(("name", "`spec.type`", "`spec.enable`", "`spec.content`", "on means"), rows)}
-A pod is [*overdue*](../verdicts.md#the-words) when it is not up for longer than the start timeout
+{table(("name", "`spec.type`", "`spec.enable`", "`spec.content`", "effect"), rows)}
+A pod is [*overdue*](../verdicts.md#the-words) when it has not been up for longer than the start timeout
 ([`reconciler.startTimeoutSeconds`](../../charts/altershield/values.yaml)), and the cluster is not the cause
 ([`Stalled`](kinds.md#stalled)).
 

@@ -1,1 +1,2 @@
-"""Decides about disruptions of pods with I/O: reads what caches lack, and stores records before requests pass."""
+"""Decides about disruptions of pods, with I/O: reads objects that the caches lack, and records a disruption before its
+request passes."""

@@ -1,4 +1,4 @@
-"""Asks the budgets of a pod about a disruption, and does the I/O that the decision asks for."""
+"""Decides about a disruption by the budgets of the pod, and does the I/O that the decision needs."""
 
 import asyncio
 import logging
@@ -20,6 +20,7 @@ from altershield.budgets.decision import (
     Reserve,
     step,
 )
+from altershield.budgets.operations import protected_operation
 from altershield.budgets.overlap import overlap
 from altershield.budgets.pods import Pod
 from altershield.errors import AlterShieldError
@@ -29,14 +30,14 @@ from gatekeeper.budgets.writer import Stored, Writer
 
 logger = logging.getLogger(__name__)
 
-_TRIES = 6
-_SECONDS = 3.0
-_MAX_OWNERS = 32
-_STEPS = 50
+_TRIES = 6  # attempts to record one request
+_SECONDS = 3.0  # for one request
+_MAX_OWNERS = 32  # read in one step
+_STEPS = 50  # for one request
 
 
 class Busy(NamedTuple):
-    """No decision came about in time."""
+    """There was no decision in time. `message`: the text of the refusal; empty: that of a busy budget."""
 
     message: str
 
@@ -45,26 +46,26 @@ Verdict = Passed | Refused | Busy
 
 
 class Budgets(Protocol):
-    """The budgets, as handlers see them."""
+    """The budgets, as handlers see them. Only `read_pod` and `judge` send requests to the API server."""
 
     def filled(self, namespace: str) -> bool:
-        """Whether `judge` can decide about disruptions in the namespace. It costs no call."""
+        """Whether `judge` can decide about disruptions in the namespace."""
 
     def protects(self, namespace: str) -> bool:
-        """Whether a budget of this namespace is in force. It costs no call."""
+        """Whether a budget of this namespace is in force."""
 
     def overlapping(self, namespace: str, spec: PodUnavailableBudgetSpec) -> str:
-        """What a new budget shares with another one; empty: nothing. It costs no call."""
+        """The overlap of a new budget with another one, as `NAME has the same target`; empty: there is none."""
 
     def cached_pod(self, namespace: str, name: str) -> Pod | None:
-        """The pod from the cache; None: read it. A cached pod that is not available may be gone: it is to be read if it
-        can have a successor of the same name. It costs no call."""
+        """The pod from the cache. None: call `read_pod`, because the cache does not have the pod, or because the cached
+        pod is not available and its owner may have replaced it by a pod of the same name."""
 
     async def read_pod(self, namespace: str, name: str) -> Pod | None:
         """The pod from the API server. KubernetesError: it cannot be read."""
 
     def decide(self, disruption: Disruption) -> Passed | Refused | None:
-        """Decide from the caches, as about most requests; None: call `judge`. It costs no call."""
+        """Decide by the caches alone, which is possible for most requests. None: call `judge`."""
 
     async def judge(self, disruption: Disruption) -> Verdict:
         """Read what the caches lack, decide, and record the disruption if it passes. A dry run is not recorded."""
@@ -78,9 +79,9 @@ class Judge:
         self._caches = caches
         self._lister = BudgetLister(client, caches)
         self._writer = Writer(client, caches, self._lister, now)
-        self._writer.gone = self._lister.gone
         self._now = now
-        self._ends: set[asyncio.Task[None]] = set()
+        self._removals: set[asyncio.Task[None]] = set()
+        """They remove records of refused requests."""
         self._filled = False
 
     def filled(self, namespace: str) -> bool:
@@ -90,7 +91,8 @@ class Judge:
         if not all(informer.synced for informer in caches.required):
             return False
         self._filled = caches.is_listed
-        # a request waits for the pods of a budget that is new; the failure policy decides while the process starts
+        # If the namespace has just got its first budget, `judge` waits for its pods. While the process starts, the
+        # failure policy of the webhook decides.
         return self._filled or not self.protects(namespace) or not caches.namespaces.is_filled(namespace)
 
     def protects(self, namespace: str) -> bool:
@@ -111,13 +113,13 @@ class Judge:
         if not self._filled or not self._caches.namespaces.is_filled(disruption.pod.namespace):
             return None
         found = step(disruption, self._lister, self._now())
-        if isinstance(found, Refused) or (isinstance(found, Passed) and not self._only_names(disruption.pod)):
+        if isinstance(found, Refused) or (isinstance(found, Passed) and not self._may_be_replaced(disruption.pod)):
             return found
         return None
 
-    def _only_names(self, pod: Pod) -> bool:
-        """Whether the request only names the pod, as for an eviction or a restart, and the cache may have a predecessor
-        of that name."""
+    def _may_be_replaced(self, pod: Pod) -> bool:
+        """Whether the pod comes from the cache, as for an eviction or a restart, and its owner may have replaced it by
+        a pod of the same name."""
         return pod.owner.reuses_names and pod is self._caches.pod(pod.namespace, pod.name)
 
     async def judge(self, disruption: Disruption) -> Verdict:
@@ -126,12 +128,12 @@ class Judge:
         try:
             async with asyncio.timeout(_SECONDS):
                 if self._caches.budgets(disruption.pod.namespace):
-                    await self._caches.wait_filled(disruption.pod.namespace)  # the budget may be the first one
-                if self._only_names(pod):
-                    there = await read_pod(self._client, pod.namespace, pod.name)
-                    if there is None:
+                    await self._caches.wait_filled(disruption.pod.namespace)  # this may be its first budget
+                if self._may_be_replaced(pod):
+                    live = await read_pod(self._client, pod.namespace, pod.name)
+                    if live is None:
                         return Passed()  # the API server answers with 404
-                    disruption = msgspec.structs.replace(disruption, pod=there)
+                    disruption = msgspec.structs.replace(disruption, pod=live)
                 verdict = await self._decided(disruption, reserved)
         except TimeoutError:
             filled = self._caches.is_filled(disruption.pod.namespace)
@@ -140,7 +142,7 @@ class Judge:
             logger.warning("cannot read a pod", extra={"cause": str(error)})
             verdict = Busy(texts.unread())
         if not isinstance(verdict, Passed):
-            self._take_back(disruption, reserved)
+            self._remove_records(disruption, reserved)
         if isinstance(verdict, Busy):
             return self._without_decision(disruption, verdict)
         return verdict
@@ -149,12 +151,12 @@ class Judge:
         tries = 0
         excesses: list[str] = []
         for _ in range(_STEPS):
-            asked = step(disruption, self._lister, self._now(), reserved=frozenset(reserved))
-            match asked:
+            found = step(disruption, self._lister, self._now(), reserved=frozenset(reserved))
+            match found:
                 case Passed() if excesses:
-                    return asked._replace(warnings=(*excesses, *asked.warnings), broken_glass=True)
+                    return found._replace(warnings=(*excesses, *found.warnings), broken_glass=True)
                 case Passed() | Refused():
-                    return asked
+                    return found
                 case ReadOwners(owners):
                     try:
                         await asyncio.gather(*(
@@ -184,22 +186,28 @@ class Judge:
         return Busy("")
 
     def _without_decision(self, disruption: Disruption, busy: Busy) -> Verdict:
-        """What happens to a request that could not be decided. Budgets that only warn, and break glass, let it pass."""
-        budgets = self._lister.budgets(disruption.pod.namespace)
-        name = budgets[0].metadata.name if budgets else ""
-        message = busy.message or texts.busy(name)
+        """The verdict on a request without a decision. It passes by break glass, or if all budgets only warn: those
+        that cover the pod, or those of the namespace if objects could not be read."""
+        pod = disruption.pod
+        budgets = self._lister.budgets(pod.namespace)
+        if not busy.message:
+            scales = self._lister.scales(pod.namespace)
+            budgets = [each for each in budgets if protected_operation(each.spec, disruption, pod, scales) is not None]
+        if not budgets:
+            return Passed()
+        message = busy.message or texts.busy(budgets[0].metadata.name)
         if disruption.break_glass:
-            return Passed((f"passed by break glass, and not recorded: {message}",), broken_glass=True, covered=True)
+            return Passed((texts.passed_without_record(message),), broken_glass=True, covered=True)
         if all(map(_only_warns, budgets)):
             return Passed((texts.only_warned(message),), only_warned=True, covered=True)
         return Busy(message)
 
-    def _take_back(self, disruption: Disruption, reserved: dict[str, Stored]) -> None:
+    def _remove_records(self, disruption: Disruption, reserved: dict[str, Stored]) -> None:
         for stored in reserved.values():
             if stored.sole:
-                task = asyncio.create_task(self._writer.take_back(stored, disruption.pod.uid, disruption.operation))
-                self._ends.add(task)
-                task.add_done_callback(self._ends.discard)
+                task = asyncio.create_task(self._writer.remove(stored, disruption.pod.uid, disruption.operation))
+                self._removals.add(task)
+                task.add_done_callback(self._removals.discard)
 
 
 def _only_warns(budget: PodUnavailableBudget) -> bool:

@@ -1,4 +1,5 @@
-"""What a gatekeeper knows of the cluster: its caches, and pods that it listed because a cache was too old."""
+"""The objects that decisions about disruptions read: those of the caches, and pods that were listed because the cache
+was too old."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from altershield.budgets.pods import Pod
 from altershield.kube.client import Client
 
 _WATCH_SECONDS = 0.3
-"""The time in which the watch usually brings what another process has seen."""
+"""The time in which the watch usually brings the pods that another process has seen already."""
 _POLL_SECONDS = 0.005
 
 
@@ -26,7 +27,9 @@ class BudgetLister:
         self._client = client
         self._caches = caches
         self._listed: dict[str, tuple[int, PodIndex]] = {}
+        """By the uid of a budget: the resourceVersion of the list of its pods, and the pods."""
         self._listing: dict[str, asyncio.Task[None]] = {}
+        """By the uid of a budget: the list that is under way."""
         self.gone: set[str] = set()
         """The uids of budgets that do not exist although the cache has them."""
 
@@ -61,7 +64,8 @@ class BudgetLister:
         return self._caches.blocking_pdb(pod)
 
     async def pods_up_to(self, budget: PodUnavailableBudget, version: int) -> None:
-        """Wait for the watch to bring the pods up to `version`, else list the pods of the budget."""
+        """Wait until the watch brings the pods up to this resourceVersion. If it does not in time, list the pods of the
+        budget. KubernetesError or msgspec.DecodeError: they cannot be listed."""
         uid = budget.metadata.uid
         for _ in range(int(_WATCH_SECONDS / _POLL_SECONDS)):
             if self.seen >= version or self._listed.get(uid, (0,))[0] >= version:

@@ -1,7 +1,7 @@
 """Stores the records of admitted disruptions in the status of their budgets.
 
-A gatekeeper writes one status of a budget at a time. Requests that come meanwhile share the next write. So many
-requests at once cost few writes, and gatekeepers seldom conflict.
+For each budget, a gatekeeper has one write under way at a time. Requests that arrive meanwhile share the next write. So
+many requests cause few writes, and writes of gatekeepers seldom conflict.
 """
 
 import asyncio
@@ -14,10 +14,11 @@ import msgspec
 from altershield.api.budgets import Operation, PodUnavailableBudget
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.budget_caches.caches import BudgetCaches
-from altershield.budgets.decision import Disruption, Lister, charge
+from altershield.budgets.decision import Disruption, charge
 from altershield.budgets.records import without_record
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
+from gatekeeper.budgets.lister import BudgetLister
 
 logger = logging.getLogger(__name__)
 
@@ -25,8 +26,8 @@ _WRITE_SECONDS = 2.5
 
 
 class Stored(NamedTuple):
-    """A record was stored in this version of the budget. `sole`: no other request has passed on it, because it is new
-    and no other request of this process asked for it."""
+    """A record was stored in this version of the budget. `sole`: the record is new, and no other request of this
+    process asked for it. So no other request has passed because of it."""
 
     budget: PodUnavailableBudget
     sole: bool
@@ -41,15 +42,13 @@ _Waiting = tuple[Disruption, asyncio.Future[Outcome]]
 class Writer:
     """`now` is the API server's clock."""
 
-    def __init__(self, client: Client, caches: BudgetCaches, lister: Lister, now: Callable[[], float]) -> None:
+    def __init__(self, client: Client, caches: BudgetCaches, lister: BudgetLister, now: Callable[[], float]) -> None:
         self._client = client
         self._caches = caches
         self._lister = lister
         self._now = now
         self._waiting: dict[str, list[_Waiting]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self.gone: set[str] = set()
-        """The uids of budgets that do not exist although the cache has them."""
 
     async def store(self, budget: PodUnavailableBudget, disruption: Disruption) -> Outcome:
         """Store the record of a disruption, if the newest version of the budget still admits it."""
@@ -60,15 +59,15 @@ class Writer:
             self._tasks[uid] = asyncio.create_task(self._run(budget))
         return await future
 
-    async def take_back(self, stored: Stored, uid: str, operation: Operation) -> None:
-        """Remove a record because another budget refused the request. If the budget has changed since, the record runs
-        out by itself: another request may have passed on it."""
+    async def remove(self, stored: Stored, uid: str, operation: Operation) -> None:
+        """Remove a record because another budget refused the request. If the budget has changed since, the record stays
+        until it expires, because another request may have passed because of it."""
         budget = stored.budget
         status = without_record(budget.status, uid, operation)
         try:
             await self._replace(msgspec.structs.replace(budget, status=status))
         except KubernetesError as error:
-            logger.info("a record of a refused request runs out by itself", extra={"cause": str(error)})
+            logger.info("the record of a refused request stays until it expires", extra={"cause": str(error)})
 
     async def _run(self, budget: PodUnavailableBudget) -> None:
         uid = budget.metadata.uid
@@ -80,7 +79,7 @@ class Writer:
                 except KubernetesError as error:
                     outcomes = [error] * len(batch)
                 except Exception as error:
-                    logger.exception("a status could not be written")
+                    logger.exception("cannot write the status of a budget")
                     outcomes = [KubernetesError(str(error))] * len(batch)
                 for (_, future), outcome in zip(batch, outcomes, strict=True):
                     if not future.done():
@@ -103,7 +102,7 @@ class Writer:
             await self._refresh(found)
             return [None] * len(batch)
         except NotFoundError:
-            self.gone.add(metadata.uid)
+            self._lister.gone.add(metadata.uid)
             return [None] * len(batch)
         uids = [disruption.pod.uid for disruption in disruptions]
         known = found.status.disrupted_pods.keys() | found.status.unavailable_pods.keys()
@@ -130,7 +129,7 @@ class Writer:
         return stored
 
     async def _refresh(self, budget: PodUnavailableBudget) -> None:
-        """Read the budget live after a conflict."""
+        """Read the budget from the API server after a conflict."""
         metadata = budget.metadata
         try:
             async with asyncio.timeout(_WRITE_SECONDS):
@@ -138,10 +137,10 @@ class Writer:
                     POD_UNAVAILABLE_BUDGETS, metadata.name, metadata.namespace, as_=PodUnavailableBudget
                 )
         except NotFoundError:
-            self.gone.add(metadata.uid)
+            self._lister.gone.add(metadata.uid)
             return
         except TimeoutError as error:
             raise KubernetesError(f"the API server took longer than {_WRITE_SECONDS:g} s") from error
         if found.metadata.uid != metadata.uid:
-            self.gone.add(metadata.uid)
+            self._lister.gone.add(metadata.uid)
         self._caches.budgets_informer.observe(found)

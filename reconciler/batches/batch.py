@@ -41,7 +41,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     done: bool
     """Whether the state is ExecuteDone."""
     giver: str
-    """Whose verdict fails the batch (a `Giver`); empty if none does."""
+    """The `Giver` of the verdict that fails the batch; empty if no verdict fails it."""
     node: str
     """The id of the batch on an AlterShield server; empty if it has none."""
     held: str

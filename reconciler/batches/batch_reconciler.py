@@ -1,5 +1,7 @@
-"""Controller: takes each ChangePod to its end state, with or without checks. The status of ChangePods is written by
-this controller, by people, and by the receivers of callbacks."""
+"""Controller: takes each ChangePod to its end state, with or without checks.
+
+This controller, people, and the receivers of callbacks write the status of ChangePods.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -32,8 +34,11 @@ from reconciler.machinery.writer import Writer
 
 
 class BatchReconciler:
-    """Its keys are the namespace and name of a ChangePod. `checks`: the checks that this reconciler can run. Timeouts
-    are in seconds, for checks that have none of their own. `skipper` tells an AlterShield server of approvals."""
+    """Its keys are the namespace and name of a ChangePod.
+
+    `checks`: the checks that this reconciler can run. The timeouts are in seconds, for checks without a timeout of
+    their own. `skipper` reports approvals to an AlterShield server.
+    """
 
     def __init__(
         self,
@@ -57,6 +62,8 @@ class BatchReconciler:
         self._skipper = skipper
 
     async def reconcile(self, key: Key) -> float | None:
+        """Store the next status and send the requests to checks, until the batch waits or is done. Returns the seconds
+        after which the batch is reconciled again, or None."""
         batch = self._caches.batches.get(*key)
         if batch is None or batch.unfinished is None or batch.metadata.deleting:
             return None
@@ -82,8 +89,8 @@ class BatchReconciler:
         return awaits_node(change_pod.status, self._server_check(self._release(change_pod)))
 
     async def receive(self, change_pod: ChangePod, node: str, phase: Phase, result: Pass | Fail) -> bool:
-        """Store the result of the AlterShield server's check on a batch, which has the id `node` there. Returns false
-        if it is of no use any more.
+        """Store the result of the AlterShield server's check on a batch, which has the id `node` there. Returns False
+        if the batch does not need this result.
 
         ConflictError: the ChangePod has changed meanwhile, or the cache does not have its ChangeWorkload yet.
         """
@@ -100,15 +107,15 @@ class BatchReconciler:
                 if doubtful != state:
                     await self._save(change_pod, doubtful)
             return False
-        told = msgspec.structs.replace(change_pod, status=state)
-        snapshot = replace(self._snapshot(told, release), answers={(name, phase): result})
+        with_id = msgspec.structs.replace(change_pod, status=state)
+        snapshot = replace(self._snapshot(with_id, release), answers={(name, phase): result})
         status = received(state, snapshot, now)
         if status != change_pod.status:
             await self._save(change_pod, status)
         return True
 
     async def receive_result(self, change_pod: ChangePod, run: CheckRun, result: Result) -> bool:
-        """Store the result of a check of a batch that its receiver has sent. Returns false if it changes nothing.
+        """Store the result that the receiver of an `http` check has sent. Returns False if the result changes nothing.
 
         ConflictError: the ChangePod has changed meanwhile, or the cache does not have its ChangeWorkload yet.
         """
@@ -126,7 +133,7 @@ class BatchReconciler:
         return True
 
     def _server_check(self, release: ChangeWorkload | None) -> str:
-        """The name of the AlterShield server's check; empty if the batches of the release do not have it."""
+        """The name of the AlterShield server's check; empty if the batches of the release do not have this check."""
         found = plan(release, self._checks)
         return next((each.spec.name for each in found if each.spec.server is not None), "")
 
@@ -164,14 +171,14 @@ class BatchReconciler:
         check = self._checks.get(kind_of(planned.spec))
         if check is None or release is None:
             return Unknown("the check is not configured any more" if check is None else "the release does not exist")
-        what = subject(change_pod, release, planned, ask.phase)
+        of_check = subject(change_pod, release, planned, ask.phase)
         if ask.step is Step.START:
-            return await check.start(what)
-        handle = what.entry.handle if what.entry is not None else ""
-        return await check.poll(what, handle, last=ask.step is Step.LAST_POLL)
+            return await check.start(of_check)
+        handle = of_check.entry.handle if of_check.entry is not None else ""
+        return await check.poll(of_check, handle, last=ask.step is Step.LAST_POLL)
 
     async def _clean_up(self, change_pod: ChangePod, release: ChangeWorkload | None, snapshot: BatchSnapshot) -> None:
-        """Let each check of a batch that is done remove what it has created."""
+        """Let each check of a batch that is done remove the objects that the check has created."""
         if release is None:
             return
         for planned in snapshot.plan:
@@ -186,8 +193,8 @@ class BatchReconciler:
         return saved
 
     def _count(self, change_pod: ChangePod, status: ChangePodStatus) -> None:
-        """Count the verdicts of a batch that is done now. For a batch that was done before, count the pods if a person
-        fails it."""
+        """Count the verdicts of a batch that is done now. If a person fails a batch that was done before, count its
+        failed pods."""
         if status.status != PodState.EXECUTE_DONE:
             return
         results = {result.pod: result.verdict for result in status.pod_results if result.verdict}

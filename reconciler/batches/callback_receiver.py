@@ -24,10 +24,10 @@ logger = logging.getLogger(__name__)
 _PHASES = {Stage.PRE: Phase.PRE, Stage.POST: Phase.POST}
 _ATTEMPTS = 5  # to store a result while somebody else writes the ChangePod
 _FIRST_WAIT, _LAST_WAIT = 1.0, 60.0
-"""Seconds until it is looked for a batch without an id for the first and for the last time. A fast server sends its
-callback before the id is stored."""
+"""Seconds after which the receiver looks for a batch without an id: for the first time, and for the last time. A fast
+server sends its callback before the id is stored."""
 _REMEMBERED = 4096  # ids of batches that do not exist any more
-_CANDIDATES = 20  # batches that are read to find the one that a node belongs to
+_CANDIDATES = 20  # batches that are read to find the batch of a node
 
 
 class CallbackReceiver:
@@ -40,24 +40,25 @@ class CallbackReceiver:
         self._expected: dict[str, asyncio.Event] = {}
         """By id: callbacks about batches whose id is not stored yet."""
         self._gone: OrderedDict[str, None] = OrderedDict()
-        """Ids of batches that were deleted, for example to verify their pods again. A callback about one of them must
-        not be taken for one about a batch whose id is not known."""
+        """Ids of batches that were deleted, for example to verify their pods again. A callback about such an id must
+        not count for another batch whose id is not known."""
         caches.batches.add_handler(self._on_batch)
 
     async def receive(self, callback: Callback) -> None:
         """Store the verdict on the batch that has the id `callback.node` on the server.
 
-        A verdict that is of no use any more, or on an unknown batch, is logged: the server sends some verdicts twice or
-        late. The leader polls for those that are lost. KubernetesError if the API server does not take the write.
+        A verdict that the batch does not need, or that is about an unknown batch, is only logged: the server sends some
+        verdicts twice or late. The leader polls for lost verdicts. KubernetesError if the API server does not take the
+        write.
         """
         if callback.check_type is not CheckType.BATCH:
-            return  # AlterShield starts batches only
+            return  # AlterShield starts checks of batches only
         phase, node = _PHASES[callback.stage], callback.node
         result = _result(callback)
         for _ in range(_ATTEMPTS):
             change_pod = await self._change_pod(callback)
             if change_pod is None:
-                logger.warning("callback for an unknown batch", extra={"node": node, "order": callback.order})
+                logger.warning("ignored a callback for an unknown batch", extra={"node": node, "order": callback.order})
                 return
             try:
                 used = await self._batches.receive(change_pod, node, phase, result)
@@ -65,19 +66,18 @@ class CallbackReceiver:
                 continue
             if not used:
                 logger.info(
-                    "callback that is of no use: its check is over, or it may be about an earlier run of it",
+                    "ignored a callback: its check is over, or the callback may be about an earlier run of the check",
                     extra={"node": node, "state": change_pod.status.status},
                 )
             return
-        raise ConflictError(f"the ChangePod of the batch {node} changes all the time", code=409)
+        raise ConflictError(f"the ChangePod of the batch {node} changed during {_ATTEMPTS} attempts to write", code=409)
 
     async def _change_pod(self, callback: Callback) -> ChangePod | None:
         """The ChangePod that the callback is about, as the API server has it now, or None.
 
-        A fast server sends its callback before the id of the node is stored. If the answer that told the id was lost,
-        the callback tells it: the node belongs to the batch of the order that has none. If several have none, it is
-        not known which one, and the callback is dropped. If the server was asked to run a check again, the callback
-        waits for the answer in the same way.
+        A fast server sends its callback before the id of the node is stored, so the callback waits. If the answer with
+        the id was lost, the node belongs to the batch of the order that has no id. If several batches have no id, the
+        callback is dropped. A callback also waits while it is not known whether the server runs the check again.
         """
         for seconds in (0.0, _FIRST_WAIT, _LAST_WAIT):
             if seconds:
@@ -95,7 +95,7 @@ class CallbackReceiver:
         return None
 
     async def _stored(self, node: str, seconds: float) -> None:
-        """Wait until the id of a batch is stored, but no longer than this."""
+        """Wait until the id of a batch is stored, for at most `seconds`."""
         stored = self._expected.setdefault(node, asyncio.Event())
         try:
             async with asyncio.timeout(seconds):
@@ -136,14 +136,14 @@ class CallbackReceiver:
 
 
 def _result(callback: Callback) -> Pass | Fail:
-    said = callback.message or _reason(callback)
+    text = callback.message or _reason(callback)
     if callback.verdict.passed:
-        return Pass(said, max((rule.began for rule in callback.rules if rule.verdict not in ("", "NONE")), default=0))
-    # those that may not be ignored come first, so that the bound drops none of them before others
+        return Pass(text, max((rule.began for rule in callback.rules if rule.verdict not in ("", "NONE")), default=0))
+    # rules that may not be ignored come first, so that the limit drops other rules before them
     failed = sorted((rule for rule in callback.rules if rule.failed), key=lambda rule: rule.skippable)
     rules = [FailedRule(rule.execution, rule.name or rule.rule, rule.skippable) for rule in failed]
     newest = max((rule.began for rule in failed), default=0)
-    return Fail(said, newest, tuple(rules[:MAX_FAILED_RULES]))
+    return Fail(text, newest, tuple(rules[:MAX_FAILED_RULES]))
 
 
 def _reason(callback: Callback) -> str:

@@ -19,8 +19,8 @@ class CheckCallbackReceiver:
         self._batches = batches
 
     async def receive(self, callback: CheckCallback) -> bool:
-        """Store the result. Returns false if it changes nothing: the check has passed or failed before, it has not
-        begun, or the ChangePod does not exist any more. The first result counts.
+        """Store the result. Returns False if the result changes nothing: the check has passed or failed before, the
+        check has not begun, or the ChangePod does not exist any more. The first result counts.
 
         KubernetesError if the API server does not take the write.
         """
@@ -36,4 +36,5 @@ class CheckCallbackReceiver:
                 return await self._batches.receive_result(change_pod, run, callback.result)
             except (ConflictError, NotFoundError):
                 continue
-        raise ConflictError(f"the ChangePod {run.namespace}/{run.change_pod} changes all the time", code=409)
+        where = f"{run.namespace}/{run.change_pod}"
+        raise ConflictError(f"the ChangePod {where} changed during {_ATTEMPTS} attempts to write", code=409)

@@ -1,8 +1,8 @@
 """One check of a batch in one phase: when it is started and polled, and how it ends. Pure functions.
 
-Its state is one entry of `ChangePod.status.checks`. The entry is stored before the check is started. A start that is
-not repeatable is made at most once: if its outcome is not known (no answer, or a restart in between), the result may
-still come by callback until the deadline.
+The state of the check is one entry of `ChangePod.status.checks`. The entry is stored before the check is started. A
+start that is not repeatable is made at most once. If its outcome is not known (no answer, or the reconciler restarted),
+a callback may still bring the result until the deadline.
 """
 
 from dataclasses import dataclass
@@ -29,14 +29,15 @@ from reconciler.checks.check import (
 )
 
 POLL_INTERVAL = 3.0
-"""Seconds before the first poll for a result, and before a start that had no effect is repeated. The later polls come
-at longer intervals, because a callback may bring the result."""
+"""Seconds before the first poll for a result, and before a start without an effect is repeated. Later polls come at
+longer intervals, because a callback may bring the result."""
 
 _POLL_SHARE = 0.25  # of the time since the check began
 _LONGEST_INTERVAL = 60.0
 
 _AWAY = 60.0
-"""Seconds after the deadline of a check. A check that is asked so late was not asked before: no reconciler ran."""
+"""Seconds after the deadline of a check. If a decision about the check comes later than this, no reconciler ran before
+the deadline."""
 
 Answer = StartAnswer | PollAnswer
 
@@ -79,7 +80,7 @@ class Planned:
     repeatable: frozenset[Phase] = frozenset()
     """The phases in which its start may be repeated."""
     why_not: str = "the check is not configured"
-    """Why it cannot run, if it is NOT_CONFIGURED."""
+    """The reason why the check cannot run, if it is NOT_CONFIGURED."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +126,8 @@ def ended(entry: CheckResult, outcome: CheckState, reason: str, now: float) -> C
 
 
 def with_result(entry: CheckResult, answer: Answer | None, now: float) -> CheckResult:
-    """The entry with the result, if the answer is one. A result stays: only Unknown gives way to one that comes
-    late."""
+    """The entry with the result, if the answer is a result. A stored result stays. Only Unknown is replaced by a later
+    result."""
     if entry.state == CheckState.RUNNING or (entry.state == CheckState.UNKNOWN and isinstance(answer, Pass | Fail)):
         match answer:
             case Pass(message):
@@ -156,8 +157,11 @@ def advance(run: Run, entry: CheckResult | None, answer: Answer | None, now: flo
 
 
 def _begin(run: Run, now: float) -> tuple[CheckResult | None, Next]:
-    """A check that can be asked now and whose start may be repeated begins however late it is: no reconciler ran, or it
-    was busy. Without this, a short outage would let batches pass that nobody has checked."""
+    """Begin a check.
+
+    A check begins even after its deadline if it is available now and its start may be repeated: no reconciler ran
+    before, or the reconciler was busy. Otherwise batches would pass unchecked after a short outage.
+    """
     new = CheckResult(run.name, run.phase, CheckState.RUNNING, start_time=plain_time(now), start_time_unix=int(now))
     left = run.phase_began + run.timeout - now
     match run.planned.availability:
@@ -178,7 +182,8 @@ def _begin(run: Run, now: float) -> tuple[CheckResult | None, Next]:
 def _starting(
     run: Run, entry: CheckResult, answer: Answer | None, elapsed: float, now: float
 ) -> tuple[CheckResult | None, Next]:
-    """The check has begun, and it is not known whether it was started. A request to repeat it may come twice."""
+    """The next step of a check whose entry is stored, and of which it is not known whether it was started. A request to
+    repeat the check may be sent twice."""
     left = run.timeout - elapsed
     repeatable = run.repeatable or entry.repeated
     if entry.repeated and left < -_AWAY:
@@ -190,16 +195,16 @@ def _starting(
         case Started(handle):
             return msgspec.structs.replace(entry, handle=handle), next_poll(0, left)
         case NotRepeated():
-            anew = CheckResult(
+            fresh = CheckResult(
                 entry.name, entry.phase, CheckState.RUNNING, start_time=plain_time(now), start_time_unix=int(now)
             )
-            return anew, run.ask(Step.START)
+            return fresh, run.ask(Step.START)
         case NotStarted() if not repeatable:
             return None, Later(POLL_INTERVAL)
         case NotStarted() if left < -_AWAY:
             return _begin(run, now)
         case None if repeatable and run.planned.availability is Availability.AVAILABLE:
-            return entry, run.ask(Step.START)  # also at the deadline: the answer tells why there is no result
+            return entry, run.ask(Step.START)  # also at the deadline: the answer has the reason why there is no result
         case _ if left <= 0:
             reason = answer.reason if isinstance(answer, NotStarted | Lost | Pending) else ""
             return ended(entry, CheckState.UNKNOWN, reason or "the start of the check was not confirmed", now), None

@@ -1,4 +1,4 @@
-"""How a batch ends: which result of a check fails it, holds it or lets it pass. Pure functions."""
+"""Decides how a batch ends: a result of a check fails the batch, holds it, or lets it pass. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,14 +19,14 @@ Answers = Mapping[tuple[str, Phase], Answer]
 
 
 def failed(checks: Checks, runs: Sequence[Run]) -> tuple[Giver, str] | None:
-    """Whose verdict fails the batch, and the message; None if no check fails it."""
+    """The `Giver` of the verdict that fails the batch, and the message; None if no check fails the batch."""
     for run in runs:
         entry, spec = entry_of(checks, run.name, run.phase), run.planned.spec
         if entry is None:
             continue
         by = Giver.SERVER if spec.server is not None else Giver.CHECK
         if entry.state == CheckState.FAILED:
-            return by, said(entry)
+            return by, text_of(entry)
         if entry.state == CheckState.UNKNOWN and spec.on_unknown is OnUnknown.FAIL:
             return by, f"{spec.name}: no result: {entry.reason}"
     return None
@@ -42,8 +42,8 @@ def held(checks: Checks, runs: Sequence[Run]) -> str:
 
 
 def concluded(state: ChangePodStatus, change_pod: ChangePod, now: float) -> ChangePodStatus:
-    """The end of a batch that no check fails. The pods get an explicit verdict only if every check passed. The message
-    tells of the first check without a result."""
+    """The end of a batch that no check fails. The pods get an explicit verdict only if every check passed. Otherwise
+    the message says how the first phase with a check without a result ended."""
     ends = {
         Phase.PRE: (PodState.PRE_FAILED, PodState.PRE_TIMEOUT),
         Phase.POST: (PodState.POST_FAILED, PodState.POST_TIMEOUT),
@@ -57,21 +57,22 @@ def concluded(state: ChangePodStatus, change_pod: ChangePod, now: float) -> Chan
 
 def _all_pass(state: ChangePodStatus, change_pod: ChangePod) -> ChangePodStatus:
     last = Phase.POST if any(each.phase == Phase.POST for each in state.checks) else Phase.PRE
-    message = "; ".join(said(each) for each in state.checks if each.phase == last and each.reason)
+    message = "; ".join(text_of(each) for each in state.checks if each.phase == last and each.reason)
     return with_results(state, change_pod, Verdict.PASS, clip(message))
 
 
-def said(entry: CheckResult) -> str:
-    """What a check says, with its name."""
+def text_of(entry: CheckResult) -> str:
+    """The reason in the entry, with the name of the check."""
     return entry.reason if entry.name == SERVER_CHECK else f"{entry.name}: {entry.reason}"
 
 
 def with_late_results(
     state: ChangePodStatus, change_pod: ChangePod, plan: Sequence[Planned], answers: Answers, now: float
 ) -> tuple[ChangePodStatus, Giver | None]:
-    """The results of checks that came after the batch had ended without them, and whose verdict fails it now.
+    """The status with the results that came after the batch had ended without them, and the `Giver` of the verdict that
+    fails the batch now, or None.
 
-    The message, which says how the batch ended, stays. A late pass of a check in Pre proves nothing: the batch ended
+    The message says how the batch ended, and stays. A late pass of a check in Pre proves nothing: the batch ended
     before the checks in Post began.
     """
     if not undecided(state, change_pod):
@@ -90,7 +91,7 @@ def with_late_results(
                 state = msgspec.structs.replace(state, checks=checks)
             if isinstance(answer, Fail):
                 by = Giver.SERVER if planned.spec.server is not None else Giver.CHECK
-                message = said(with_result(entry, answer, now))
+                message = text_of(with_result(entry, answer, now))
                 return with_results(state, change_pod, Verdict.UNPASS, message), by
     if state.checks and all(each.state == CheckState.PASSED for each in state.checks):
         return _all_pass(state, change_pod), None
@@ -98,7 +99,8 @@ def with_late_results(
 
 
 def done(state: ChangePodStatus, last: str, now: float, reason: str = "") -> ChangePodStatus:
-    """The end state. A message that a person wrote stays. A check that still runs has no result; `reason` says why."""
+    """The end state `last`, at `now` (Unix seconds). A message that a person wrote stays. A check that still runs ends
+    without a result, for this `reason`."""
     checks = tuple(
         ended(each, CheckState.UNKNOWN, reason or last, now) if each.state == CheckState.RUNNING else each
         for each in state.checks

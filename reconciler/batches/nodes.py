@@ -1,8 +1,8 @@
-"""What a batch still expects from an AlterShield server: the id of its node, or a result. Pure functions.
+"""Decides whether a batch still expects the id of its node, or a result, from an AlterShield server. Pure functions.
 
-A check before the batch that runs again has the same node as before. A callback about its first run may come during the
-second one. Two things tell them apart: a callback with rules that began after all rules that are known is about the
-second run; one without rules may be about either, and a poll decides.
+When the check before a batch runs again, it has the same node as before. A callback about its first run may come during
+the second run. If a callback has rules that began after all known rules, it is about the second run. A callback without
+rules may be about either run, so a poll decides.
 """
 
 import msgspec
@@ -16,14 +16,14 @@ DOUBTFUL = "the AlterShield server passed the check without rules, perhaps becau
 
 
 def awaits_node(status: ChangePodStatus, name: str) -> bool:
-    """Whether it is not known if the first check of an AlterShield server was started: the server may have a node for
-    the batch whose id it has not told. A batch whose check is repeated has a node already."""
+    """Whether the id of the node of the batch is unknown, although the server may have started its first check. If a
+    check is repeated, the id is known."""
     entry = entry_of(status.checks, name, Phase.PRE)
     return entry is not None and not status.change_pod_id and entry.state in (CheckState.RUNNING, CheckState.UNKNOWN)
 
 
 def with_node(status: ChangePodStatus, name: str, node: str) -> ChangePodStatus:
-    """The status with the id that a callback has told."""
+    """The status with the id of the node from a callback."""
     checks = tuple(
         msgspec.structs.replace(each, handle=node) if (each.name, each.phase) == (name, Phase.PRE) else each
         for each in status.checks
@@ -32,8 +32,8 @@ def with_node(status: ChangePodStatus, name: str, node: str) -> ChangePodStatus:
 
 
 def awaits(status: ChangePodStatus, name: str, phase: Phase) -> bool:
-    """Whether a result of this check in this phase is still of use: the check runs, or it ended without a result. A
-    server also sends results of a phase that is over (its callback comes late)."""
+    """Whether the batch needs a result of this check in this phase: the check runs, or it ended without a result. A
+    late callback may be about a phase that is over."""
     entry = entry_of(status.checks, name, phase)
     if entry is None or entry.state not in (CheckState.RUNNING, CheckState.UNKNOWN):
         return False
@@ -41,18 +41,18 @@ def awaits(status: ChangePodStatus, name: str, phase: Phase) -> bool:
 
 
 def awaits_repetition(status: ChangePodStatus) -> bool:
-    """Whether it is not known yet if the server runs the first check again."""
+    """Whether the server has not answered yet whether it runs the first check again."""
     return any(each.repeated and not each.handle and each.state == CheckState.RUNNING for each in status.checks)
 
 
 def is_of_this_run(entry: CheckResult, result: Pass | Fail) -> bool:
-    """Whether a callback is surely about the present run of the check that has this entry."""
+    """Whether a callback is certainly about the present run of the check with this entry."""
     return not entry.repeated or result.newest_rule > entry.newest_rule > 0
 
 
 def with_doubtful_pass(status: ChangePodStatus, name: str, phase: Phase) -> ChangePodStatus:
-    """The status after a callback that passes a check which runs again, and has no rules. The server sends such a
-    callback also if the time of the check expired there, and polls say `fail` then."""
+    """The status after a callback without rules that passes a check which runs again. The server also sends such a
+    callback when the time of the check has expired there. Polls then have the verdict `fail`."""
     checks = tuple(
         msgspec.structs.replace(each, reason=DOUBTFUL) if (each.name, each.phase) == (name, phase) else each
         for each in status.checks

@@ -1,4 +1,4 @@
-"""Which checks a batch needs. They follow from the DefensePolicy of its release."""
+"""The checks that a batch needs. They follow from the DefensePolicy of its release."""
 
 from collections.abc import Mapping
 
@@ -23,14 +23,14 @@ _WHY_NOT = {
 
 
 def kind_of(spec: CheckSpec) -> str:
-    """The kind of a check; empty for one without any."""
+    """The kind of a check; empty if the check has no known kind."""
     kinds = {HEALTH: spec.health, SERVER: spec.server, PROMETHEUS: spec.prometheus, HTTP: spec.http, JOB: spec.job}
     return next((kind for kind, value in kinds.items() if value is not None), "")
 
 
 def plan(release: ChangeWorkload | None, checks: Checks) -> tuple[Planned, ...]:
-    """The checks of a release's batches. Without checks in its policy: that of the AlterShield server, if one is
-    configured."""
+    """The checks of a release's batches. If its policy has no checks, the check of the AlterShield server, if a server
+    is configured."""
     specs = release.spec.policy.checks if release is not None else ()
     if not specs and SERVER in checks:
         specs = (_DEFAULT,)
@@ -46,7 +46,7 @@ def _planned(spec: CheckSpec, check: Check | None) -> Planned:
 
 
 def subject(change_pod: ChangePod, release: ChangeWorkload, planned: Planned, phase: Phase) -> Subject:
-    """What a check is asked about."""
+    """The subject of a request to a check."""
     status = change_pod.status
     entry = entry_of(status.checks, planned.spec.name, phase)
     started = float(entry.start_time_unix) if entry is not None else 0.0

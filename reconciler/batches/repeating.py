@@ -1,4 +1,4 @@
-"""The check of an AlterShield server before a batch runs again, on the same node. Pure functions."""
+"""Repeats the check of an AlterShield server before a batch, on the same node. Pure functions."""
 
 import msgspec
 
@@ -9,10 +9,11 @@ from reconciler.batches.verdicts import failed_by, held_by, verified
 
 
 def is_repeatable(change_pod: ChangePod) -> bool:
-    """Whether the server can run its check before the batch again, and the batch failed or waits because of it only.
+    """Whether the server can run its check before the batch again, and the batch failed or waits only because of this
+    check.
 
-    The server refuses this after the batch was finished there. That is so for a failure which a poll found (it has no
-    rules), and in the phase Post.
+    The server refuses a repetition after the batch was finished there. The batch is finished there if a poll found the
+    failure, which then has no rules, and in the phase Post.
     """
     status = change_pod.status
     first = _first(status)
@@ -26,8 +27,8 @@ def is_repeatable(change_pod: ChangePod) -> bool:
 
 
 def repeated(change_pod: ChangePod, now: float) -> ChangePodStatus:
-    """The status in which the check is to run again. It is stored before the server is asked to. `now` is in Unix
-    seconds."""
+    """The status in which the check is to run again. It is stored before the request is sent to the server. `now` is in
+    Unix seconds."""
     status, first = change_pod.status, _first(change_pod.status)
     if first is None:
         return status

@@ -1,9 +1,10 @@
-"""Tells an AlterShield server that a person approved a batch which the server's check failed: the rules that failed are
-marked as ignored there.
+"""Reports to an AlterShield server that a person approved a batch which the server's check failed: the server marks the
+failed rules as ignored.
 
-The approval is stored in the ChangePod before, together with the request to tell the server (`checks[].skip`). The
-server refuses each later call about the node, so the call is made for a check that has ended, of a batch that is done.
-It is made once. It is repeated only if it surely did not arrive. A failure changes no verdict: it stays in `skip`.
+The approval is stored in the ChangePod first, together with the request to report it (`checks[].skip`). After the
+report, the server refuses all calls about the node. So a report is sent only when the check has ended and the batch is
+done. It is sent once, and again only if it certainly did not arrive. If it fails, no verdict changes, and `skip` has
+the reason.
 """
 
 import logging
@@ -26,16 +27,16 @@ from altershield.api.kinds import (
 from altershield.api.policy import Phase
 from altershield.kube.errors import ConflictError
 from altershield.workloads.pods import clip
-from reconciler.batches.conclusion import said
+from reconciler.batches.conclusion import text_of
 from reconciler.checks.check import Availability
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
-from reconciler.server.errors import AlterShieldServerError, UnavailableError
+from reconciler.server.server_errors import AlterShieldServerError, UnavailableError
 
 logger = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 10.0
-_LIMIT_SECONDS = 600.0  # after an approval, until it is given up to tell a server that cannot be reached
+_LIMIT_SECONDS = 600.0  # after an approval, during which the report to an unreachable server is tried again
 _ATTEMPTS = 5  # to store the outcome while somebody else writes the ChangePod
 
 
@@ -55,7 +56,7 @@ class SkipServer(Protocol):
 
 
 def requested(status: ChangePodStatus, now: float) -> ChangePodStatus:
-    """The status in which the server is to be told of an approval, if its check failed and all its rules may be
+    """The status with the request to report an approval, if the server's check failed and all failed rules may be
     ignored. `now` is in Unix seconds."""
     if status.status != PodState.EXECUTE_DONE:
         return status
@@ -82,14 +83,15 @@ class Skipper:
         self._clock = clock
 
     async def tell(self, change_pod: ChangePod, release: ChangeWorkload | None) -> float | None:
-        """Tell the server of the approval of a batch that is done, if it is to be told. Returns the seconds until the
-        next attempt, or None."""
+        """Report the approval of a batch that is done to the server, if this was requested. Returns the seconds until
+        the next attempt, or None."""
         entry = next((each for each in change_pod.status.checks if each.skip is not None), None)
         if entry is None or entry.skip is None:
             return None
         skip = entry.skip
         if skip.state == SkipState.SENT:  # the process died meanwhile
-            await self._failed(change_pod, "no reconciler waited for the answer, so it is not known whether it arrived")
+            reason = "it is not known whether the request arrived: the reconciler stopped before the answer"
+            await self._failed(change_pod, reason)
         if skip.state != SkipState.REQUESTED:
             return None
         why_not = self._why_not(change_pod, release, entry, skip)
@@ -107,7 +109,7 @@ class Skipper:
             if not error.delivered:
                 await self._store(change_pod, SkipState.REQUESTED, str(error))
                 return _RETRY_SECONDS
-            await self._failed(change_pod, f"it is not known whether it arrived: {error}")
+            await self._failed(change_pod, f"it is not known whether the request arrived: {error}")
         except AlterShieldServerError as error:
             await self._failed(change_pod, str(error))
         else:
@@ -116,9 +118,9 @@ class Skipper:
         return None
 
     def _why_not(self, change_pod: ChangePod, release: ChangeWorkload | None, entry: CheckResult, skip: Skip) -> str:
-        """Why the server is not told (any more); empty if it is."""
+        """The reason why the approval is not reported; empty if it is to be reported."""
         failed = [each for each in change_pod.status.pod_results if each.verdict not in ("", Verdict.PASS)]
-        if any(each.message != said(entry) for each in failed):  # pods that do not exist any more keep its verdict
+        if any(each.message != text_of(entry) for each in failed):  # pods that are gone keep the check's verdict
             return "a pod of the batch has failed since"
         if self._server is None:
             return "no AlterShield server is configured"

@@ -1,9 +1,9 @@
 """The state machine of a ChangePod: one batch of pods under verification. Pure functions.
 
-Without checks, one step leads from Init to ExecuteDone. With checks, those of the phase Pre run first, at the same
-time, then those of the phase Post. The state of the batch follows from the entries of the checks (`check_run`). Every
-wait has a deadline, which follows from the object. One exception waits for a person: a check without a result whose
-policy says `hold`.
+Without checks, one step leads from Init to ExecuteDone. With checks, the checks of the phase Pre run first, at the same
+time. Then the checks of the phase Post run. The state of the batch follows from the entries of the checks
+(`check_run`). Every wait has a deadline, which follows from the object. There is one exception: if a check has no
+result and its policy says `hold`, the batch waits for a person.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class BatchSnapshot:
     answers: Answers = field(default_factory=dict)
     """By name and phase: the checks' answers to the `Ask`s of this reconcile, or a callback."""
     pre_timeout: int = 120
-    """Seconds, for checks that have none of their own; so is `post_timeout`."""
+    """Seconds, for checks without a timeout of their own. The same holds for `post_timeout`."""
     post_timeout: int = 120
     release_began: float = 0.0
     """Unix seconds. A batch of an earlier release of the same version has checks of this release."""
@@ -84,8 +84,8 @@ def decide(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple
 
 
 def received(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> ChangePodStatus:
-    """The status to store after a callback, which any replica receives. Only the leader sends requests, so a check that
-    must not be started twice does not begin here."""
+    """The status to store after a callback. Any replica may receive a callback, but only the leader sends requests. So
+    a check that must not be started twice does not begin here."""
     status, following = decide(state, snapshot, now)
     repeatable = {(each.spec.name, phase) for each in snapshot.plan for phase in each.repeatable}
     if all(each.step is Step.START and each.key in repeatable for each in following.asks):
@@ -99,7 +99,8 @@ def received(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> Cha
 def _step(
     state: ChangePodStatus, snapshot: BatchSnapshot, now: float
 ) -> tuple[ChangePodStatus, Giver | None, str, Next]:
-    """Status, whose verdict fails the batch now (or None), why it is held (or empty), and what to do next."""
+    """Returns the status, the `Giver` of the verdict that fails the batch now (or None), the reason why the batch is
+    held (or empty), and the next step."""
     if state.status == PodState.EXECUTE_DONE:
         return *with_late_results(state, snapshot.change_pod, snapshot.plan, snapshot.answers, now), "", DONE
     state = with_initial_verdicts(state, snapshot.change_pod)
@@ -107,13 +108,13 @@ def _step(
         return done(state, PodState.POST_FINISH, now, "every pod has a verdict already"), None, "", DONE
     match state.status:
         case "" | PodState.INIT | PodState.PRE_WAIT | PodState.PRE_SUBMITTED:
-            nothing = PodState.PRE_FAILED
+            unchecked = PodState.PRE_FAILED
         case PodState.POST_WAIT | PodState.POST_SUBMITTED:
-            nothing = PodState.POST_FAILED
+            unchecked = PodState.POST_FAILED
         case last:  # a state that the controller never stores: a person wrote it
             return done(state, last, now), None, "", DONE
     if not snapshot.plan:
-        return done(state, nothing, now), None, "", DONE
+        return done(state, unchecked, now), None, "", DONE
     state = _without_earlier_plans(state, snapshot.plan)
     for phase in Phase:
         state, runs, waits = _advance_phase(state, snapshot, phase, now)
@@ -132,8 +133,9 @@ def _step(
 
 
 def _without_earlier_plans(state: ChangePodStatus, plan: Sequence[Planned]) -> ChangePodStatus:
-    """Without the checks of an earlier release of this version, which had another DefensePolicy. They must not decide
-    how the batch ends, and the list in the status is bounded. The phase Post begins again with the other checks."""
+    """The status without the checks of an earlier release of this version, which had another DefensePolicy. These
+    checks must not decide how the batch ends, and the list in the status is bounded. The phase Post begins again with
+    the new checks."""
     names = {each.spec.name for each in plan}
     kept = tuple(each for each in state.checks if each.name in names)
     if kept == state.checks:
@@ -189,7 +191,8 @@ def _with_phase(
 
 
 def _with_times(state: ChangePodStatus, snapshot: BatchSnapshot, phase: Phase, now: float) -> ChangePodStatus:
-    """The begin of a phase. Post begins once, because the deadline of checks that have not begun follows from it."""
+    """Sets the begin of a phase. The begin of Post is set once, because it decides the deadline of checks that have not
+    begun."""
     state = msgspec.structs.replace(
         state,
         pre_timeout_threshold=state.pre_timeout_threshold or snapshot.pre_timeout,
@@ -208,8 +211,8 @@ def _following(waits: Sequence[Ask | Later]) -> Next:
 
 
 def _runs_in(planned: Planned, phase: Phase, checks: Sequence[CheckResult]) -> bool:
-    """Whether the check runs in this phase. That of an AlterShield server runs in both, and in Post only after it
-    passed in Pre: the server does not begin the second check before."""
+    """Whether the check runs in this phase. The check of an AlterShield server runs in both phases. It runs in Post
+    only after it passed in Pre, because the server does not begin the second check earlier."""
     spec = planned.spec
     if spec.server is None:
         return phase in spec.phases

@@ -18,7 +18,7 @@ HELD = "Held"
 """The reason of the condition Verified of a batch that waits for a person."""
 
 _NAMED = 3  # pods that a message names
-_UNTOLD = (SkipState.REQUESTED, SkipState.SENT)
+_UNREPORTED = (SkipState.REQUESTED, SkipState.SENT)
 _WAITS = "; the batch waits for the verdict of a person"
 
 
@@ -31,12 +31,12 @@ def undecided(state: ChangePodStatus, change_pod: ChangePod) -> set[str]:
 def with_initial_verdicts(state: ChangePodStatus, change_pod: ChangePod) -> ChangePodStatus:
     """Takes over the verdicts in the spec: a batch of pods that were not up in time is created with its verdicts."""
     known = {result.pod for result in state.pod_results if result.verdict}
-    born = [pod for pod in change_pod.spec.pod_infos if pod.verdict and pod.pod not in known]
-    return msgspec.structs.replace(state, pod_results=(*state.pod_results, *born)) if born else state
+    initial = [pod for pod in change_pod.spec.pod_infos if pod.verdict and pod.pod not in known]
+    return msgspec.structs.replace(state, pod_results=(*state.pod_results, *initial)) if initial else state
 
 
 def with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: Verdict, message: str) -> ChangePodStatus:
-    """This verdict on every pod that has no explicit one yet."""
+    """The status with this verdict on every pod that has no explicit verdict yet."""
     open_pods = undecided(state, change_pod)
     results: list[PodInfo] = [known for known in state.pod_results if known.pod not in open_pods]
     results += [
@@ -70,11 +70,11 @@ def failed_by(state: ChangePodStatus, change_pod: ChangePod, by: Giver | None = 
 
 
 def verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver, held: str = "") -> Condition:
-    """The condition Verified. `held`: why the batch waits for a person; empty if it does not."""
+    """The condition Verified. `held`: the reason why the batch waits for a person; empty if it does not wait."""
     pods = {pod.pod for pod in change_pod.spec.pod_infos}
     results = {result.pod: result for result in state.pod_results if result.verdict}
     failed = [result for name, result in results.items() if name in pods and result.verdict != Verdict.PASS]
-    strangers = [name for name in results if name not in pods]
+    foreign = [name for name in results if name not in pods]
     if failed:
         named = "; ".join(f"{pod.pod} ({pod.message or pod.verdict})" for pod in failed[:_NAMED])
         status, reason, message = "False", str(by), f"{len(failed)} of {len(pods)} pods failed: {named}"
@@ -90,27 +90,27 @@ def verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver, held: str
             "NotChecked",
             "not all pods got a verdict; a pod without a verdict counts as passed",
         )
-    if strangers:
-        message += f"; these pods are not in this batch, and their results are ignored: {', '.join(strangers[:_NAMED])}"
+    if foreign:
+        message += f"; these pods are not in this batch, and their results are ignored: {', '.join(foreign[:_NAMED])}"
     return Condition(
         ConditionType.VERIFIED, status, reason, message, observed_generation=change_pod.metadata.generation
     )
 
 
 def held_by(change_pod: ChangePod) -> str:
-    """Why the batch waits for a person, as its condition says; empty if it does not."""
+    """The reason why the batch waits for a person, from its condition; empty if it does not wait."""
     known = find_condition(change_pod.status.conditions, ConditionType.VERIFIED)
     held = known is not None and known.reason == HELD and change_pod.status.status != PodState.EXECUTE_DONE
     return known.message.removesuffix(_WAITS) if held and known is not None else ""
 
 
 def needs_work(change_pod: ChangePod) -> bool:
-    """Whether the batch has not reached ExecuteDone, its condition does not match its results, or an AlterShield
-    server is to be told of an approval."""
+    """Whether the batch has not reached ExecuteDone, its condition does not match its results, or an approval is to be
+    reported to an AlterShield server."""
     status = change_pod.status
     if status.status != PodState.EXECUTE_DONE:
         return True
-    if any(each.skip is not None and each.skip.state in _UNTOLD for each in status.checks):
+    if any(each.skip is not None and each.skip.state in _UNREPORTED for each in status.checks):
         return True
     known = find_condition(status.conditions, ConditionType.VERIFIED)
     wanted = verified(status, change_pod, failed_by(status, change_pod))

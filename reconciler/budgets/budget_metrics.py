@@ -9,11 +9,12 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from altershield.api.budgets import PodUnavailableBudget
 
 _MAX_BUDGETS = 100
-"""Of the overdrawn budgets. Each of them is a series, and the loss of many nodes must not fill Prometheus."""
+"""The maximum number of overdrawn budgets with a series each, so that the loss of many nodes does not fill
+Prometheus."""
 
 
 class State(StrEnum):
-    """What the status of a budget says. The first one that applies."""
+    """The state of a budget, from its status: the first one that applies."""
 
     NOT_RECONCILED = "not-reconciled"
     """The status does not describe the present spec."""
@@ -31,16 +32,16 @@ def families(budgets: Sequence[PodUnavailableBudget]) -> Iterator[Metric]:
     counts = GaugeMetricFamily(
         "altershield_budgets",
         "PodUnavailableBudgets of governed namespaces, by state. `overdrawn`: fewer pods are available than have to "
-        "be. `used-up`: exactly as many. `not-reconciled`: the status does not describe the spec. All replicas export "
-        "it.",
+        "be. `used-up`: exactly as many are available. `not-reconciled`: the status does not describe the spec. All "
+        "replicas export it.",
         labels=["state"],
     )
     for each in State:
         counts.add_metric([each], states.count(each))
     missing = GaugeMetricFamily(
         "altershield_budget_missing_pods",
-        "Of an overdrawn PodUnavailableBudget: how many pods have to become available. At most the "
-        f"{_MAX_BUDGETS} budgets that lack most. All replicas export it.",
+        "The number of pods that an overdrawn PodUnavailableBudget lacks. Only the "
+        f"{_MAX_BUDGETS} budgets that lack most pods have a series. All replicas export it.",
         labels=["namespace", "budget"],
     )
     overdrawn = [budget for budget, found in zip(budgets, states, strict=True) if found is State.OVERDRAWN]

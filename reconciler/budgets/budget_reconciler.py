@@ -1,5 +1,5 @@
 """Controller: keeps the numbers in the status of each PodUnavailableBudget, drops records of disruptions that have
-happened or can no longer happen, and reports disruptions that no gatekeeper was asked about."""
+happened or can no longer happen, and reports disruptions that no gatekeeper reviewed."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -17,14 +17,14 @@ from altershield.budgets.records import Settled, ended_by_break_glass, settled
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
+from reconciler.budgets.budget_status import wait, with_conditions
 from reconciler.budgets.departures import Departures, Gone
-from reconciler.budgets.status import wait, with_conditions
 from reconciler.machinery.caches import Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
 
-_AGAIN = 30.0
-"""Seconds after which a budget is reconciled again: records run out without an event."""
+_RECONCILE_EVERY = 30.0
+"""Seconds after which a budget is reconciled again, because records expire without an event."""
 
 
 class BudgetReconciler:
@@ -58,10 +58,10 @@ class BudgetReconciler:
             self._written.pop(key, None)
             return None
         if not self._caches.is_filled(key[0]):
-            return _AGAIN  # it is queued when all pods of the namespace are listed
+            return _RECONCILE_EVERY  # the budget is queued when all pods of the namespace are listed
         if gone:
             await self._report(budget, gone)
-        stored, budget = budget, await self._possible(budget)
+        stored, budget = budget, await self._with_possible_version(budget)
         found = await self._count(budget)
         kept = await self._settle(budget, found)
         now = self._clock()
@@ -71,7 +71,7 @@ class BudgetReconciler:
             kept.on(budget.status, figures, generation), figures, self._overlapping(budget), generation, now
         )
         if status == stored.status:
-            return _AGAIN
+            return _RECONCILE_EVERY
         delay = wait(budget, status, self._written.get(key, 0.0), now)
         if delay:
             return delay
@@ -85,11 +85,11 @@ class BudgetReconciler:
                 "BreakGlassUsed",
                 f"{record.by} passed this budget by break glass: {record.operation} of the pod {record.name}",
             )
-        return _AGAIN
+        return _RECONCILE_EVERY
 
-    async def _possible(self, budget: PodUnavailableBudget) -> PodUnavailableBudget:
-        """The budget with a `podsResourceVersion` that pods can have. For a later one, which a person or a backup of
-        another cluster wrote, gatekeepers would wait for ever."""
+    async def _with_possible_version(self, budget: PodUnavailableBudget) -> PodUnavailableBudget:
+        """The budget with a `podsResourceVersion` that pods of this cluster have reached. Gatekeepers would wait for a
+        later one for ever: a person may have written it, or a backup of another cluster may contain it."""
         wanted, metadata = version_number(budget.status.pods_resource_version), budget.metadata
         if wanted <= self._caches.seen:
             return budget
@@ -136,8 +136,8 @@ class BudgetReconciler:
         return overlapping(budget, caches.budgets(namespace), groups, scales)
 
     async def _report(self, budget: PodUnavailableBudget, gone: Mapping[str, Gone]) -> None:
-        """An Event for pods without a record. The budget is read live, because the cache may be older than a record
-        whose deletion the pods show already."""
+        """Raise an Event about deleted pods without a record. The budget is read from the API server, because the cache
+        may lack the record of a deletion that the cache of pods has already."""
         if budget.spec.mode != BudgetMode.ENFORCE or not set(REMOVING) <= set(budget.spec.protect_operations):
             return
         try:

@@ -1,4 +1,5 @@
-"""Disruptions that no gatekeeper was asked about: none answered, or nobody has to ask (a lost node, for example)."""
+"""Deletions of pods that no gatekeeper reviewed: no gatekeeper answered, or the API server calls none (for example when
+the node is lost)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -6,10 +7,11 @@ from typing import NamedTuple
 from altershield.budgets.pods import Pod
 from reconciler.machinery.caches import Key
 
-_MAX_PODS = 100
-_SECONDS = 30.0
+_MAX_PODS = 100  # of one budget
+_SECONDS = 30.0  # after its deletion, in which a pod is reported
 _DROPPED_SECONDS = 60.0
-"""Longer than `_SECONDS`, and than the watch of pods is usually behind."""
+"""Seconds for which a dropped record is remembered: longer than `_SECONDS`, and longer than the usual delay of a
+watch."""
 
 
 class Gone(NamedTuple):
@@ -21,8 +23,8 @@ class Gone(NamedTuple):
 
 
 class Departures:
-    """The pods that were available when they were deleted, since the last reconcile of their budget; and the records
-    that were dropped lately. Every reconciler keeps both, because each may become the leader."""
+    """The pods that were available when they were deleted, since the last reconcile of their budget, and the records
+    that were dropped lately. Every replica keeps both, because each may become the leader."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -31,7 +33,7 @@ class Departures:
         """When the record of a uid was dropped, the oldest first."""
 
     def add(self, budget: Key, old: Pod, new: Pod | None) -> None:
-        """Take a change of a pod that the budget covers."""
+        """Keep the pod if this change deletes an available pod that the budget covers."""
         if not old.available or (new is not None and not new.terminating):
             return
         found = self._pods.setdefault(budget, {})
@@ -39,8 +41,8 @@ class Departures:
             found[old.uid] = Gone(old.name, self._clock())
 
     def drop_records(self, budget: Key, uids: Iterable[str]) -> None:
-        """Take a change of a budget that has no record of these pods any more. Their departures may be seen later:
-        another reconciler dropped the records, or the watch of pods is slower."""
+        """Remember that the budget has no record of these pods any more. The deletions of the pods may be seen later,
+        because another replica dropped the records, or because the watch of pods is slower."""
         now, dropped = self._clock(), self._dropped.setdefault(budget, {})
         for uid in uids:
             dropped.pop(uid, None)
@@ -49,13 +51,13 @@ class Departures:
             del dropped[first[0]]
 
     def forget(self, budget: Key) -> None:
-        """Take the deletion of a budget."""
+        """Forget a deleted budget."""
         self._pods.pop(budget, None)
         self._dropped.pop(budget, None)
 
     def take(self, budget: Key) -> Mapping[str, Gone]:
-        """The pods since the last call whose records were not dropped, by uid. Those of a long time ago are left out:
-        their records are gone, for example because another reconciler was the leader."""
+        """The pods that were deleted since the last call and whose records were not dropped, by uid. Pods that were
+        deleted more than `_SECONDS` ago are left out: another leader may have dropped their records since then."""
         found, dropped = self._pods.pop(budget, {}), self._dropped.get(budget, {})
         now = self._clock()
         return {uid: gone for uid, gone in found.items() if now - gone.at < _SECONDS and uid not in dropped}

@@ -1,4 +1,4 @@
-"""Which events put which PodUnavailableBudgets into the queue."""
+"""Puts PodUnavailableBudgets into the queue after the events that change their status."""
 
 from altershield.api.budgets import PodUnavailableBudget
 from altershield.budget_caches.caches import BudgetCaches
@@ -32,7 +32,7 @@ class BudgetRoutes:
                 self._departures.forget(key)
             elif dropped := old.status.disrupted_pods.keys() - new.status.disrupted_pods.keys():
                 self._departures.drop_records(key, dropped)
-        if old is None or new is None or old.spec != new.spec:  # others may overlap with it
+        if old is None or new is None or old.spec != new.spec:  # it may overlap with other budgets
             self._all((new or old).metadata.namespace)  # type: ignore[union-attr]
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
@@ -67,10 +67,10 @@ class BudgetRoutes:
 
 
 def _of_pod(pod: Pod) -> tuple[object, ...]:
-    """What decides whether a budget covers the pod, and how it counts."""
+    """The fields that decide whether a budget covers the pod, and how the pod counts."""
     return pod.labels, pod.owner, pod.flags, pod.containers
 
 
 def _of_scaled(scaled: Scaled) -> tuple[object, ...]:
-    """What decides how many pods there should be."""
+    """The fields that decide how many pods there should be."""
     return scaled.replicas, scaled.deleting, scaled.owner

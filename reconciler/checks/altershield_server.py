@@ -1,5 +1,5 @@
-"""The check of an AlterShield server: what each request about a batch becomes in the server's API, and what the
-server's answers mean."""
+"""The check of an AlterShield server. It turns requests about a batch into calls of the server's API, and the server's
+answers into results."""
 
 import asyncio
 import contextlib
@@ -29,14 +29,14 @@ from reconciler.checks.orders import order_id, order_of, workload_of
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.ownership import workload_key
 from reconciler.server.answers import Polled
-from reconciler.server.client import ServerClient
-from reconciler.server.errors import AlterShieldServerError, NotAllowedError, RejectedError, UnavailableError
 from reconciler.server.messages import BatchFinish, BatchStart, FinishState, Location, Stage
+from reconciler.server.server_client import ServerClient
+from reconciler.server.server_errors import AlterShieldServerError, NotAllowedError, RejectedError, UnavailableError
 
 _REMEMBERED = 4096  # orders, and answers about batches
 _HEARTBEAT_SECONDS = 15.0
 _REPEATED = 1.0  # seconds after the second check began: this start may be a repeated one
-_SECOND_CHECK = "POST_AOP"  # what the states of a node begin with while the second check runs, and after it
+_SECOND_CHECK = "POST_AOP"  # the beginning of the states of a node while the second check runs, and after it
 _STAGES = {Phase.PRE: Stage.PRE, Phase.POST: Stage.POST}
 
 
@@ -63,11 +63,11 @@ class AlterShieldServer:
         self._orders: OrderedDict[str, None] = OrderedDict()
         """Ids of orders that the server has, so that they are not created before each batch."""
         self._finished: OrderedDict[str, None] = OrderedDict()
-        """Ids of batches that the server has taken as finished. A second time would hide the result from polls, if the
-        check has ended meanwhile."""
+        """Ids of batches whose end the server has accepted. If the check has ended meanwhile, a second report would
+        hide the result from polls."""
         self._failures: OrderedDict[tuple[str, Phase], Fail] = OrderedDict()
-        """Failures that polls found at the deadline. To find out that the check is over hides the result, so that a
-        repeated poll would not find it."""
+        """Failures that polls found at the deadline. The call that finds out that the check is over hides its result,
+        so a repeated poll would not find the failure."""
 
     @property
     def availability(self) -> Availability:
@@ -107,8 +107,8 @@ class AlterShieldServer:
         return frozenset({Phase.POST})
 
     async def start(self, subject: Subject) -> StartAnswer:
-        """Submit the batch, or tell the server that its pods came up, which starts the second check, or have the
-        server run the first check again."""
+        """Start the first check by submitting the batch, or run it again; or start the second check by reporting that
+        the pods of the batch came up."""
         entry = subject.entry
         try:
             if subject.phase is Phase.PRE and entry is not None and entry.repeated:
@@ -206,9 +206,9 @@ class AlterShieldServer:
         return await self._client.poll(order_id(subject.release), node, _STAGES[subject.phase])
 
     async def _is_over(self, subject: Subject, node: str) -> bool:
-        """Whether the check has ended on the server. Only one answer shows it: the server takes the batch as finished.
-        It refuses this while a check is running, for a node that it does not know, and to callers that it does not
-        know. If the first check failed, the batch is finished as failed, since it does not go on."""
+        """Whether the check has ended on the server. Only one answer shows this: the server accepts the end of the
+        batch. The server refuses it while a check is running, for an unknown node, and from an unknown caller. If the
+        first check failed, the end is reported as a failure, because the batch does not go on."""
         failure = "the check before this batch failed" if subject.phase is Phase.PRE else ""
         try:
             return await self._client.finish_batch(self._finish_of(subject.release, node, failure))

@@ -21,7 +21,7 @@ def entry_of(checks: Sequence[CheckResult], name: str, phase: Phase) -> CheckRes
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is checked. Times are Unix seconds."""
+    """A batch, and a check of it in one phase. Times are Unix seconds."""
 
     change_pod: ChangePod
     release: ChangeWorkload
@@ -62,7 +62,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class NotRepeated:
-    """The check does not run again where it ran before. It is started anew."""
+    """The check cannot be run again with its present handle. A new one is started."""
 
     reason: str = ""
 

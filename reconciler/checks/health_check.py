@@ -18,7 +18,7 @@ from altershield.api.resources import EVENTS
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError
 from reconciler.checks.check import Availability, Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
-from reconciler.checks.texts import reason as one_line
+from reconciler.checks.reasons import reason as one_line
 
 _HANDLE = "events"
 _AT_ONCE = 8  # lists of Events, for each batch

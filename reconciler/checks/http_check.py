@@ -2,8 +2,8 @@
 later, to the callback port.
 
 The request fits receivers of Flagger's webhooks: `name`, `namespace`, `phase`, `checksum` and `metadata` are the fields
-of Flagger's CanaryWebhookPayload. As with Flagger, each status below 300 passes, except for 202, and each other one
-fails the batch. These differ, because they say nothing about the batch:
+of Flagger's CanaryWebhookPayload. As with Flagger, each status below 300 passes the batch, except for 202, and each
+other status fails it. The following answers differ from Flagger, because they say nothing about the batch:
 
 - 202: the receiver needs more time. The request is repeated, and a callback is accepted.
 - the verdict `callback`: the receiver sends a callback. The request is not repeated.
@@ -14,8 +14,8 @@ fails the batch. These differ, because they say nothing about the batch:
 A request may arrive more than once: after an answer that was lost, after a restart of the reconciler, and after 202. It
 then has the same body and the same header Idempotency-Key. So a receiver that starts something starts it once per key.
 
-A callback is signed with the key of the Secret that the check names. Without such a key, none is accepted, and the
-request offers none.
+A callback is signed with the key of the Secret that the check names. Without such a key, no callback is accepted, and
+the request offers none.
 """
 
 import json
@@ -43,11 +43,11 @@ from reconciler.checks.check import (
     Unknown,
 )
 from reconciler.checks.identity import CALLBACK_PATH, check_id, run_of
+from reconciler.checks.reasons import reason
 from reconciler.checks.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, signature
-from reconciler.checks.texts import reason
-from reconciler.outbound.client import TIMEOUT, Outbound, Reply
 from reconciler.outbound.credentials import Credentials
-from reconciler.outbound.errors import NoAnswerError, NotDeliveredError, OutboundError, SecretUnreadableError
+from reconciler.outbound.outbound_client import TIMEOUT, Outbound, Reply
+from reconciler.outbound.outbound_errors import NoAnswerError, NotDeliveredError, OutboundError, SecretUnreadableError
 from reconciler.outbound.secrets import Secrets
 
 ID_HEADER = "Idempotency-Key"
@@ -55,7 +55,7 @@ ID_HEADER = "Idempotency-Key"
 _MAX_PODS = 1000  # in a request
 _NOT_YET = (408, 425, 429, 502, 503, 504)
 _LEAST_SECONDS = 1.0  # for a request that begins at the deadline
-_BY_CALLBACK = "callback:"  # the begin of the handle of a check whose request is not repeated
+_BY_CALLBACK = "callback:"  # the beginning of the handle of a check whose request is not repeated
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class HttpCheckRunner:
         return "" if credentials.hmac else f"the Secret {check.secret_ref.name} has no key hmac"
 
     def _offer(self, subject: Subject) -> dict[str, str]:
-        """What a receiver needs to send a callback."""
+        """The run and the address that a receiver needs to send a callback."""
         offer = {"run": str(run_of(subject)), "path": CALLBACK_PATH}
         return offer | ({"url": f"{self._callback_url}{CALLBACK_PATH}"} if self._callback_url else {})
 
@@ -213,7 +213,7 @@ def content(subject: Subject, check: HttpCheck, offer: Mapping[str, str]) -> byt
 
 
 def verdict(reply: Reply) -> Pending | ByCallback | Result:
-    """What an answer means."""
+    """The result of the check, from the answer of the receiver."""
     status = reply.status
     said = f"the server answered HTTP {status}"
     if 300 <= status < 400:

@@ -1,4 +1,4 @@
-"""What identifies the check of one batch in one phase."""
+"""The identifiers of the check of one batch in one phase, and of its runs."""
 
 import re
 from typing import NamedTuple

@@ -1,8 +1,8 @@
 """The check `job`: a Job in the namespace of the workload. Complete passes, Failed fails.
 
-The Job runs under a service account of that namespace. AlterShield creates it with its own permissions. So the API
-server lets only those users write such a policy who may create Jobs in that namespace (ValidatingAdmissionPolicy in
-altershield/install/user_policies.py).
+The Job runs under a service account of that namespace. AlterShield creates it with its own permissions. So only users
+who may create Jobs in that namespace may write such a policy. A ValidatingAdmissionPolicy checks this
+(altershield/install/user_policies.py).
 
 No Job is cached or watched: `poll` reads the one Job. The reason of a failure is the end of the log that the kubelet
 stores in the pod's status (`terminationMessagePolicy: FallbackToLogsOnError`). So AlterShield needs no permission to
@@ -47,7 +47,7 @@ from reconciler.checks.check import (
 )
 from reconciler.checks.identity import check_id
 from reconciler.checks.job_manifest import is_shortened, job, job_name
-from reconciler.checks.texts import reason
+from reconciler.checks.reasons import reason
 
 _JOB_NAME = "batch.kubernetes.io/job-name"  # a label that the Job controller sets, since Kubernetes 1.27
 _CLOCK_SKEW = 5.0  # seconds by which our clock may differ from the API server's
@@ -249,7 +249,7 @@ class JobCheckRunner:
         return Fail(reason(f"{where} failed: {why}"))
 
     async def _why(self, subject: Subject, found: _Job) -> str:
-        """What the pods of the Job say; empty if nothing is known."""
+        """The reason of a failure or of a delay, from the pods of the Job; empty if it is not known."""
         selector = f"{_JOB_NAME}={found.metadata.name}"
         try:
             listed = await self._client.list(

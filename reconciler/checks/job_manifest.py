@@ -37,7 +37,8 @@ def job_name(subject: Subject) -> str:
 
 
 def job(subject: Subject, check: JobCheck, now: float) -> Object:
-    """The Job. `now` is in Unix seconds. ValueError: the template has no such parts, or an unknown placeholder."""
+    """The Job. `now` is in Unix seconds. ValueError: a part of the template is missing or invalid, or a
+    placeholder is unknown."""
     template = copy.deepcopy(check.template)
     metadata, spec = _mapping(template, "metadata"), _mapping(template, "spec", required="spec")
     pod = _mapping(spec, "template", required="spec.template")

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from reconciler.server.texts import one_line
+from altershield.texts import one_line
 
 MAX_ANSWER = 1 << 20
 """The maximum number of bytes of an answer."""

@@ -16,8 +16,8 @@ from reconciler.checks.check import Availability, PollAnswer, Started, Subject, 
 from reconciler.checks.placeholders import values_of
 from reconciler.checks.prometheus_answers import MAX_ANSWER, Reading, read
 from reconciler.checks.samples import Sample, conclude, first_time, problem, times_until
-from reconciler.outbound.client import Outbound
 from reconciler.outbound.credentials import Credentials
+from reconciler.outbound.outbound_client import Outbound
 
 _HANDLE = "queries"
 _NO_PROMQL = "the check has no PromQL"

@@ -10,7 +10,7 @@ from reconciler.checks.health_check import HealthCheckRunner
 from reconciler.checks.http_check import HttpCheckRunner
 from reconciler.checks.job_check import JobCheckRunner
 from reconciler.checks.prometheus_check import PrometheusCheckRunner
-from reconciler.outbound.client import Outbound
+from reconciler.outbound.outbound_client import Outbound
 from reconciler.outbound.secrets import Secrets
 
 

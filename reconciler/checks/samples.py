@@ -1,4 +1,4 @@
-"""A check by PromQL, without I/O: when its samples are taken, which of them fail, and what follows for the batch.
+"""A check by PromQL, without I/O: the times of its samples, the samples that fail, and the result for the batch.
 
 Everything follows from the start of the check, the policy and the answers of Prometheus. So a restarted reconciler
 comes to the same result.
@@ -6,7 +6,7 @@ comes to the same result.
 - Sample k (from 1) is the value at `start + initialDelaySeconds + k * intervalSeconds`. One interval passes before the
   first sample, so that there is data of the new pods.
 - A sample is read when it is `lagSeconds` old, because Prometheus' clock may differ and a scrape takes time.
-- A sample that is not known does not count: not as a pass, and not as a failure. A later one takes its place.
+- A sample that is not known counts neither as a pass nor as a failure. A later one takes its place.
 - The check fails with the first sample that exceeds `failureLimit`. It passes when `samples` samples are known.
 """
 
@@ -63,7 +63,7 @@ _Judgement = _Failed | _NotKnown | None
 
 
 def problem(check: CheckSpec) -> str:
-    """A sentence about why a check by PromQL cannot be accepted; empty if it can."""
+    """The reason why a check by PromQL cannot be accepted, as a sentence; empty if it can."""
     spec = check.prometheus
     if spec is None:
         return ""
@@ -87,8 +87,8 @@ def first_time(check: PrometheusCheck, started: float) -> float:
 
 
 def times_until(check: PrometheusCheck, started: float, now: float, deadline: float) -> int:
-    """How many samples can be read at the time `now`. None is read that is not old enough at the deadline, even if a
-    reconciler comes back later."""
+    """The number of samples that can be read at the time `now`. A sample that is not old enough at the deadline is
+    never read, even if a reconciler comes back later."""
     age = min(now, deadline) - check.lag_seconds - first_time(check, started)
     return 0 if age < 0 else min(MAX_TIMES, int(age // check.interval_seconds) + 1)
 

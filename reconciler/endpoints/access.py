@@ -15,13 +15,13 @@ from multidict import CIMultiDictProxy
 from altershield.api.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError
-from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.places import Places
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 _AT_A_TIME = 4
-_WAITING = 32  # users of which the API server is asked, or who wait for it
+_WAITING = 32  # reviews that are sent, or wait to be sent
 _SECONDS = 5.0
 _BEARER = re.compile(r"(?i:bearer) +([!-~]{1,8192})")
 
@@ -65,7 +65,7 @@ class Access:
 
     async def user(self, headers: CIMultiDictProxy[str]) -> User:
         """The user whose bearer token the request has. EndpointError (401) if there is no valid token; EndpointError
-        (503) if the API server does not tell."""
+        (503) if the API server does not answer."""
         values = headers.getall("Authorization", [])
         found = _BEARER.fullmatch(values[0]) if len(values) == 1 else None
         if found is None:
@@ -79,7 +79,7 @@ class Access:
         self, user: User, verb: str, resource: Resource, namespace: str, name: str = "", *, subresource: str = ""
     ) -> None:
         """EndpointError (403) unless the user has this permission: in all namespaces if `namespace` is empty, and on
-        all objects if `name` is. EndpointError (503) if the API server does not tell."""
+        all objects if `name` is. EndpointError (503) if the API server does not answer."""
         attributes = {
             "verb": verb,
             "group": resource.group,
@@ -98,9 +98,9 @@ class Access:
         }
         review = await self._review(SUBJECT_ACCESS_REVIEWS, spec, _AccessReview)
         if not review.status.allowed or review.status.denied:
-            what = f"{resource.plural}/{subresource}" if subresource else resource.plural
+            target = f"{resource.plural}/{subresource}" if subresource else resource.plural
             where = f"in the namespace {namespace}" if namespace else "in all namespaces"
-            raise EndpointError(f"{user.username} may not {verb} {what} {where}", 403)
+            raise EndpointError(f"{user.username} may not {verb} {target} {where}", 403)
 
     async def _review(self, resource: Resource, spec: dict[str, Any], type_: type[T]) -> T:
         review = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from reconciler.endpoints.errors import EndpointError
+from altershield.texts import one_line
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.server import texts
 from reconciler.server.answers import ServerVerdict
 from reconciler.server.messages import Stage
@@ -25,7 +26,7 @@ _MAX_TIME = 2**53
 
 
 class CheckType(StrEnum):
-    """What the node is: an order, a batch or an action."""
+    """The kind of the node: an order, a batch or an action."""
 
     ORDER = "CHANGE_ORDER"
     BATCH = "CHANGE_BATCH"
@@ -57,8 +58,8 @@ class Rule:
         return self.verdict in _DECIDED and not self.skipped
 
     def __str__(self) -> str:
-        who = f"{self.name or self.rule or 'a rule without a name'}{f' ({self.owner})' if self.owner else ''}"
-        return f"{who}: {self.message or self.status or 'no reason given'}"
+        title = f"{self.name or self.rule or 'a rule without a name'}{f' ({self.owner})' if self.owner else ''}"
+        return f"{title}: {self.message or self.status or 'no reason given'}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,11 +135,12 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 
 def read(content: bytes, sent: float) -> Callback:
-    """The callback with this content, which was signed at `sent` (Unix seconds). EndpointError (400) if it is none."""
+    """The callback with this content, which was signed at `sent` (Unix seconds). EndpointError (400) if it is not a
+    callback."""
     try:
         wire = _decode(content)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise EndpointError(f"the body is not a callback: {texts.one_line(str(error), _MAX_TEXT)}", 400) from None
+        raise EndpointError(f"the body is not a callback: {one_line(str(error), _MAX_TEXT)}", 400) from None
     request = wire.callback_request
     verdict = ServerVerdict.of(request.verdict.verdict)
     rules = sorted(newest(request.verdict.rules or ()), key=lambda rule: _rank(rule.verdict))
@@ -160,7 +162,7 @@ def newest(rules: Iterable[Any]) -> list[Rule]:
     that began at the same time, the later one in the list counts."""
     found: dict[str, _Rule] = {}
     for number, each in enumerate(rules):
-        key = each.id or f"\x00{number}"  # without an id, nothing tells which rule it is
+        key = each.id or f"\x00{number}"  # without an id, it may be any rule
         if key not in found or each.began >= found[key].began:
             found[key] = each
     return [_rule(each) for each in found.values()]
@@ -168,13 +170,13 @@ def newest(rules: Iterable[Any]) -> list[Rule]:
 
 def _rule(each: _Rule) -> Rule:
     return Rule(
-        execution=texts.one_line(str(each.rule_exe_id or ""), _MAX_TEXT),
-        rule=texts.one_line(each.id, _MAX_TEXT),
-        name=texts.one_line(each.name or "", _MAX_TEXT),
-        owner=texts.one_line(each.owner or "", _MAX_TEXT),
-        status=texts.one_line(each.status or "", _MAX_TEXT),
-        verdict=texts.one_line(each.verdict or "", _MAX_TEXT),
-        message=texts.one_line(each.msg or "", MAX_MESSAGE),
+        execution=one_line(str(each.rule_exe_id or ""), _MAX_TEXT),
+        rule=one_line(each.id, _MAX_TEXT),
+        name=one_line(each.name or "", _MAX_TEXT),
+        owner=one_line(each.owner or "", _MAX_TEXT),
+        status=one_line(each.status or "", _MAX_TEXT),
+        verdict=one_line(each.verdict or "", _MAX_TEXT),
+        message=one_line(each.msg or "", MAX_MESSAGE),
         skippable=bool(each.allow_ignore),
         skipped=bool(each.ignored),
         began=min(max(each.began, 0), _MAX_TIME),
@@ -193,5 +195,5 @@ def _message(verdict: ServerVerdict, wire: _Verdict, rules: Iterable[Rule]) -> s
     if wire.msg:
         reasons.append(wire.msg)
     if verdict is ServerVerdict.OTHER:
-        reasons.insert(0, f"the server answered with the unknown verdict {texts.one_line(wire.verdict, 32)!r}")
-    return texts.one_line("; ".join(reasons) or "the server gave no reason", MAX_MESSAGE)
+        reasons.insert(0, f"the server answered with the unknown verdict {one_line(wire.verdict, 32)!r}")
+    return one_line("; ".join(reasons) or "the server gave no reason", MAX_MESSAGE)

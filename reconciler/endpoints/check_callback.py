@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from altershield.texts import one_line
 from reconciler.checks.check import Fail, Pass, Result, Unknown
 from reconciler.checks.identity import CheckRun, parsed
-from reconciler.checks.texts import reason
-from reconciler.endpoints.errors import EndpointError
-from reconciler.server import texts
+from reconciler.checks.reasons import reason
+from reconciler.endpoints.endpoint_errors import EndpointError
 
 MAX_BODY = 16 * 1024
 """Bytes of a callback."""
@@ -35,11 +35,11 @@ _decode = msgspec.json.Decoder(_Wire).decode
 
 
 def read(body: bytes) -> CheckCallback:
-    """The callback in a body. EndpointError (400) if it is none."""
+    """The callback in a body. EndpointError (400) if the body is not a callback."""
     try:
         wire = _decode(body)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        raise EndpointError(f"the body is not a callback: {texts.one_line(str(error), _MAX_TEXT)}", 400) from None
+        raise EndpointError(f"the body is not a callback: {one_line(str(error), _MAX_TEXT)}", 400) from None
     run = parsed(wire.run)
     if run is None:
         raise EndpointError("the body is not a callback: `run` is not the one of a request", 400)

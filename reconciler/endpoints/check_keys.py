@@ -1,7 +1,7 @@
-"""The key with which the callbacks about a check are signed: that of the Secret which the check's definition names.
+"""The key that signs the callbacks about a check: it is in the Secret that the definition of the check names.
 
-The definition is the copy in the ChangeWorkload of the batch. So the key is always that of the policy which applies to
-this batch: a key of another namespace, or of another check, signs nothing here. The caches tell whether there is such a
+The definition is the copy in the ChangeWorkload of the batch. So the key always belongs to the policy that applies to
+this batch: a key of another namespace, or of another check, signs nothing here. The caches show whether there is such a
 check, without a request to the API server. The Secret is read for each callback, and no key is cached.
 """
 
@@ -11,18 +11,19 @@ from altershield.api.kinds import ChangeWorkload
 from altershield.api.policy import HttpCheck
 from altershield.kube.client import Client
 from reconciler.checks.identity import CheckRun
-from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.places import Places
 from reconciler.machinery.caches import Caches
-from reconciler.outbound.errors import CredentialsError, SecretUnreadableError
+from reconciler.outbound.outbound_errors import CredentialsError, SecretUnreadableError
 from reconciler.outbound.secrets import Secrets
 
 _AT_A_TIME = 4
 _SECONDS = 5.0
 _WAITING = 32  # callbacks whose Secret is read, or waits to be read
 _PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""Seconds between looks for a run. A fast receiver sends its callback before this replica has seen the ChangePod."""
+"""Seconds between attempts to find a run. A fast receiver sends its callback before this replica has seen the
+ChangePod."""
 _EARLY = 32  # callbacks about unknown runs that wait
 
 
@@ -43,7 +44,7 @@ class CheckKeys:
     async def key(self, run: CheckRun) -> bytes:
         """The key; empty if there is no such run, or its check accepts no callbacks. The caller must not learn which.
 
-        CredentialsError: the Secret cannot be used. EndpointError (503): it is not known now.
+        CredentialsError: the Secret cannot be used. EndpointError (503): the key cannot be read now.
         """
         if not all(informer.synced for informer in self._caches.required):
             raise EndpointError("the caches are not filled yet; send the callback again", 503, CallbackOutcome.FAILED)
@@ -66,7 +67,7 @@ class CheckKeys:
         return credentials.hmac
 
     async def _release(self, run: CheckRun) -> ChangeWorkload | None:
-        """The release of a run; None if it is not known, also after a while."""
+        """The release of a run; None if the caches do not have it, also after a while."""
         found = self._known_release(run)
         if found is not None or self._early >= _EARLY:
             return found

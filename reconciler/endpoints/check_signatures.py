@@ -9,11 +9,11 @@ from multidict import CIMultiDictProxy
 
 from reconciler.checks.identity import CheckRun
 from reconciler.checks.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, signature
-from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.replays import Replays
 from reconciler.endpoints.signatures import SKEW
-from reconciler.outbound.errors import CredentialsError
+from reconciler.outbound.outbound_errors import CredentialsError
 
 Key = Callable[[CheckRun], Awaitable[bytes]]
 """Returns the key of a run; empty if there is none. CredentialsError: the Secret with the key cannot be used."""
@@ -23,7 +23,7 @@ _TIMESTAMP = re.compile(r"[0-9]{1,12}")
 
 
 class CheckClaim(NamedTuple):
-    """What the headers of a callback say. The signature is not verified."""
+    """The headers of a callback. The signature is not verified."""
 
     timestamp: int
     """Unix seconds."""
@@ -57,15 +57,15 @@ class CheckSignatures:
         try:
             secret = await key(run)
         except CredentialsError as error:
-            raise _unsigned() from error  # the log says why, the caller does not learn it
+            raise _unsigned() from error  # the reason is for the log, not for the caller
         right = signature(secret, claim.timestamp, body)
         if not secret or not hmac.compare_digest(right, claim.signature):
             raise _unsigned()
         self._replays.use(claim.signature)
 
     def forget(self, claim: CheckClaim) -> None:
-        """The callback has changed nothing. So only those are remembered that end a check: senders with a key cannot
-        fill the memory, which is the same for all of them."""
+        """Forget a callback that has changed nothing. So only callbacks that end a check are remembered: a sender with
+        a key cannot fill the memory, which all senders share."""
         self._replays.forget(claim.signature)
 
 

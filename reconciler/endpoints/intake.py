@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from aiohttp import web
 
 from altershield.process.listener import ask_for_body
-from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.outcome import CallbackOutcome
 
 SMALL = 64 * 1024

@@ -1,13 +1,13 @@
-"""Bounds how many requests wait for the same thing."""
+"""A bound on the number of requests that wait for the same resource."""
 
 from types import TracebackType
 
-from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.outcome import CallbackOutcome
 
 
 class Places:
-    """Take one in a `with` block. EndpointError (503) with `message` if all are taken."""
+    """Take a place in a `with` block. EndpointError (503) with `message` if all places are taken."""
 
     def __init__(self, number: int, message: str) -> None:
         self._free = number

@@ -19,8 +19,8 @@ class Refusals:
         self._unlogged: Counter[str] = Counter()
 
     def note(self, reason: str, error: Exception) -> None:
-        """A request was refused. `reason` is one of a few words. What caused `error` is logged, too: the caller does
-        not learn it."""
+        """Log a refused request. `reason` is one of a few words. The cause of `error` is logged too; the caller does
+        not get it."""
         now = self._timer()
         if now < self._logged.get(reason, float("-inf")) + _SECONDS:
             self._unlogged[reason] += 1

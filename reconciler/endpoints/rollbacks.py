@@ -1,5 +1,5 @@
-"""Requests a rollback in the way in which a person does: the state `Rollback` in the status of the ChangeWorkload of
-the current version, and the optional target in `rollbackTo`. The reconciler that leads then does the rollback."""
+"""Requests a rollback as a person does: writes the state `Rollback` into the status of the ChangeWorkload of the
+current version, and the optional target into `rollbackTo`. Then the leading reconciler does the rollback."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from altershield.releases.release import is_current, rolled_back, state
 from altershield.releases.release import version as version_of
 from altershield.workloads import Adapter
 from altershield.workloads.workload import Workload
-from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.suspended import filled
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.ownership import WorkloadKey, belongs

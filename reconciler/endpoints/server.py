@@ -1,8 +1,8 @@
 """The HTTP port: its routes and the form of its answers.
 
 An AlterShield server and the receivers of `http` checks send callbacks, which are signed. People's tools list suspended
-workloads and request rollbacks with a Kubernetes token. There is nothing else here, and nobody gets anything without a
-signature or a token.
+workloads and request rollbacks with a Kubernetes token. There are no other paths. Each path needs a signature or a
+token.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from altershield.errors import UsageError
 from altershield.kube.backoff import retry_while_unavailable
 from altershield.kube.client import Client
 from altershield.process.listener import Listener
+from altershield.texts import one_line
 from altershield.workloads import ADAPTERS, Adapter
 from reconciler.checks.identity import CALLBACK_PATH
 from reconciler.endpoints import callback, check_callback
@@ -30,7 +31,7 @@ from reconciler.endpoints.callback import Callback
 from reconciler.endpoints.check_callback import CheckCallback
 from reconciler.endpoints.check_keys import CheckKeys
 from reconciler.endpoints.check_signatures import CheckSignatures
-from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.intake import Intake
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.places import Places
@@ -41,7 +42,6 @@ from reconciler.endpoints.suspended import suspended
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
-from reconciler.server import texts
 
 logger = logging.getLogger(__name__)
 
@@ -139,7 +139,7 @@ class Endpoints:
         self._routes = {
             f"{PREFIX}/callback": _Route("POST", self._take_callback, self._refuse_callback),
             CALLBACK_PATH: _Route("POST", self._take_result, self._refuse_result),
-            f"{PREFIX}/liveTest": _Route("POST", self._live_test, _acknowledged_not),
+            f"{PREFIX}/liveTest": _Route("POST", self._live_test, _not_acknowledged),
         }
         for adapter in ADAPTERS:
             kind = adapter.resource.kind.lower()
@@ -163,7 +163,7 @@ class Endpoints:
         self._access = Access(self._client)
         self._keys = CheckKeys(self._client, self._caches)
         scheme = "https" if self._settings.context else "http"
-        logger.info("callbacks are taken", extra={"port": self.port, "scheme": scheme})
+        logger.info("listening for callbacks", extra={"port": self.port, "scheme": scheme})
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -179,9 +179,9 @@ class Endpoints:
         """The answer to any request."""
         route = self._routes.get(request.rel_url.raw_path)
         if route is None:
-            return _refused(EndpointError("there is nothing here", 404))
+            return _refused(EndpointError("this path does not exist", 404))
         if request.method != route.method:
-            answer = _refused(EndpointError(f"only {route.method} is answered here", 405))
+            answer = _refused(EndpointError(f"this path accepts only {route.method}", 405))
             answer.headers[hdrs.ALLOW] = route.method
             return answer
         try:
@@ -216,7 +216,8 @@ class Endpoints:
         return _acknowledged()
 
     async def _store(self, taken: Callback) -> bool:
-        """Store the verdict of a callback. It goes on after the answer, because the server sends no callback twice."""
+        """Store the verdict of a callback. This goes on after the answer, because the server sends no callback
+        twice."""
         try:
             async with asyncio.timeout(_STORE_SECONDS):
                 await retry_while_unavailable(lambda: self._receive(taken), _STORE_ATTEMPTS)
@@ -230,7 +231,7 @@ class Endpoints:
     def _refuse_callback(self, error: EndpointError) -> web.Response:
         self._metrics.callbacks.labels(error.outcome).inc()
         self._refusals.note(error.outcome, error)
-        return _acknowledged_not(error)
+        return _not_acknowledged(error)
 
     def _refuse_user(self, error: EndpointError) -> web.Response:
         if error.code in _RETRIED:
@@ -246,8 +247,8 @@ class Endpoints:
     # receivers of `http` checks
 
     async def _take_result(self, request: web.BaseRequest) -> web.Response:
-        """A callback about a check. It is answered when it is stored, so that the sender of a callback that is not
-        stored knows this."""
+        """A callback about a check. It is answered after it was stored, so that the sender learns if it was not
+        stored."""
         if self._keys is None:
             raise EndpointError("the port is not open", 503, CallbackOutcome.FAILED)
         claim = self._check_signatures.claim(request.headers)
@@ -284,12 +285,12 @@ class Endpoints:
     def _refuse_result(self, error: EndpointError) -> web.Response:
         self._metrics.check_callbacks.labels(error.outcome).inc()
         self._refusals.note(f"check {error.outcome}", error)
-        return _acknowledged_not(error)
+        return _not_acknowledged(error)
 
     # people's tools
 
     async def _list(self, adapter: Adapter, request: web.BaseRequest) -> web.Response:
-        access = self._asked()
+        access = self._open_access()
         user = await access.user(request.headers)
         namespaces = request.rel_url.query.getall("namespace", [""])
         if len(namespaces) != 1:
@@ -298,7 +299,7 @@ class Endpoints:
         return _envelope(200, success=True, domain=suspended(self._caches, adapter, namespaces[0]))
 
     async def _roll_back(self, adapter: Adapter, request: web.BaseRequest) -> web.Response:
-        access = self._asked()
+        access = self._open_access()
         user = await access.user(request.headers)
         async with self._intake.body(request, _MAX_REQUEST) as body:
             wanted = _rollback_request(body)
@@ -308,7 +309,7 @@ class Endpoints:
         logger.info(
             "rollback requested by a user of the callback port",
             extra={
-                "user": texts.one_line(user.username, 253),
+                "user": one_line(user.username, 253),
                 "namespace": requested.namespace,
                 "workload": requested.name,
                 "version": requested.version,
@@ -317,7 +318,7 @@ class Endpoints:
         )
         return _envelope(200, success=True, domain=requested)
 
-    def _asked(self) -> Access:
+    def _open_access(self) -> Access:
         if self._access is None:
             raise EndpointError("the port is not open", 503)
         return self._access
@@ -327,7 +328,7 @@ def _rollback_request(body: bytes) -> _RollbackRequest:
     try:
         return msgspec.json.decode(body, type=_RollbackRequest)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-        cause = texts.one_line(str(error), 256)
+        cause = one_line(str(error), 256)
         raise EndpointError(f'send {{"namespace":…,"name":…}} and optionally "version": {cause}', 400) from None
 
 
@@ -347,7 +348,7 @@ def _acknowledged(message: str | None = None) -> web.Response:
     return _json(200, {"success": True, "retry": False, "msg": message})
 
 
-def _acknowledged_not(error: EndpointError) -> web.Response:
+def _not_acknowledged(error: EndpointError) -> web.Response:
     return _json(error.code, {"success": False, "retry": error.code in _RETRIED, "msg": str(error)})
 
 
@@ -356,7 +357,7 @@ def _refused(error: EndpointError) -> web.Response:
 
 
 def _envelope(status: int, *, success: bool, message: str | None = None, domain: Any = None) -> web.Response:
-    """The envelope of the open API, with an HTTP status that tells the same."""
+    """The envelope of the open API, with the HTTP status that matches."""
     code = _OK if success else _CODES.get(status, "901")
     answer = _json(status, {"success": success, "resultCode": code, "msg": message, "domain": domain})
     if status == 401:

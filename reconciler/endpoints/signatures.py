@@ -1,4 +1,4 @@
-"""Verifies that a request comes from the AlterShield server: it is signed with the token, recently, and new."""
+"""Verifies that a request comes from the AlterShield server: it is signed with the token, recent, and new."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -7,7 +7,7 @@ from typing import NamedTuple
 from multidict import CIMultiDictProxy
 
 from altershield.errors import UsageError
-from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.replays import Replays
 from reconciler.server import signature
@@ -22,7 +22,7 @@ _SIGNATURE = re.compile(r"[A-Z0-9_=-]{44}")
 
 
 class Claim(NamedTuple):
-    """What the header of a request says. It is not verified."""
+    """The header of a request, not verified."""
 
     timestamp: int
     """Milliseconds."""
@@ -54,7 +54,7 @@ class Signatures:
         return Claim(number, sign, token)
 
     def verify(self, claim: Claim, body: bytes) -> bytes:
-        """The signed content of the body. It is to be decoded, not the body: a server decodes the content, too.
+        """The signed content of the body. Decode this content instead of the body, as AlterShield servers do.
         EndpointError if the signature is wrong (401), if the timestamp is too far from the clock (401), or if the
         request was received before (409). `give_back` must follow if the request then fails."""
         content = signature.body_content(body)

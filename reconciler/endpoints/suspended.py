@@ -3,7 +3,7 @@
 import msgspec
 
 from altershield.workloads import Adapter
-from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.machinery.caches import Caches
 
 _MAX_UNIX_DIGITS = 11

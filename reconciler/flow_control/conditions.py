@@ -12,10 +12,10 @@ from altershield.flow_control.decision import Working
 from altershield.flow_control.rules import useless
 
 _FAR = 0.9
-"""The condition NearLimit ends below this part of `warnPercent`, so that it does not change with each deletion."""
+"""The condition NearLimit ends below this share of `warnPercent`, so that it does not change with each deletion."""
 
 
-class Announce(NamedTuple):
+class Announcement(NamedTuple):
     """An Event."""
 
     reason: str
@@ -35,7 +35,7 @@ def conditions(work: Working) -> tuple[Condition, ...]:
 
 def _accepted(work: Working) -> Condition:
     if not work.rules:
-        message = "no interval in spec.limitRules can be read; write it as 90s, 10m or 1h30m"
+        message = "no interval in spec.limitRules can be read; write intervals as 90s, 10m or 1h30m"
         return Condition(ConditionType.ACCEPTED, "False", "InvalidRule", message)
     if found := useless(work.rules):
         message = (
@@ -70,7 +70,7 @@ def _breaker(work: Working) -> Condition:
         case BreakerState.HALF_OPEN:
             message = f"a few deletions pass; without a refusal, the breaker closes at {breaker.until}"
             return Condition(ConditionType.BREAKER_OPEN, "Unknown", "HalfOpen", message)
-    message = f"{breaker.reset_by} reset it last" if breaker.reset_by else "deletions within the limits pass"
+    message = f"{breaker.reset_by} reset the breaker last" if breaker.reset_by else "deletions within the limits pass"
     return Condition(ConditionType.BREAKER_OPEN, "False", "Closed", message)
 
 
@@ -78,37 +78,36 @@ def _end(breaker: Breaker, name: str) -> str:
     """How the breaker closes."""
     if breaker.until:
         return f"some deletions pass from {breaker.until}"
-    return f"all deletions are refused until a person resets it: altershield breaker reset {name}"
+    return f"all deletions are refused until a person resets the breaker: altershield breaker reset {name}"
 
 
 def announcements(
     before: Sequence[Condition], after: Sequence[Condition], ended: Sequence[Pending]
-) -> Iterator[Announce]:
+) -> Iterator[Announcement]:
     """The Events of a written status: one for each transition, and one for each deletion by break glass."""
     accepted, near, breaker = (
         (find_condition(before, type_), find_condition(after, type_))
         for type_ in (ConditionType.ACCEPTED, ConditionType.NEAR_LIMIT, ConditionType.BREAKER_OPEN)
     )
     if _changed(*accepted) and accepted[1] is not None and accepted[1].reason != "Valid":
-        yield Announce("RuleWithoutEffect", accepted[1].message)
+        yield Announcement("RuleWithoutEffect", accepted[1].message)
     if _changed(*near) and near[1] is not None and near[1].is_true:
         reached = near[1].reason == "LimitReached"
         message = near[1].message
-        yield Announce("DeletionLimitReached", message) if reached else Announce("DeletionLimitNear", message)
+        yield Announcement("DeletionLimitReached", message) if reached else Announcement("DeletionLimitNear", message)
     if _changed(*breaker) and breaker[1] is not None:
         state = breaker[1].status
         if state == "True":
-            yield Announce("DeletionBreakerOpened", breaker[1].message)
+            yield Announcement("DeletionBreakerOpened", breaker[1].message)
         elif state == "Unknown":
-            yield Announce("DeletionBreakerHalfOpen", breaker[1].message, warning=False)
+            yield Announcement("DeletionBreakerHalfOpen", breaker[1].message, warning=False)
         elif breaker[0] is not None:
-            yield Announce("DeletionBreakerClosed", breaker[1].message, warning=False)
+            yield Announcement("DeletionBreakerClosed", breaker[1].message, warning=False)
     for pending in ended:
         if pending.break_glass:
-            message = (
-                f"{pending.by} removed the pod {pending.namespace}/{pending.name} by break glass ({pending.operation})"
-            )
-            yield Announce("BreakGlassUsed", message)
+            pod = f"{pending.namespace}/{pending.name}"
+            message = f"{pending.by} passed the limits by break glass: {pending.operation} of the pod {pod}"
+            yield Announcement("BreakGlassUsed", message)
 
 
 def _changed(before: Condition | None, after: Condition | None) -> bool:

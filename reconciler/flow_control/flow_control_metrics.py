@@ -8,11 +8,11 @@ from altershield.api.flow_control import BreakerState, PodDeletionFlowControl
 from altershield.flow_control.decision import Working
 
 _MAX_FLOW_CONTROLS = 100
-"""Each of them is a few series."""
+"""The maximum number of PodDeletionFlowControls with series. Each has a few."""
 
 
 def families(policies: Sequence[PodDeletionFlowControl], now: float) -> Iterator[Metric]:
-    """The state of each breaker, and how near the limits are. Both follow from the status and the time, as in
+    """The state of each breaker, and the used share of the limits. Both follow from the status and the time, as in
     decisions. `now`: Unix seconds."""
     few = f"Of the first {_MAX_FLOW_CONTROLS} PodDeletionFlowControls by name. All replicas export it."
     breakers = GaugeMetricFamily(
@@ -22,7 +22,7 @@ def families(policies: Sequence[PodDeletionFlowControl], now: float) -> Iterator
     )
     used = GaugeMetricFamily(
         "altershield_deletion_limit_used_ratio",
-        f"How much of its limit the rule has used that is nearest to it; 1: the limit is reached. {few}",
+        f"The used share of a limit, of the rule that is nearest to its limit; 1: the limit is reached. {few}",
         labels=["flow_control"],
     )
     warns = GaugeMetricFamily(

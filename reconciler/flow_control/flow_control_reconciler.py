@@ -1,5 +1,5 @@
-"""Controller: confirms the pending deletions of each PodDeletionFlowControl or gives them back, moves its windows and
-its breaker on with the time, and sets its conditions."""
+"""Controller: confirms the pending deletions of each PodDeletionFlowControl or gives them back, moves the windows and
+the breaker on with the time, and sets the conditions."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,16 +14,16 @@ from altershield.flow_control.settling import Question, Seen, questions, settle
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
 from altershield.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
-from reconciler.flow_control.conditions import Announce, announcements, conditions
+from reconciler.flow_control.conditions import Announcement, announcements, conditions
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
 
-_TRIES = 6
-_PENDING_EVERY = 1.0  # seconds
+_TRIES = 6  # writes, while gatekeepers change the status
+_PENDING_EVERY = 1.0  # seconds between reconciles while deletions are pending
 _WINDOWS_EVERY = 15.0  # seconds between writes of windows alone
-_ASK_EVERY = 10.0  # seconds between two questions about one pod
-_QUESTIONS = 32  # to the API server, at once
+_READ_EVERY = 10.0  # seconds between two reads of one pod
+_READS = 32  # of pods, at once
 
 
 class _Pod(msgspec.Struct, frozen=True):
@@ -49,20 +49,20 @@ class FlowControlReconciler:
         self._recorder = recorder
         self._metrics = metrics
         self._clock = clock
-        self._asked: dict[str, dict[str, float]] = {}
-        """By policy and pod: when the API server was asked."""
+        self._read_at: dict[str, dict[str, float]] = {}
+        """By the name of the policy and the uid of the pod: when the pod was read from the API server."""
         self._written: dict[str, float] = {}
-        """By policy: when this reconciler wrote it last."""
+        """By the name of the policy: when this reconciler wrote its status last."""
 
     async def reconcile(self, key: Key) -> float | None:
-        """Bring the status up to date. Each transition raises an Event, and each deletion by break glass.
+        """Bring the status up to date. Each transition and each deletion by break glass raise an Event.
 
-        Gatekeepers write the status too, possibly many times a second. So a conflict is decided again at once, on what
-        the API server has.
+        Gatekeepers write the status too, possibly many times a second. So after a conflict, the policy is read from the
+        API server and decided again at once.
         """
         policy = self._caches.flow_controls.get(*key)
         if policy is None:
-            self._asked.pop(key[1], None)
+            self._read_at.pop(key[1], None)
             self._written.pop(key[1], None)
             return None
         read = await self._read(policy)
@@ -96,12 +96,12 @@ class FlowControlReconciler:
             self._announce(policy, each)
         return saved
 
-    def _announce(self, policy: PodDeletionFlowControl, event: Announce) -> None:
+    def _announce(self, policy: PodDeletionFlowControl, event: Announcement) -> None:
         regarding = ObjectRef.of(POD_DELETION_FLOW_CONTROLS, policy.metadata)
         self._recorder.event(regarding, WARNING if event.warning else NORMAL, event.reason, event.message)
 
     def _next(self, policy: PodDeletionFlowControl) -> float | None:
-        """The seconds after which the status changes by itself."""
+        """The seconds after which the status changes by itself; None: it does not."""
         status, now = policy.status, self._clock()
         if status.pending:
             return _PENDING_EVERY
@@ -111,28 +111,28 @@ class FlowControlReconciler:
         return min(delays, default=None)
 
     async def _read(self, policy: PodDeletionFlowControl) -> dict[str, Seen]:
-        """The pods of pending deletions that are decided: those that the cache knows to be ending, and what the API
-        server says of others."""
+        """The pods of pending deletions whose state is known, by uid: those that are terminating in the cache, and
+        those that were read from the API server now."""
         read = {}
         for uid, pending in policy.status.pending.items():
             pod = self._caches.pods.get(pending.namespace, pending.name)
             if pod is not None and pod.metadata.uid == uid and pod.metadata.deleting:
                 read[uid] = Seen.ENDING
         now = self._clock()
-        known = self._asked.get(policy.metadata.name, {})
-        asked = {uid: time for uid, time in known.items() if uid in policy.status.pending}
-        due = [each for each in questions(policy, read, now) if now - asked.get(each.uid, 0.0) >= _ASK_EVERY]
-        due = due[:_QUESTIONS]
-        asked.update((each.uid, now) for each in due)
-        self._asked[policy.metadata.name] = asked
+        known = self._read_at.get(policy.metadata.name, {})
+        read_at = {uid: time for uid, time in known.items() if uid in policy.status.pending}
+        due = [each for each in questions(policy, read, now) if now - read_at.get(each.uid, 0.0) >= _READ_EVERY]
+        due = due[:_READS]
+        read_at.update((each.uid, now) for each in due)
+        self._read_at[policy.metadata.name] = read_at
         for question, answer in zip(due, await asyncio.gather(*map(self._ask, due)), strict=True):
             if answer is not None:
                 read[question.uid] = answer
         return read
 
     async def _ask(self, question: Question) -> Seen | None:
-        """What the API server knows of the pod; None: nothing that decides. A read without a resourceVersion returns
-        the latest state."""
+        """The state of the pod at the API server; None: it proves nothing. A read without a resourceVersion returns the
+        latest state."""
         try:
             pod = await self._client.get(PODS, question.name, question.namespace, as_=_Pod)
         except NotFoundError:

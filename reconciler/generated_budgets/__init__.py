@@ -1,1 +1,1 @@
-"""The budgets that annotations of workloads and Namespaces ask for: made, followed and deleted."""
+"""Creates, updates and deletes the budgets that annotations of workloads and Namespaces ask for."""

@@ -1,4 +1,4 @@
-"""Controller: makes, follows and deletes the budgets that annotations ask for.
+"""Controller: creates, updates and deletes the budgets that annotations ask for.
 
 The garbage collector deletes the budgets of a deleted workload.
 """
@@ -42,25 +42,25 @@ class GeneratedBudgetReconciler:
         self._caches = caches
         self._writer = writer
         self._recorder = recorder
-        self._told: dict[tuple[WorkloadKey, BudgetKind], str] = {}
+        self._reported: dict[tuple[WorkloadKey, BudgetKind], str] = {}
         """The message of the last Event, for workloads whose annotations ask for a budget that they do not get."""
 
     async def reconcile(self, key: WorkloadKey) -> float | None:
-        """Make the budgets as the annotations ask for them. They are decided on the workload as the API server has it
-        now, and only if the caches say that something may be to do."""
+        """Bring the budgets of the workload in line with its annotations. The workload is read from the API server, but
+        only if the caches show that a budget may have to change."""
         workload = self._caches.workload(key)
         if workload is None or not self._caches.governed(key.namespace):
             for kind in BudgetKind:
-                self._told.pop((key, kind), None)
+                self._reported.pop((key, kind), None)
             return None
         amounts = {kind: wanted_amount(kind, workload, self._default(key.namespace)) for kind in BudgetKind}
-        open_ = [kind for kind, wanted in amounts.items() if not self._is_settled(kind, wanted, workload)]
-        if not open_:
+        unsettled = [kind for kind, wanted in amounts.items() if not self._is_settled(kind, wanted, workload)]
+        if not unsettled:
             return None
         target = await self._read(workload)
         if target is None:
-            return None  # the watch brings its deletion
-        for kind in open_:
+            return None  # the workload was deleted
+        for kind in unsettled:
             await self._carry_out(key, kind, plan(kind, amounts[kind], target, self._budgets(kind, key.namespace)))
         return None
 
@@ -72,8 +72,8 @@ class GeneratedBudgetReconciler:
         return self._caches.budgets.of(RESOURCES[kind], namespace)
 
     def _is_settled(self, kind: BudgetKind, wanted: Amount | Invalid | None, workload: Workload) -> bool:
-        """Whether the caches show that there is nothing to do. A budget of a user may cover the pods, which only the
-        workload's template shows."""
+        """Whether the caches show that the generated budget is right. They do not if users have budgets: only the
+        template of the workload shows whether such a budget covers its pods."""
         budgets = self._budgets(kind, workload.metadata.namespace)
         own = [each for each in budgets if is_of(each, workload.metadata.uid)]
         if wanted is None or (not isinstance(wanted, Invalid) and workload.replicas <= 1):
@@ -105,16 +105,16 @@ class GeneratedBudgetReconciler:
         if found.create is not None:
             # not with server-side apply, which would adopt an object of this name that the cache does not have yet
             await self._writer.create_uncached(resource, found.create, key.namespace)
-        self._tell(key, kind, found)
+        self._report(key, kind, found)
 
-    def _tell(self, key: WorkloadKey, kind: BudgetKind, found: Plan) -> None:
-        """An Event when a workload stops getting its budget, or for another reason."""
-        told = self._told.pop((key, kind), "")
+    def _report(self, key: WorkloadKey, kind: BudgetKind, found: Plan) -> None:
+        """Raise an Event if the workload gets no budget, unless the last Event gave the same reason."""
+        reported = self._reported.pop((key, kind), "")
         if not found.reason:
             return
-        self._told[key, kind] = found.message
+        self._reported[key, kind] = found.message
         workload = self._caches.workload(key)
-        if told != found.message and workload is not None:
+        if reported != found.message and workload is not None:
             regarding = _reference(workload)
             if found.reason == "BudgetInvalid":
                 self._recorder.event(regarding, WARNING, "BudgetInvalid", found.message)

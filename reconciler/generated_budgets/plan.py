@@ -1,4 +1,4 @@
-"""What is to be done about the generated budget of a workload. Pure functions."""
+"""The changes of the generated budgets of a workload. Pure functions."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -23,13 +23,13 @@ Budget = PodUnavailableBudget | DisruptionBudget
 
 
 def is_of(budget: Budget, uid: str) -> bool:
-    """Whether it was generated for the workload with this uid."""
+    """Whether the budget was generated for the workload with this uid."""
     owner = budget.metadata.controller
     return owner is not None and owner.uid == uid and _is_generated(budget)
 
 
 def is_by_user(budget: Budget) -> bool:
-    """Whether a user or another controller made it, perhaps also as one of the workload."""
+    """Whether a user or another controller made the budget. It may also have the workload as its owner."""
     return budget.metadata.controller is None or not _is_generated(budget)
 
 
@@ -38,6 +38,7 @@ def _is_generated(budget: Budget) -> bool:
 
 
 def amount(budget: Budget) -> Amount | None:
+    """The amount in the spec of a budget; None: there is none."""
     spec = budget.spec
     if spec.max_unavailable is not None:
         return Amount(MAX_UNAVAILABLE, spec.max_unavailable)
@@ -66,7 +67,7 @@ class Plan(NamedTuple):
 
 
 def plan(kind: BudgetKind, wanted: Amount | Invalid | None, target: Target, budgets: Sequence[Budget]) -> Plan:
-    """What is to be done. `budgets`: all of this kind in the namespace.
+    """The changes of the generated budget. `budgets`: all budgets of this kind in the namespace.
 
     A budget of a user has precedence: two PodDisruptionBudgets for a pod make each eviction fail. A workload with one
     replica gets none, because it would block each drain of a node.
@@ -91,7 +92,8 @@ def plan(kind: BudgetKind, wanted: Amount | Invalid | None, target: Target, budg
 
 
 def _covers(budget: Budget, target: Target) -> bool:
-    """Whether it covers the pods that the workload creates. An empty selector selects all pods of the namespace."""
+    """Whether the budget covers the pods that the workload creates. An empty selector selects all pods of the
+    namespace."""
     spec = budget.spec
     if spec.target_ref is not None:
         reference, resource = spec.target_ref, target.resource

@@ -1,4 +1,4 @@
-"""What the annotations `generate-pub` and `generate-pdb` ask for. Pure functions."""
+"""The budgets that the annotations `generate-pub` and `generate-pdb` ask for. Pure functions."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class Amount(NamedTuple):
 
 
 class Invalid(NamedTuple):
-    """Annotations that ask for no valid budget, and why."""
+    """The annotations are invalid. `message`: why."""
 
     message: str
 
@@ -36,15 +36,15 @@ def wanted_amount(kind: BudgetKind, workload: Workload, default: Mapping[str, st
     """The amount that a workload asks for. `default`: the annotations of its Namespace, as in `Workload.generates`.
     Annotations of the workload have precedence. None: no budget is asked for.
 
-    Without an amount, it is that of the update strategy: as many pods may be unavailable at other times as in a
-    release. It is 1 if the strategy says 0: a rollout can start new pods before it stops old ones, a drain cannot, so 0
-    would block every drain."""
+    If the annotations name no amount, it is `maxUnavailable` of the update strategy. If that is 0, the amount is 1,
+    because 0 would block every drain: a rollout can start new pods before it stops old ones, but a drain cannot.
+    """
     own = dict(workload.generates)
-    asked = own.get(kind, default.get(kind))
-    if asked is None or asked == "false":
+    value = own.get(kind, default.get(kind))
+    if value is None or value == "false":
         return None
-    if asked != "true":
-        return Invalid(f'{GENERATE}{kind} is "{asked}": write "true" or "false"')
+    if value != "true":
+        return Invalid(f'{GENERATE}{kind} is "{value}": write "true" or "false"')
     amounts = _amounts(kind, own) or _amounts(kind, default)
     if not amounts:
         amount = workload.max_unavailable

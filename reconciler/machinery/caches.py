@@ -88,7 +88,7 @@ class Caches:
         self.budgets = BudgetCaches(
             client, self.governed, lambda namespace: not self.governed(namespace), self.definitions
         )
-        """Budgets, and what they count."""
+        """The budgets, and the pods and workloads that they count."""
         self.budgets.share_names((*self.workloads.values(), *self.sets.values(), self.pods))
         self._filling: dict[str, object] = {}
         self._index()
@@ -172,19 +172,19 @@ class Caches:
         )
 
     def begin_filling(self, namespace: str) -> None:
-        """The namespace has become governed, so its objects are missing in the caches."""
+        """The namespace has become governed, or is not governed any more: the caches do not match it yet."""
         self._filling[namespace] = object()
 
     def filling(self, namespace: str) -> object | None:
-        """Identifies the present filling of the namespace; None if the caches have all of its objects.
+        """Identifies the present filling of the namespace; None if the caches match the namespace.
 
-        Watches bring new objects of the namespace before its older ones are listed. A release that began then would
-        have no policy, and a batch no checks.
+        Watches bring new objects of the namespace before its older objects are listed. A release that begins at that
+        time would have no policy, and a batch no checks.
         """
         return self._filling.get(namespace)
 
     def end_filling(self, namespace: str, filling: object | None) -> None:
-        """All objects were listed, unless another filling has begun since."""
+        """End this filling: the caches match the namespace. Another filling that has begun since goes on."""
         if self._filling.get(namespace) is filling:
             self._filling.pop(namespace, None)
 
@@ -214,7 +214,7 @@ class Caches:
     def _forget_settings(self) -> None:
         self._in_effect = None
 
-    # which objects are kept
+    # the objects that the caches keep
 
     def _keeps_policy(self, policy: DefensePolicy) -> bool:
         namespace = policy.metadata.namespace
@@ -320,8 +320,8 @@ class Caches:
         return self.releases.by_index(_WORKLOAD, _index_key(key))
 
     def batches_of(self, release: ChangeWorkload) -> list[Batch]:
-        """The ChangePods whose name says that they belong to this ChangeWorkload. Those of a deleted ChangeWorkload of
-        the same name are included."""
+        """The ChangePods that belong to this ChangeWorkload by their name. The ChangePods of a deleted ChangeWorkload
+        of the same name are included."""
         found = self.batches.by_index(_CHANGE_WORKLOAD, release.metadata.name)
         return [each for each in found if each.metadata.namespace == release.metadata.namespace]
 

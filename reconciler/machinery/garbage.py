@@ -10,10 +10,10 @@ _INTERVAL = 0.5  # seconds
 
 
 async def freeze_caches(caches: Caches) -> None:
-    """Exclude the cached objects from garbage collection until all caches are filled.
+    """Exclude the cached objects from garbage collection. This is repeated until all caches are filled.
 
     A collection that visits all cached objects blocks the event loop for hundreds of milliseconds and frees nothing.
-    Objects that are created later are collected as usual.
+    Objects that are created after that are collected as usual.
     """
     gc.set_threshold(_COLLECT_AFTER)
     gc.freeze()

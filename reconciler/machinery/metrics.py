@@ -29,7 +29,7 @@ from reconciler.budgets import budget_metrics
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.flow_control import flow_control_metrics
 from reconciler.machinery.caches import Caches
-from reconciler.machinery.outcome import Outcome
+from reconciler.machinery.reconcile_outcome import Outcome
 from reconciler.notifications.vocabulary import NotificationResult, Type
 from reconciler.releases.release_metrics import families
 from reconciler.releases.snapshot import RollbackReason
@@ -57,7 +57,7 @@ _RESULTS = {
     WorkloadState.FAILED: "rolled-back",
 }
 UNCHECKED_ENDS = (PodState.PRE_FAILED, PodState.PRE_TIMEOUT, PodState.POST_FAILED, PodState.POST_TIMEOUT)
-"""How batches end without a verdict of the AlterShield server."""
+"""The ends of batches whose checks ended without a result."""
 
 _UNGATED = {UngatedReason.NO_VERSION: "no-version", UngatedReason.VERSION_REUSED: "version-reused"}
 
@@ -151,8 +151,8 @@ class Metrics:
         for ended in CallbackOutcome:
             self.callbacks.labels(ended)
             self.check_callbacks.labels(ended)
-        for told in ("done", "failed"):
-            self.skips.labels(told)
+        for skipped in ("done", "failed"):
+            self.skips.labels(skipped)
         for type_ in Type:
             for sent in NotificationResult:
                 self.notifications.labels(type_, sent)

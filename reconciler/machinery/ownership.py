@@ -1,7 +1,7 @@
-"""Which object belongs to which, and to which workload.
+"""Decides by owner references to which object, and to which workload, an object belongs.
 
-An object belongs to another one if its controller owner reference has the other's uid, kind and API group, and both are
-in one namespace. Names and labels do not count: anybody who may create objects can choose them.
+An object belongs to an owner if its controller owner reference has the owner's uid, kind and API group, and both are in
+one namespace. Names and labels do not count: anybody who may create objects can choose them.
 """
 
 from typing import NamedTuple
@@ -63,7 +63,7 @@ _INTERMEDIATE: dict[str, Adapter] = {
 
 
 def is_intermediate(owner: Owner) -> bool:
-    """Whether the owner is of a kind that workloads control and that controls their pods (ReplicaSets)."""
+    """Whether the owner is of an intermediate kind, as ReplicaSets are: workloads control it, and it controls pods."""
     adapter = _INTERMEDIATE.get(owner.kind)
     resource = adapter.intermediate if adapter is not None else None
     return resource is not None and owner.api_version == resource.api_version

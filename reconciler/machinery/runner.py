@@ -16,7 +16,7 @@ from altershield.kube.errors import (
 from altershield.kube.queue import WorkQueue
 from altershield.kube.time_slices import time_slices
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.outcome import Outcome
+from reconciler.machinery.reconcile_outcome import Outcome
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +32,8 @@ again, or None."""
 async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics: Metrics, *, at_most: int = 1) -> None:
     """Reconcile keys until cancelled, with at most `at_most` workers.
 
-    One worker waits for the next key. It starts another worker when it takes a key and no other worker waits: thousands
-    of workers that wait take as much time to start and to stop as many reconciles. A failure of one key does not stop
+    One worker waits for the next key. When it takes a key and no other worker waits, it starts another worker: to start
+    and to stop thousands of waiting workers would take as long as many reconciles. A failure of one key does not stop
     the workers. A worker gives way to other tasks after each time slice, however many keys wait.
     """
     slices = time_slices()

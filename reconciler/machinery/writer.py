@@ -44,7 +44,8 @@ class _Named(msgspec.Struct):
 
 
 class Writer:
-    """Writes for the controllers. ConflictError always means that the object is not the one that the caller read."""
+    """Writes for the controllers. ConflictError always means: since the caller read the object, the object has changed
+    or was created again."""
 
     def __init__(self, client: Client, caches: Caches, metrics: Metrics) -> None:
         self._client = client
@@ -54,9 +55,9 @@ class Writer:
     async def create(self, informer: Informer[T], obj: ChangeWorkload | ChangePod | OpsConfigInfo, namespace: str) -> T:
         """Create the object and return it as the informer keeps it.
 
-        If the API server fails or cannot be reached, the object may exist nevertheless. It is then read, so that the
-        caller does not create it a second time under another name. The first error is raised if the object cannot be
-        read either.
+        If the API server fails or cannot be reached, the object may exist nevertheless. This method then reads the
+        object, so that the caller does not create it a second time under another name. If the object cannot be read
+        either, the first error is raised.
         """
         resource = informer.resource
         try:

@@ -15,10 +15,10 @@ from reconciler.notifications.vocabulary import NotificationResult
 logger = logging.getLogger(__name__)
 
 MAX_AGE = 3600.0
-"""Seconds after which an event is not told any more."""
+"""Seconds after which no notification about an event is sent any more."""
 
 MAX_QUEUE = 3600
-"""The rate limit lets no more notifications through until they are too old."""
+"""The maximum number of waiting notifications. The rate limit allows no more of them within `MAX_AGE`."""
 
 _INTERVAL = 1.0  # seconds between two notifications; Slack allows one a second
 _BURST = 10
@@ -30,8 +30,8 @@ class Send(Protocol):
 
 
 class Lane:
-    """`ended` is called with each event that is sent or refused, and with the end of a state that is not told any more.
-    `count` counts a result. `clock` returns Unix seconds."""
+    """`ended` is called with each event whose notification was sent or refused, and with each end of a state that
+    became too old. `count` counts a result. `clock` returns Unix seconds."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Lane:
         self._full = False
 
     def offer(self, occurrence: Occurrence) -> None:
-        """Tell the receiver of this event, unless it waits already, or is too old."""
+        """Queue a notification about this event, unless one waits already or the event is too old."""
         if occurrence.id in self._waiting or self._is_old(occurrence):
             return
         if len(self._waiting) >= MAX_QUEUE:
@@ -77,7 +77,8 @@ class Lane:
         self._arrived.set()
 
     def withdraw(self, uid: str, present: Collection[Occurrence]) -> None:
-        """Do not tell of states of the release with this uid that are over."""
+        """Drop the waiting notifications about states of the release with this uid that are over. `present`: the events
+        that are true now."""
         ids = {each.id for each in present}
         for each in [self._waiting[id_] for id_ in self._ids.get(uid, ())]:
             if each.event in LASTING and not each.resolved and each.id not in ids:
@@ -122,9 +123,9 @@ class Lane:
         return next(iter(self._turns[namespace].values()))
 
     async def _postpone(self, occurrence: Occurrence, outcome: Retry, failures: int) -> None:
-        """Put the event behind the others of its namespace, since only this event may make the receiver fail. Wait."""
+        """Put the event behind the others of its namespace, because the receiver may fail for this event only. Wait."""
         if failures == 1:
-            self._log("a notification could not be sent, it is repeated", occurrence, outcome.reason)
+            self._log("a notification could not be sent; it is repeated", occurrence, outcome.reason)
         if occurrence.id in self._waiting:
             queue = self._turns[occurrence.namespace]
             queue[occurrence.id] = queue.pop(occurrence.id)
@@ -137,17 +138,17 @@ class Lane:
                 dropped += 1
                 self._forget(first)
                 self._count(self.receiver, NotificationResult.DROPPED)
-                if first.resolved:  # the age of other events prevents that they are offered again
+                if first.resolved:  # other events are not offered again, because they are too old
                     self._ended(self.receiver, first)
         if dropped:
             extra = {"receiver": self.receiver.name, "notifications": dropped}
-            logger.warning("notifications were not sent: they could not be sent in time", extra=extra)
+            logger.warning("notifications were dropped: they could not be sent within an hour", extra=extra)
 
     async def _attempt(self, occurrence: Occurrence) -> Outcome:
         try:
             return await self._send(self.receiver, occurrence, self.cluster)
         except Exception as error:  # a message that cannot be made must not stop the others
-            logger.exception("could not make a notification", extra={"receiver": self.receiver.name})
+            logger.exception("cannot make a notification", extra={"receiver": self.receiver.name})
             return Refused(type(error).__name__)
 
     def _end(self, occurrence: Occurrence, outcome: Sent | Refused) -> None:

@@ -1,7 +1,7 @@
-"""Controller: tells receivers of the events of releases. It is level-triggered: what there is to tell follows from the
-ChangeWorkload and its batches, and `status.notified` holds what was told.
+"""Controller: notifies receivers about the events of releases. It is level-triggered: the events follow from the
+ChangeWorkload and its batches, and `status.notified` has the notifications that were sent or refused.
 
-An event is stored as told after it was sent. So a crash between the two repeats a notification once, with the same id.
+A notification is stored there after it was sent. So a crash in between repeats it once, with the same id.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from reconciler.notifications.occurrences import LASTING, Event, Occurrence, hel
 from reconciler.notifications.receivers import Receiver, ReceiversFile, allowed, chosen
 from reconciler.notifications.sending import Sender
 from reconciler.notifications.vocabulary import NotificationResult, Type
-from reconciler.outbound.client import Outbound
+from reconciler.outbound.outbound_client import Outbound
 from reconciler.releases.projection import Release
 
 _REMEMBERED = 4096  # releases
@@ -62,8 +62,8 @@ class Notifier:
         self._renewed = renewed
         self._send = send or Sender(delivery.outbound, clock).send
         self._lanes: dict[str, Lane] = {}
-        self._told: OrderedDict[str, set[str]] = OrderedDict()
-        """By the uid of the ChangeWorkload: what was told and may not be stored yet."""
+        self._ended: OrderedDict[str, set[str]] = OrderedDict()
+        """By the uid of the ChangeWorkload: the entries of notifications that ended and may not be stored yet."""
         self._gone: OrderedDict[Key, Release] = OrderedDict()
         """Deleted ChangeWorkloads whose alerts have to end."""
 
@@ -119,14 +119,15 @@ class Notifier:
         self._renewed()
 
     async def reconcile(self, key: Key) -> float | None:
-        """Offer what there is to tell to the lanes, and store what was told. It sends nothing itself."""
+        """Offer the events of a release to the lanes, and store the notifications that ended. It sends nothing
+        itself."""
         release = self._caches.releases.get(*key)
         gone = self._gone.pop(key, None)
         if gone is not None and (release is None or release.metadata.uid != gone.metadata.uid):
             self._end_alerts(gone, set(gone.status.notified), [])
         if release is None:
             return None
-        known = set(release.status.notified) | self._told.get(release.metadata.uid, set())
+        known = set(release.status.notified) | self._ended.get(release.metadata.uid, set())
         present = occurrences(release, self._caches.batches_of(release))
         receivers = [lane.receiver for lane in self._lanes.values()]
         names = chosen(receivers, release.spec.policy.notify, release.metadata.namespace)
@@ -151,25 +152,26 @@ class Notifier:
                     lane.offer(ended)
 
     async def _store(self, release: Release, present: set[str]) -> None:
-        """Store what was told. `present`: the keys of the events that are true now. ConflictError: it is stored
-        later."""
-        stored, told = release.status.notified, self._told.get(release.metadata.uid, set())
-        new = sorted(entry for entry in told if entry not in stored and not entry.endswith(_RESOLVED))
-        # an alert that has ended is not needed any more: its event has a time that does not come again
-        entries = [entry for entry in (*stored, *new) if entry + _RESOLVED not in told]
+        """Store the notifications that ended. `present`: the keys of the events that are true now. ConflictError: they
+        are stored later."""
+        stored, ended = release.status.notified, self._ended.get(release.metadata.uid, set())
+        new = sorted(entry for entry in ended if entry not in stored and not entry.endswith(_RESOLVED))
+        # the entry of an alert that is over is not needed any more: a later event has another time
+        entries = [entry for entry in (*stored, *new) if entry + _RESOLVED not in ended]
         past = [entry for entry in entries if entry.rpartition("/")[0] not in present]
-        dropped = past[: max(0, len(entries) - MAX_NOTIFIED)]  # an event that is true would be told again
+        # only past events: without its entry, an event that is true would be sent again
+        dropped = past[: max(0, len(entries) - MAX_NOTIFIED)]
         notified = tuple(entry for entry in entries if entry not in dropped)[-MAX_NOTIFIED:]
         if notified != stored:
             status = msgspec.structs.replace(release.status, notified=notified)
             await self._writer.save_release(release, status, lists=False)
 
     def _on_end(self, receiver: Receiver, occurrence: Occurrence) -> None:
-        told = self._told.setdefault(occurrence.uid, set())
-        told.add(_entry(occurrence, receiver))
-        self._told.move_to_end(occurrence.uid)
-        if len(self._told) > _REMEMBERED:
-            self._told.popitem(last=False)
+        ended = self._ended.setdefault(occurrence.uid, set())
+        ended.add(_entry(occurrence, receiver))
+        self._ended.move_to_end(occurrence.uid)
+        if len(self._ended) > _REMEMBERED:
+            self._ended.popitem(last=False)
         self._enqueue((occurrence.namespace, occurrence.release))
 
     def _count(self, receiver: Receiver, result: NotificationResult) -> None:
@@ -182,7 +184,7 @@ def _entry(occurrence: Occurrence, receiver: Receiver) -> str:
 
 
 def _lasting(entries: set[str], receiver: Receiver) -> Iterator[tuple[Event, int]]:
-    """The events among these entries that this receiver was told of and that are a state."""
+    """The lasting events among these entries of this receiver, each with its time in Unix seconds."""
     for entry in sorted(entries):
         event, _, rest = entry.partition("/")
         at, _, name = rest.partition("/")

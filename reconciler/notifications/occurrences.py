@@ -1,4 +1,5 @@
-"""What there is to tell about a release. It follows from its ChangeWorkload and its batches. Pure functions."""
+"""The events of a release that receivers are notified about. They follow from its ChangeWorkload and its batches. Pure
+functions."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from reconciler.releases.projection import Release
 
 
 class Event(StrEnum):
-    """What a notification is about."""
+    """The kind of an event that a notification is about."""
 
     SUSPENDED = "suspended"
     """The verification of the release failed: further releases of the workload are denied."""
@@ -29,7 +30,7 @@ class Event(StrEnum):
 
 
 LASTING = (Event.SUSPENDED, Event.APPROVAL_NEEDED)
-"""Events that are a state, which ends."""
+"""Events that begin a state. The state ends later."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ _NAME = re.compile(RECEIVER_NAME)
 _SHOWN_PLACEHOLDER = re.compile(r"\{\{[\w .-]{0,32}\}{0,2}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,8192}", re.ASCII)  # the value of a header
 _LISTED = 5  # names in a sentence
-_PERIOD = 2.0  # seconds between two looks at the file
+_PERIOD = 2.0  # seconds between two checks of the file
 
 
 class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,13 +55,13 @@ class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token: str = ""
     """A bearer token; empty: none."""
     selection: str = Selection.DEFAULT
-    """What the policy of a release has to say about the receiver, so that it is told."""
+    """The releases that the receiver is notified about; see `Selection`."""
 
     def __repr__(self) -> str:
         return f"Receiver({self.name!r})"
 
     def wants(self, occurrence: Occurrence) -> bool:
-        """Whether the receiver is told of this event."""
+        """Whether the receiver is notified about this event."""
         if occurrence.event is Event.TEST:
             return True
         if occurrence.resolved and self.type != Type.ALERTMANAGER:
@@ -69,7 +69,7 @@ class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (not self.events or occurrence.event in self.events) and self.is_for(occurrence.namespace)
 
     def is_for(self, namespace: str) -> bool:
-        """Whether the receiver may be told of releases in this namespace."""
+        """Whether the receiver may be notified about releases in this namespace."""
         return not self.namespaces or namespace in self.namespaces
 
 
@@ -121,7 +121,7 @@ def chosen(receivers: Iterable[Receiver], notify: Collection[str] | None, namesp
     """The names of the receivers of a release in this namespace. `notify`: the receivers that its policy names, or
     None.
 
-    If none of them exists for the namespace, the default receivers are told: the administrator may have removed or
+    If none of them exists for the namespace, the default receivers are notified: the administrator may have removed or
     renamed a receiver after the release began.
     """
     present = [each for each in receivers if each.is_for(namespace)]
@@ -134,12 +134,12 @@ def chosen(receivers: Iterable[Receiver], notify: Collection[str] | None, namesp
 def unknown_receivers(
     file: "ReceiversFile | None", system_namespace: str, names: Collection[str], namespace: str
 ) -> str:
-    """A sentence about the names that no receiver has that may be told of the namespace of the policy; empty if there
-    are none. It names no receiver of other namespaces. A policy of the system namespace may name all receivers."""
+    """A sentence about the `names` for which the namespace of the policy has no receiver; empty if there are none. It
+    does not mention receivers of other namespaces. A policy of the system namespace may name all receivers."""
     if not names:
         return ""
     if file is None:
-        return "nobody is told, because the reconciler has no receivers (see its option --notifications-file)"
+        return "nobody is notified, because the reconciler has no receivers (see its option --notifications-file)"
     receivers = file.current.receivers
     present = [each.name for each in receivers if namespace == system_namespace or each.is_for(namespace)]
     missing = [name for name in names if name not in present]
@@ -183,13 +183,14 @@ def _problem(receiver: Receiver) -> str:
     rest = PLACEHOLDER.sub(lambda match: "" if match[1] in PLACEHOLDERS else match[0], receiver.template)
     if (start := rest.find("{{")) >= 0:
         shown = _SHOWN_PLACEHOLDER.match(rest[start:])
-        what = shown[0] if shown else "{{"
-        return f"its template has {what}, which is not a placeholder; there are: {', '.join(PLACEHOLDERS)}"
+        placeholder = shown[0] if shown else "{{"
+        return f"its template has {placeholder}, which is not a placeholder; there are: {', '.join(PLACEHOLDERS)}"
     return ""
 
 
 class ReceiversFile:
-    """The receivers, which are read again when the file changes. If the new file is invalid, the last one counts."""
+    """The receivers. They are read again when the file changes. If the new file is invalid, the last ones stay in
+    use."""
 
     def __init__(self, path: Path) -> None:
         """UsageError: the file cannot be used."""
@@ -209,7 +210,7 @@ class ReceiversFile:
                 new = await asyncio.to_thread(read, self._path)
             except UsageError as error:
                 logger.warning(
-                    "the receivers are not changed, because the file is invalid", extra={"cause": str(error)}
+                    "the last receivers stay in use, because the file is invalid", extra={"cause": str(error)}
                 )
                 continue
             if new != self.current:
@@ -219,7 +220,8 @@ class ReceiversFile:
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:
-    """What changes with the file. The kubelet replaces a link when a Secret changes, so the inode changes too."""
+    """The inode, time and size of the file, which change with its content. The kubelet replaces a link when a Secret
+    changes, so the inode changes too."""
     with contextlib.suppress(OSError):
         found = os.stat(path)
         return found.st_ino, found.st_mtime_ns, found.st_size

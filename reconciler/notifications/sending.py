@@ -3,34 +3,35 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from reconciler.notifications.messages import message
 from reconciler.notifications.occurrences import Occurrence
+from reconciler.notifications.receiver_messages import message
 from reconciler.notifications.receivers import Receiver
-from reconciler.outbound.client import Outbound
-from reconciler.outbound.errors import OutboundError
+from reconciler.outbound.outbound_client import Outbound
+from reconciler.outbound.outbound_errors import OutboundError
 
 MAX_RETRY_AFTER = 300.0
-_AGAIN = (408, 425, 429)
+_RETRIED = (408, 425, 429)
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The receiver has taken it."""
+    """The receiver has accepted the notification."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The receiver will not take it."""
+    """The receiver refuses the notification. It is not sent again."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """It has to be sent again, at the earliest after so many seconds."""
+    """The notification has to be sent again."""
 
     reason: str
     after: float = 0.0
+    """The least number of seconds until then."""
 
 
 Outcome = Sent | Refused | Retry
@@ -44,7 +45,7 @@ class Sender:
         self._clock = clock
 
     async def send(self, receiver: Receiver, occurrence: Occurrence, cluster: str) -> Outcome:
-        """Send it once. No reason contains the URL's path or a token. It never raises."""
+        """Send a notification once. No reason contains the URL's path or a token. It never raises."""
         request = message(receiver, occurrence, cluster, self._clock())
         try:
             reply = await self._outbound.request("POST", request.url, headers=request.headers, body=request.body)
@@ -53,7 +54,7 @@ class Sender:
         if 200 <= reply.status < 300:
             return Sent()
         reason = f"the receiver answers HTTP {reply.status}"
-        if reply.status >= 500 or reply.status in _AGAIN:
+        if reply.status >= 500 or reply.status in _RETRIED:
             return Retry(reason, _retry_after(reply.headers.get("Retry-After", "")))
         return Refused(reason)
 

@@ -15,7 +15,7 @@ class Type(StrEnum):
 
 
 class Selection(StrEnum):
-    """Which releases a receiver is told of, by their DefensePolicies."""
+    """The releases that a receiver is notified about, by their DefensePolicies."""
 
     DEFAULT = "default"
     """Those whose policy names the receiver or has no `notify`, and those without a policy."""
@@ -30,6 +30,6 @@ class NotificationResult(StrEnum):
 
     SENT = "sent"
     FAILED = "failed"
-    """The receiver refused it."""
+    """The receiver refused the notification."""
     DROPPED = "dropped"
-    """Too many waited, or it could not be sent for an hour."""
+    """Too many notifications waited, or this one could not be sent for an hour."""

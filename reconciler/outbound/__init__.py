@@ -1,1 +1,1 @@
-"""Requests to URLs that tenants write: into which URLs, to which addresses, with which bounds and credentials."""
+"""Requests to URLs that tenants write: the allowed URLs and addresses, the bounds and the credentials."""

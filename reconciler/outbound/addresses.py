@@ -1,4 +1,4 @@
-"""Which addresses a request for a tenant never reaches, whatever the operator allows."""
+"""The addresses that a request for a tenant never reaches, whatever the operator allows."""
 
 import ipaddress
 from collections.abc import Iterator

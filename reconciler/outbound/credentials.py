@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Credentials:
-    """What a Secret of a tenant contains."""
+    """The credentials in a Secret of a tenant."""
 
     authorization: str = ""
     """The header Authorization; empty: none."""
     hmac: bytes = b""
-    """The key with which a batch is signed; empty: none."""
+    """The key that signs requests and callbacks; empty: none."""
     context: ssl.SSLContext | None = field(default=None, compare=False)
     """For https: the CA and the client certificate. None: the system's CAs."""

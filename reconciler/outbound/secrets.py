@@ -21,7 +21,7 @@ from altershield.api.resources import SECRETS
 from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, ForbiddenError, KubernetesError, NotFoundError
 from reconciler.outbound.credentials import Credentials
-from reconciler.outbound.errors import CredentialsError, SecretUnreadableError
+from reconciler.outbound.outbound_errors import CredentialsError, SecretUnreadableError
 
 _MAX_VALUE = 64 * 1024  # bytes of one key
 _CONTEXTS = 256
@@ -46,7 +46,7 @@ class Secrets:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._contexts: OrderedDict[tuple[str, str], ssl.SSLContext] = OrderedDict()
-        """By the uid and resourceVersion of the Secret: to make one takes milliseconds."""
+        """By the uid and resourceVersion of the Secret. Creating a context takes milliseconds."""
 
     async def read(self, namespace: str, name: str) -> Credentials:
         """The credentials in the Secret.

@@ -1,4 +1,4 @@
-"""Which URLs a tenant may name: the hosts that the operator allows, and how a URL must be written.
+"""The URLs that a tenant may name: the hosts that the operator allows, and the form of a URL.
 
 A host is read by one regular expression, and the client gets the same text. So no other parser can see another host in
 the URL: a user, a backslash, a space, a percent sign or a character outside of ASCII makes the URL invalid.
@@ -77,7 +77,8 @@ def allowed_hosts(texts: Iterable[str]) -> AllowedHosts:
 
 
 def refusal(url: str, allowed: AllowedHosts) -> str:
-    """Why a tenant may not name this URL; empty if he may. The addresses of a name are checked with each request."""
+    """Why a tenant may not name this URL; empty if this is allowed. The addresses of a name are checked with each
+    request."""
     try:
         target_of(url, allowed)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Whether a DefensePolicy is accepted: the rules that the schema of the CRD cannot express. Pure functions."""
+"""Checks DefensePolicies by the rules that the schema of the CRD cannot express. Pure functions."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,10 +13,11 @@ _KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-
 _SHOWN = 64
 
 UrlRule = Callable[[str], str]
-"""Why a URL may not be requested; empty if it may."""
+"""Returns the reason why a URL may not be requested; empty if it may."""
 
 ReceiverRule = Callable[[tuple[str, ...], str], str]
-"""Which receivers of notifications do not exist, of these that a policy of this namespace names; empty if all exist."""
+"""Gets the receivers of notifications that a policy names, and the namespace of the policy. Returns a sentence about
+the receivers that do not exist; empty if all exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,8 @@ def problem(spec: DefensePolicySpec, url_rule: UrlRule = any_url) -> Problem | N
 
 
 def in_force(policy: DefensePolicy, url_rule: UrlRule = any_url) -> InForce | None:
-    """The spec in force: the policy's spec if it is accepted, else the one that was accepted last; None if there is
-    none."""
+    """The spec in force: the policy's spec if it is accepted, else the spec that was accepted last; None if no spec was
+    accepted."""
     metadata, status = policy.metadata, policy.status
     if metadata.deletion_timestamp is not None:
         return None
@@ -84,7 +85,7 @@ def _urls(check: CheckSpec) -> Iterator[str]:
 
 
 def _templates(check: CheckSpec) -> Iterator[tuple[str, str]]:
-    """The texts in which placeholders are replaced, with their places."""
+    """The place and the text of each field in which placeholders are replaced."""
     if check.prometheus is not None:
         yield "query", check.prometheus.query
         yield "baselineQuery", check.prometheus.baseline_query

@@ -31,8 +31,8 @@ class AppliedPolicies:
         self._url_rule = url_rule
 
     async def of(self, workload: Workload) -> AppliedPolicy:
-        """The policy that applies to a release of the workload that begins now. The start timeout is that of the
-        workload's annotation, if there is one. ConflictError if the workload does not exist any more."""
+        """The policy that applies to a release of the workload that begins now. An annotation of the workload replaces
+        the start timeout of the policy. ConflictError if the workload does not exist any more."""
         namespace = workload.metadata.namespace
         levels = [self._in_force(self._caches.policies_of(each)) for each in (namespace, self._caches.system_namespace)]
         by_labels = any(_has_requirements(policy) for level in levels for policy in level)
@@ -69,7 +69,7 @@ class AppliedPolicies:
 
 
 def start_timeout(annotation: str) -> int | None:
-    """The seconds that the annotation `start-timeout-seconds` says; None if it is missing (empty) or invalid."""
+    """The value of the annotation `start-timeout-seconds`; None if it is missing (empty) or invalid."""
     seconds = int(annotation) if annotation.isascii() and annotation.isdigit() and len(annotation) <= 9 else 0
     return seconds if 1 <= seconds <= MAX_START_TIMEOUT else None
 

@@ -60,10 +60,10 @@ class PolicyReconciler:
         generation, now = policy.metadata.generation, self._clock()
         found = in_force(policy, self._url_rule)
         wrong = problem(policy.spec, self._url_rule)
-        # a receiver that the administrator removes must not change how releases are verified
+        # the policy stays accepted: removing a receiver must not change how releases are verified
         unknown = self._receiver_rule(policy.spec.notify or (), policy.metadata.namespace) if wrong is None else ""
         if unknown:
-            message = f"the policy is in force, but not all of spec.notify: {unknown}"
+            message = f"the policy is in force, but spec.notify has no effect for some receivers: {unknown}"
             accepted = Condition(ConditionType.ACCEPTED, "True", "UnknownReceiver", message)
         elif wrong is None:
             accepted = Condition(ConditionType.ACCEPTED, "True", "Valid", "the policy is in force")

@@ -1,7 +1,7 @@
-"""Which DefensePolicy applies to a workload, and which ones can never apply. Pure functions.
+"""Selects the DefensePolicy that applies to a workload, and finds policies that can never apply. Pure functions.
 
-A policy of the workload's namespace has precedence over one of the system namespace. Of several policies of a
-namespace, the one with the highest priority applies; of those, the first one by name.
+A policy of the workload's namespace has precedence over a policy of the system namespace. Of several policies of a
+namespace, the policy with the highest priority applies. Of equal priorities, the first policy by name applies.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from altershield.api.policy import DefensePolicySpec, Operator, Selector
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """A policy with the spec that is in force. `generation`: that of this spec."""
+    """A policy with the spec that is in force. `generation`: the generation of this spec."""
 
     namespace: str
     name: str
@@ -32,7 +32,8 @@ def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
 
 
 def select(policies: Iterable[InForce], labels: Mapping[str, str]) -> InForce | None:
-    """Of the policies of one namespace, the one that applies to a workload with these labels; None if none does."""
+    """The policy that applies to a workload with these labels, of the policies of one namespace; None if no policy
+    applies."""
     found = [policy for policy in policies if matches(policy.spec.selector, labels)]
     return min(found, key=lambda policy: policy.rank, default=None)
 
@@ -40,7 +41,8 @@ def select(policies: Iterable[InForce], labels: Mapping[str, str]) -> InForce | 
 def shadowed_by(policy: InForce, others: Sequence[InForce]) -> InForce | None:
     """The policy of the same namespace that has precedence for every workload that `policy` selects, or None.
 
-    It selects them all if each of its requirements is also one of `policy`. Other cases are not recognized.
+    It selects these workloads if each of its requirements is also a requirement of `policy`. Other cases are not
+    recognized.
     """
     own = _requirements(policy.spec.selector)
     found = [other for other in others if other.rank < policy.rank and _requirements(other.spec.selector) <= own]

@@ -1,4 +1,4 @@
-"""How the ChangeWorkload of a release is created, adopted, or started again."""
+"""Creates, adopts or starts again the ChangeWorkload of a release."""
 
 from collections.abc import Callable, Sequence
 
@@ -34,8 +34,8 @@ from reconciler.releases.snapshot import RollbackReason
 
 
 class ReleaseCreator:
-    """`clock` returns Unix seconds. `batch_wait`: seconds after which a batch is verified although it is not full.
-    `policies` finds the DefensePolicy of a release that begins."""
+    """`clock` returns Unix seconds. `batch_wait`: seconds after which an incomplete batch is verified. `policies` finds
+    the DefensePolicy of a release that begins."""
 
     def __init__(
         self,
@@ -54,9 +54,9 @@ class ReleaseCreator:
     async def existing(self, workload: Workload, version: str) -> Release | None:
         """The ChangeWorkload of a version of exactly this workload, or None.
 
-        A ChangeWorkload without owner belongs to a workload that was deleted with `--cascade=orphan`. The new workload
-        of that name has taken over the pods, so it adopts the ChangeWorkload too, as a release that begins again. A
-        ChangeWorkload with another owner is deleted.
+        A ChangeWorkload without an owner belongs to a workload that was deleted with `--cascade=orphan`. The new
+        workload of that name has taken over the pods. So it adopts the ChangeWorkload too, as a release that begins
+        again. A ChangeWorkload with another owner is deleted.
         """
         name = change_workload_name(workload.kind, workload.metadata.name, version)
         release = self._caches.releases.get(workload.metadata.namespace, name)
@@ -87,9 +87,9 @@ class ReleaseCreator:
         """Start the ChangeWorkload of a version that is released again.
 
         The status is written first: the state Init, the conditions that have to stay, and the conditions `more`. The
-        spec comes second: its `workloadGeneration` says that the start is complete.
+        spec is written second: its `workloadGeneration` says that the start is complete.
 
-        A pending request is about the earlier release: the person did not know this one. It is refused.
+        A pending request is refused. It is about the earlier release, because the person did not know this one.
         """
         now = self._clock()
         status = ChangeWorkloadStatus(
@@ -101,7 +101,7 @@ class ReleaseCreator:
             source=release.status.source,
             previous=previous(release, others),
             conditions=(*_kept_conditions(release, now), *more),
-            actions=answered(release, now),
+            actions=actions_with_refusal(release, now),
             notified=release.status.notified,
             observed_generation=release.metadata.generation,
         )
@@ -156,19 +156,19 @@ def processed(workload: Workload) -> list[Operation]:
 
 
 def previous(release: Release, others: Sequence[Release]) -> SourceRef:
-    """The object of the last version that passed before this one; empty if none is known.
+    """The object of the last version that passed before this one; empty if no such version is known.
 
-    It is the version of the release before this one, if that passed, else the `previous` of that release. A version
-    that has been rolled back or suspended since does not count.
+    If the release before this one passed, it is the version of that release, else the `previous` of that release. A
+    version that has been rolled back or suspended since does not count.
     """
     failed = {version_of(each) for each in others if rolled_back(each) or state(each) is WorkloadState.SUSPEND}
     failed.add(version_of(release))
-    believed = {each.status.previous.uid for each in others} - {""}
+    previous_uids = {each.status.previous.uid for each in others} - {""}
     before = sorted(others, key=lambda each: (each.spec.workload_generation, each.spec.create_time_unix), reverse=True)
     for other in before:
         # the version passed before and was released again, and has not passed a second time yet
-        known = other.status.source.uid in believed and version_of(other) not in failed
-        if other.status.source.uid and (passed(other) or known):
+        passed_before = other.status.source.uid in previous_uids and version_of(other) not in failed
+        if other.status.source.uid and (passed(other) or passed_before):
             return other.status.source
         if other.status.previous.uid and other.status.previous.version not in failed:
             return other.status.previous
@@ -180,8 +180,8 @@ def _reference(workload: Workload) -> WorkloadRef:
     return WorkloadRef(BY_KIND[workload.kind].resource.api_version, workload.kind, metadata.name, metadata.uid)
 
 
-def answered(release: Release, now: float) -> tuple[Action, ...]:
-    """The actions of a release that is started again."""
+def actions_with_refusal(release: Release, now: float) -> tuple[Action, ...]:
+    """The actions of a release that is started again, with the refusal of its pending request."""
     request, known = release.status.request, release.status.actions
     if request is None:
         return known
@@ -191,8 +191,8 @@ def answered(release: Release, now: float) -> tuple[Action, ...]:
 
 
 def _kept_conditions(release: Release, now: float) -> tuple[Condition, ...]:
-    """The condition that a release started again keeps: the version was rolled back once, and is not rolled back
-    automatically a second time."""
+    """The condition RolledBack, which a release that is started again keeps: the version was rolled back once, and is
+    not rolled back automatically a second time."""
     known = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
     if known is None or not (known.is_true or known.reason == RollbackReason.RELEASED_AGAIN):
         return ()

@@ -51,7 +51,7 @@ def decide(snapshot: Snapshot, now: float) -> Decision:
 
 
 def _refused(snapshot: Snapshot, now: float) -> Decision | None:
-    """The AlterShield server refuses the order of the release: the release fails. No pod is verified."""
+    """Fail a release whose order the AlterShield server refuses. No pod is verified."""
     reported = snapshot.reported
     if reported is None or reported.status != "False":
         return None
@@ -75,8 +75,8 @@ def _repeat_lost_batch(snapshot: Snapshot) -> Decision | None:
 
 
 def _fail(snapshot: Snapshot, now: float) -> Decision | None:
-    """Roll back a release that failed verification, if its policy says so: at once, or at the end of a pause; None if
-    it does not."""
+    """Roll back a release that failed verification, if its policy says so: at once, or at the end of a pause. None if
+    the policy does not say so."""
     paused = pause.wants_rollback(snapshot, now)
     if not paused and not failure.wants_rollback(snapshot):
         return None
@@ -154,8 +154,8 @@ def _advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_roll
         wakes.append(settles)
         if groups is not None:
             draft = _checked(draft, snapshot, groups) if entered else draft
-            noted = verification.extent if entered else verification.next_extent
-            reached, replicas = noted(snapshot, groups)
+            extent_of = verification.extent if entered else verification.next_extent
+            reached, replicas = extent_of(snapshot, groups)
             draft = draft.replace(reached=reached, replicas=replicas)
     else:
         draft = draft.without(ConditionType.SETTLED).without(ConditionType.CHECKED).replace(settle_time_unix=0)
@@ -181,7 +181,7 @@ def _advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_roll
     after += _stalled(snapshot, draft)
     if target is WorkloadState.SUCCESS:
         after += [Remove(other) for other in snapshot.others if _obsolete(other, release)]
-    # last: if the API server refuses it, everything else is done
+    # last: if the API server refuses the pause, all other effects have been carried out
     paused = pause.step(snapshot, draft, target, after, message, no_rollback)
     wakes.append(paused.wake)
     return _decision(paused.draft, snapshot, before, [*after, *paused.after], wakes)
@@ -190,8 +190,8 @@ def _advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_roll
 def _batches(
     snapshot: Snapshot, target: WorkloadState, now: float
 ) -> tuple[WorkloadState, Sequence[tuple[PodInfo, ...]], float | None]:
-    """The state with TimeOutPreThreshold taken into account, the batches to create now, and when the next batch is due
-    (Unix seconds, or None)."""
+    """The state, which may be TimeOutPreThreshold now, the batches to create now, and the time when the next batch is
+    due (Unix seconds, or None)."""
     if snapshot.groups is None:
         return target, (), None
     ready = verification.batches(snapshot, snapshot.groups, now)
@@ -231,8 +231,8 @@ def _verified(
 
 
 def _checked(draft: Draft, snapshot: Snapshot, groups: PodGroups) -> Draft:
-    """Sets the condition Checked of a release that succeeds: a pod on which no check has given a verdict counts as
-    passed, but not unnoticed."""
+    """Sets the condition Checked of a release that succeeds. It reports pods without a verdict of a check, which count
+    as passed."""
     if not snapshot.checked:
         return draft.without(ConditionType.CHECKED)
     number = verification.unchecked(groups)
@@ -257,7 +257,8 @@ def _released_again(snapshot: Snapshot) -> bool:
 def _restore_labels(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
     """Restores the version label of pods of this version.
 
-    Not if the workload's selector uses the label: the changed label has already taken the pod out of the workload.
+    If the workload's selector uses the label, nothing is restored: the changed label has already removed the pod from
+    the workload.
     """
     if snapshot.workload.selects_version:
         return []
@@ -265,8 +266,8 @@ def _restore_labels(snapshot: Snapshot, groups: PodGroups) -> list[Before]:
 
 
 def _delete_stuck(snapshot: Snapshot, groups: PodGroups) -> tuple[Before, ...]:
-    """Deletes pods of rolled-back versions that are not ready, if the workload's controller would wait for them for
-    ever.
+    """Deletes pods of rolled-back versions that are not ready, if the workload's controller would otherwise wait for
+    them without end.
 
     A pod that was ready when its version was rolled back may have become unready since.
     """

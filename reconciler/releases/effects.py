@@ -1,7 +1,7 @@
 """The effects of a decision, in three phases: before the status is stored, the status itself, and after it is stored.
 
-Every effect follows from the state of the cluster, so an effect that is lost in a crash is decided again. Only an Event
-can be lost: it is sent after the status that has the same message.
+Every effect follows from the state of the cluster. So an effect that is lost in a crash is decided again. Only an Event
+can be lost: it is sent after the status, which has the same message.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class CreateBatch:
     number: int
     pods: tuple[PodInfo, ...]
     failed_by: str = ""
-    """Whose verdict the pods have (a `Giver`); empty if it is AlterShield's own."""
+    """The `Giver` of the verdict on the pods; empty if the verdict is AlterShield's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class SetThreshold:
 
 @dataclass(frozen=True, slots=True)
 class Overrule:
-    """Give these pods of a ChangePod the verdict `pass`, as a person does: in place of a failing one, or, if the batch
-    is `held`, in place of none."""
+    """Give these pods of a ChangePod the verdict `pass`, as a person does. It replaces a failing verdict. If the batch
+    is `held`, only pods without a verdict get it."""
 
     batch: Batch
     pods: frozenset[str]
@@ -57,7 +57,7 @@ class Overrule:
     message: str
     held: bool = False
     skip: bool = False
-    """Whether an AlterShield server that failed the batch is told."""
+    """Whether the approval is reported to the AlterShield server that failed the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +72,10 @@ class Resume:
 
 @dataclass(frozen=True, slots=True)
 class KeepHistory:
-    """Keep the release in the history of its workload, before the status that ends it is stored."""
+    """Keep the release in the history of its workload, before the status is stored."""
 
     status: ChangeWorkloadStatus
-    """This status."""
+    """The status of the release that is about to be stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,23 +88,23 @@ class Suspend:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Pause the rollout of the workload, if it is not paused, and remember this in an annotation."""
+    """Pause the rollout of the workload, if it is not paused, and store the changed fields in an annotation."""
 
     version: str
     """The version that failed."""
     reason: str
     until: int = 0
-    """When the pause ends by itself, Unix seconds; 0: it does not."""
+    """When the pause ends by itself, Unix seconds; 0: it does not end by itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unpause:
-    """Take back a `Pause`: what it changed, unless somebody else has changed it since."""
+    """Take back a `Pause`: restore the fields that it changed, unless somebody else has changed them since."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseAgain:
-    """Release the template that `target` holds again. `by`: the user who requested it; empty if none did."""
+    """Release the template in the object `target` again. `by`: the user who requested this; empty if no user did."""
 
     target: SourceRef
     by: str = ""
@@ -112,7 +112,7 @@ class ReleaseAgain:
 
 @dataclass(frozen=True, slots=True)
 class DeletePod:
-    """Delete a pod that its controller would wait for for ever."""
+    """Delete a pod, because its controller would wait without end for it to become ready."""
 
     pod: Pod
 
@@ -146,11 +146,11 @@ After = Suspend | Pause | Unpause | ReleaseAgain | Remove | Repeat | Announce
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do now.
+    """The effects to carry out now.
 
     `status`: the status to store, or None. `lists`: the status includes the lists of pods; otherwise the stored lists
     stay. `read_live`: decide again with data read from the API server, because the caches may be behind.
-    `requeue_after`: seconds after which something becomes due, or None.
+    `requeue_after`: seconds after which the next decision is due, or None.
     """
 
     status: ChangeWorkloadStatus | None = None

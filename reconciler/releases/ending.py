@@ -1,4 +1,4 @@
-"""When overdue pods end a release, and how: it is rolled back if an older version serves, else suspended. Pure
+"""Decides when overdue pods end a release. It is rolled back if an older version serves, else it is suspended. Pure
 functions."""
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ class Ending:
 
 
 def ending(snapshot: Snapshot, now: float) -> Ending | None:
-    """Whether and why the release ends now (`now` in Unix seconds)."""
+    """The end of the release, at `now` (Unix seconds); None if the release does not end now."""
     groups = snapshot.groups
     if groups is None or not groups.count(Group.OVERDUE) or not health_counts(snapshot):
         return None
@@ -46,8 +46,8 @@ def health_counts(snapshot: Snapshot) -> bool:
 
 
 def overdue_pods(snapshot: Snapshot) -> list[TrackedPod]:
-    """The overdue pods. Not included are pods whose failing verdict a person overruled and that have not been
-    up since."""
+    """The overdue pods. If a person overruled the failing verdict on a pod, the pod is included only if it has been up
+    since."""
     groups = snapshot.groups
     if groups is None:
         return []
@@ -60,7 +60,7 @@ def overdue_pods(snapshot: Snapshot) -> list[TrackedPod]:
 
 
 def overdue_message(overdue: Sequence[TrackedPod], now: float) -> str:
-    """Which pods are not up, since when and why."""
+    """The message about overdue pods: their number, and the name, the time and the reason of the oldest one."""
     first = min(overdue, key=lambda tracked: (tracked.down_since, tracked.pod.metadata.name))
     others = f" (and {len(overdue) - 1} more)" if len(overdue) > 1 else ""
     return f"pod {first.pod.metadata.name}{others} is not up {_since(first, now)}: {first.trouble or 'not ready'}"
@@ -77,8 +77,9 @@ def _since(tracked: TrackedPod, now: float) -> str:
 
 
 def no_rollback_reason(snapshot: Snapshot, serving: int) -> str:
-    """Why the release is not rolled back automatically; empty if it may be. `serving`: ready pods of other versions.
-    That rollbacks are off comes last: the report of what the mode `enforce` would have done needs the other reasons."""
+    """The reason why the release is not rolled back automatically; empty if it may be rolled back. `serving`: the
+    number of ready pods of other versions. The reason that rollbacks are off comes last, because the report about the
+    mode `enforce` needs the other reasons."""
     workload = snapshot.workload
     if snapshot.settings.no_start_rollback:  # first: the mode `enforce` would not roll back either
         return snapshot.settings.no_start_rollback
@@ -96,11 +97,11 @@ def no_rollback_reason(snapshot: Snapshot, serving: int) -> str:
 
 
 def automatic_target(snapshot: Snapshot, targets: Sequence[Target]) -> Target | str:
-    """The target of an automatic rollback, or the reason why there is none.
+    """The target of an automatic rollback, or the reason why there is no target.
 
     The target is the last version that passed. It is recognised by its object, or by its template if the object was
     created again. If no version has passed since AlterShield was installed, the target is the newest object without a
-    ChangeWorkload whose pods are all ready.
+    ChangeWorkload of which all pods are ready.
     """
     previous = snapshot.previous
     if previous.uid:
@@ -121,8 +122,8 @@ def automatic_target(snapshot: Snapshot, targets: Sequence[Target]) -> Target | 
 
 
 def _if_healthy(target: Target) -> Target | str:
-    """The target, or the reason why it is unsuitable: it was rolled back or suspended since it passed, or none of its
-    pods is ready."""
+    """The target, or the reason why it is unsuitable: it has been rolled back or suspended since it passed, or none of
+    its pods is ready."""
     release = target.release
     if release is not None and (rolled_back(release) or state(release) is WorkloadState.SUSPEND):
         return f"version {version(release)}, the last one that passed, has been rolled back or suspended since"

@@ -1,5 +1,5 @@
-"""Carries out decisions on a release in three phases, so that a crash at any point is safe: the effects that the status
-relies on, the status, and the effects that rely on the status."""
+"""Carries out decisions on a release in three phases: the effects that the status relies on, the status, and the
+effects that rely on the status. So a crash at any point is safe."""
 
 import asyncio
 import contextlib
@@ -113,7 +113,7 @@ class Executor:
     async def carry_out(self, release: Release, workload: Workload, decision: Decision) -> Release:
         """Carry out the decision, and return the ChangeWorkload as it is afterwards.
 
-        ConflictError: the objects have changed, decide again with newer caches. Refused: the API server refuses to
+        ConflictError: the objects have changed; decide again with newer caches. Refused: the API server refuses to
         release the template of an older version.
         """
         release = await self._before(release, workload, decision.before)
@@ -147,7 +147,7 @@ class Executor:
         self._announce(workload, reason, message, warning=True)
 
     async def _before(self, release: Release, workload: Workload, effects: Sequence[Before]) -> Release:
-        """Carry out the effects of the first phase. Those on different pods run at the same time."""
+        """Carry out the effects of the first phase. Effects on different pods run at the same time."""
         work: list[Coroutine[None, None, None]] = []
         for effect in effects:
             match effect:
@@ -185,7 +185,7 @@ class Executor:
         await self._writer.delete(CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS, obj.metadata)
 
     async def _overrule(self, effect: Overrule) -> None:
-        """Write the verdict `pass`. A pod of a held batch that somebody failed meanwhile stays so."""
+        """Write the verdict `pass`. If somebody has failed a pod of a held batch meanwhile, that verdict stays."""
         change_pod = await self._writer.read_batch(effect.batch)
         known = {result.pod: result for result in change_pod.status.pod_results if result.verdict}
         overruled = {
@@ -203,7 +203,8 @@ class Executor:
         """Store that the check is to be repeated. The controller of ChangePods asks the server."""
         change_pod = await self._writer.read_batch(batch)
         if not is_repeatable(change_pod):
-            raise ConflictError(f"ChangePod {batch.metadata.name} has changed since it was read", code=409)
+            where = f"{batch.metadata.namespace}/{batch.metadata.name}"
+            raise ConflictError(f"ChangePod {where} has changed since it was read", code=409)
         await self._writer.save_batch(change_pod, repeated(change_pod, self._clock()))
 
     async def _mark(self, pod: Pod, at: int) -> None:
@@ -275,7 +276,7 @@ class Executor:
         await self._patch_read(workload, raw, pausing.unpause(raw, BY_KIND[workload.kind].pause(workload)))
 
     async def _patch_read(self, workload: Workload, raw: Object, operations: Sequence[Operation]) -> None:
-        """Change the workload, if it is still as it was read."""
+        """Change the workload, if it has not changed since it was read."""
         if not operations:
             return
         unchanged: Operation = {
@@ -290,13 +291,12 @@ class Executor:
         version. The labels are set as the gatekeeper sets them, so that a rollback also works while no gatekeeper is
         available.
 
-        `by`: the user who requested it. The gatekeeper names the reconciler if it is empty.
+        `by`: the user who requested the rollback. If it is empty, the gatekeeper names the reconciler.
         """
         present = await self._live.workload(workload)
         if present.workload.version != workload.version or present.workload.fingerprint != workload.fingerprint:
-            raise ConflictError(
-                f"{workload.kind} {workload.metadata.name}: another version was released since it was read", code=409
-            )
+            where = f"{workload.kind} {workload.metadata.namespace}/{workload.metadata.name}"
+            raise ConflictError(f"{where}: another version was released since it was read", code=409)
         template = await self._live.template(workload, target)
         operations: list[Operation] = [
             {"op": "test", "path": "/metadata/resourceVersion", "value": present.workload.metadata.resource_version},
@@ -340,7 +340,7 @@ def _is_overruled(verdict: str, *, held: bool) -> bool:
 def _label_failures_logged(obj: Pod | Set) -> Iterator[None]:
     """Ignore failures to write a label of a pod or ReplicaSet: no decision depends on these labels.
 
-    If the object is gone or was replaced, nothing needs to be done. If a policy forbids the write, a warning is logged,
+    If the object was deleted or replaced, the label is not needed. If a policy forbids the write, a warning is logged,
     and the release is verified nevertheless.
     """
     try:

@@ -1,6 +1,6 @@
-"""Whether a release failed verification, and is rolled back if the DefensePolicy says so. Pure functions.
+"""Decides whether a release failed verification, and whether it is rolled back for this. Pure functions.
 
-Overdue pods are not meant here: `ending` decides about them.
+This module does not decide about overdue pods: `ending` does.
 """
 
 from altershield.api.kinds import ConditionType, Giver, WorkloadState
@@ -15,8 +15,9 @@ from reconciler.releases.snapshot import RollbackReason, Snapshot
 def has_failed(snapshot: Snapshot) -> bool:
     """Whether pods that exist failed verification by a person, a server or a check.
 
-    After such a failure paused the rollout for a time, the version stays failed if these pods are gone and no other pod
-    of the version has come in their place, or if its pods are overdue: both can be a consequence of the pause.
+    If such a failure paused the rollout for a time, the version stays failed in two more cases, because both can be a
+    consequence of the pause: the failed pods are gone and no pod of the version has replaced them, or pods of the
+    version are overdue.
     """
     groups, paused = snapshot.groups, snapshot.release.status.pause.end_time_unix > 0
     if groups is None:
@@ -31,8 +32,8 @@ def has_failed(snapshot: Snapshot) -> bool:
 def wants_rollback(snapshot: Snapshot) -> bool:
     """Whether the release is to be rolled back because it failed verification.
 
-    There is one attempt for each failed version: none after a rollback was not possible or was withdrawn, until the
-    release succeeds, and none after a person resumed releases.
+    There is one attempt for each failed version. If a rollback was not possible or was withdrawn, there is no other
+    attempt until the release succeeds. If a person has resumed releases, there is no attempt.
     """
     return (
         snapshot.settings.on_failure is OnFailure.ROLLBACK
@@ -51,9 +52,9 @@ def _was_tried(snapshot: Snapshot) -> bool:
 
 
 def no_rollback_reason(snapshot: Snapshot) -> str:
-    """Why the release is not rolled back although it failed verification; empty if it may be.
+    """The reason why the release is not rolled back although it failed verification; empty if it may be rolled back.
 
-    The strategy does not matter, unlike for overdue pods: the policy asks for the rollback.
+    The strategy does not matter here, because the policy asks for the rollback. It matters for overdue pods.
     """
     ends = snapshot.release.status.pause.end_time_unix > 0
     if ends and snapshot.workload.held and not snapshot.own_pause:

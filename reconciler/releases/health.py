@@ -1,10 +1,11 @@
-"""When a pod is up, since when it is not, and whether the release or the cluster causes that. Pure functions.
+"""Decides whether a pod is up, since when it is down, and whether the release or the cluster is the cause. Pure
+functions.
 
 A pod is up when it is available now: it has been ready for `minReadySeconds` and for the observation time, without a
 restart since. Its history and its labels do not count.
 
 Times are Unix seconds by our own clock, which follows the API server's. A kubelet's clock is used only with an
-allowance, and only to find out how long a pod had been ready before this process first read it.
+allowance, and only for one purpose: to find out how long a pod had been ready before this process first read it.
 """
 
 from collections.abc import Iterable
@@ -47,7 +48,7 @@ class Health(StrEnum):
 
 @dataclass(slots=True)
 class TrackedPod:
-    """A pod of a release, and what its past states say about its health. Times are Unix seconds."""
+    """A pod of a release, and its health as far as it follows from its past states. Times are Unix seconds."""
 
     pod: Pod
     down_since: float
@@ -59,21 +60,21 @@ class TrackedPod:
     broken: bool
     """Whether the pod was up, went down, and has not been up since."""
     baseline: int
-    """The number of restarts that do not count: of a pod that was updated in place, those before the release."""
+    """The number of restarts that do not count: the restarts before the release, if the pod was updated in place."""
     fault: Fault | None = None
     """The cause that only the pod's Events tell."""
     fault_until: float = 0.0
-    """When the Events are to be read again: no change of the pod tells that this cause is gone."""
+    """When the Events are to be read again, because no change of the pod shows that this cause is gone."""
     breaks: int = 0
     """How often the pod was up and then went down."""
     held_up: bool = False
-    """Whether the cluster kept the pod from coming up when it was last assessed."""
+    """Whether the cluster kept the pod from coming up when the pod was last assessed."""
     held_since: float = 0.0
-    """Since when the cluster does so."""
+    """Since when the cluster keeps the pod from coming up."""
     inherited: bool = False
-    """Whether `down_since` is that of a pod that ended by itself and that this pod replaces."""
+    """Whether this pod replaces a pod that ended by itself, and has its `down_since`."""
     trouble: Trouble | None = None
-    """The reason why the pod was not ready when it last was not."""
+    """The reason why the pod was not ready, from the last state that had a reason."""
     ready_again: float | None = None
     """When the pod became ready, if a change was read: the kubelet's time, or our own if that is earlier."""
     stayed_from: float | None = None
@@ -96,13 +97,13 @@ def start_tracking(
 
     - `was_up`: the pod's batch shows that it was up.
     - `down_since`: since when a pod that was up is down, as the ChangeWorkload says.
-    - `node_ready_at`: when the pod's node became ready. If that was after the pod was created, the pod's time begins
-      then.
+    - `node_ready_at`: when the pod's node became ready. If the node became ready after the pod was created, the start
+      timeout of the pod begins at that time.
     - `in_place`: the pod is older than the release and was updated for it.
     - `held_up`: the ChangeWorkload says that the cluster holds pods up.
 
-    The time of a pod that is ready now begins now, because it may have been up until now. A creation time in the future
-    is taken as now.
+    The start timeout of a pod that is ready now begins now, because the pod may have been up until now. A creation time
+    in the future counts as now.
     """
     made = max(pod.metadata.created, pod.scheduled_at, began)
     since = down_since if down_since is not None else now if was_up or in_place or pod.ready else made
@@ -124,8 +125,8 @@ def start_tracking(
 
 
 def _ready_since(pod: Pod, now: float) -> float | None:
-    """Since when a pod has been ready that was not tracked before: the kubelet's time plus the allowance for
-    its clock."""
+    """Since when a pod that was not tracked before has been ready: the kubelet's time plus the allowance for its clock;
+    None if it is not ready."""
     if not pod.ready:
         return None
     return min(pod.ready_at + CLOCK_SKEW, now) if pod.ready_at else now
@@ -145,8 +146,8 @@ def update_tracked(tracked: TrackedPod, pod: Pod, now: float, *, updated_in_plac
         tracked.ready_since, tracked.stayed_from = None, None
         tracked.broken = tracked.broken or tracked.was_up
     if pod.ready and tracked.ready_since is None:
-        told = pod.ready_at if pod.ready_at != before.ready_at else 0
-        tracked.ready_since, tracked.ready_again = now, min(told or now, now)
+        kubelet_time = pod.ready_at if pod.ready_at != before.ready_at else 0
+        tracked.ready_since, tracked.ready_again = now, min(kubelet_time or now, now)
     if pod.ready or pod.unscheduled != before.unscheduled or pod.trouble != before.trouble:
         tracked.fault = None
 
@@ -170,7 +171,7 @@ def needed(tracked: TrackedPod, min_ready: int, timing: Timing) -> float:
 def assess(
     tracked: TrackedPod, min_ready: int, timing: Timing, now: float, *, node_ready: bool, node_lost: bool
 ) -> tuple[Health, float | None]:
-    """The health of the pod, and when it may change without a new event (Unix seconds; None if it cannot)."""
+    """The health of the pod, and the time when it may change without a new event (Unix seconds; None if it cannot)."""
     pod = tracked.pod
     if pod.ready and node_ready and tracked.ready_since is not None:
         _set_held_up(tracked, now, held_up=False)
@@ -198,8 +199,8 @@ def assess(
 def _set_held_up(tracked: TrackedPod, now: float, *, held_up: bool) -> None:
     """Update whether the cluster holds the pod up.
 
-    When it stops to do so, the time of the pod begins again. The time of a pod that replaces pods which ended by
-    themselves goes on instead, without the time in which it was held up.
+    When the cluster stops holding the pod up, the start timeout of the pod begins again. If the pod replaces a pod that
+    ended by itself, its start timeout goes on instead, without the time for which the pod was held up.
     """
     if held_up and not tracked.held_up:
         tracked.held_since = now
@@ -209,7 +210,7 @@ def _set_held_up(tracked: TrackedPod, now: float, *, held_up: bool) -> None:
 
 
 def fault(tracked: TrackedPod, *, node_lost: bool) -> Fault | None:
-    """Why the cluster, not the release, keeps the pod from being up; None if it does not."""
+    """The reason why the cluster, not the release, keeps the pod from being up; None if the cluster does not."""
     pod = tracked.pod
     if pod.unscheduled:
         return Fault.UNSCHEDULABLE
@@ -219,38 +220,38 @@ def fault(tracked: TrackedPod, *, node_lost: bool) -> Fault | None:
 
 
 def events_fault(events: Iterable[tuple[str, str, float]]) -> Fault | None:
-    """The cause that the Events (reason, message and Unix seconds) of a pod tell; None if it is the release, or if they
-    tell none.
+    """The cause in the Events of a pod (reason, message and Unix seconds); None if the release is the cause, or if the
+    Events name no cause.
 
-    An Event about an image or a container shows that volumes and network were there: what was reported before is over.
-    An Event that blames the release counts before all others: if a ConfigMap is missing, the kubelet also reports the
-    volume.
+    An Event about an image or a container shows that volumes and network were available. So problems that were reported
+    before are over. An Event that blames the release counts before all others: if a ConfigMap is missing, the kubelet
+    also reports the volume.
     """
     events = list(events)
-    there = max((at for reason, _, at in events if reason in _AFTER_VOLUMES_AND_NETWORK), default=-1.0)
-    found = {_event_fault(reason, message) for reason, message, at in events if at > there}
-    if _OWN in found:
+    available_at = max((at for reason, _, at in events if reason in _AFTER_VOLUMES_AND_NETWORK), default=-1.0)
+    found = {_event_fault(reason, message) for reason, message, at in events if at > available_at}
+    if _BY_RELEASE in found:
         return None
     return next((fault for fault in Fault if fault in found), None)
 
 
-_OWN = "own"
+_BY_RELEASE = "release"
 _AFTER_VOLUMES_AND_NETWORK = ("Pulling", "Pulled", "Created", "Started")
 
 
 def _event_fault(reason: str, message: str) -> Fault | str | None:
-    """The cause that one Event tells (kubelet: volumemanager, kuberuntime).
+    """The cause in one Event of the kubelet (its volumemanager and kuberuntime).
 
-    A volume that cannot be attached, or not be mounted in time, is the cluster's fault. A ConfigMap or Secret that does
-    not exist is the release's.
+    If a volume cannot be attached, or cannot be mounted in time, the cluster is the cause. If a ConfigMap or Secret
+    does not exist, the release is the cause.
     """
     match reason:
         case "FailedAttachVolume" | "FailedMapVolume":
             return Fault.VOLUME
         case "FailedMount":
             missing = "not found" in message and any(kind in message for kind in ("configmap", "secret"))
-            own = missing or "references non-existent" in message or "hostPath type check failed" in message
-            return _OWN if own else Fault.VOLUME
+            by_release = missing or "references non-existent" in message or "hostPath type check failed" in message
+            return _BY_RELEASE if by_release else Fault.VOLUME
         case "FailedCreatePodSandBox" | "NetworkNotReady":
             return Fault.SANDBOX
         case _:

@@ -1,4 +1,4 @@
-"""When the history of a workload changes, and what is kept of a release. Pure functions."""
+"""Decides when a release is kept in the history of its workload, and makes its record there. Pure functions."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -16,7 +16,7 @@ from altershield.api.kinds import (
 )
 from altershield.api.meta import find_condition, rfc3339, unix
 from altershield.api.released_by import ReleasedBy
-from altershield.releases import why
+from altershield.releases import rolled_back, why
 from altershield.releases.enforcement import would
 from altershield.releases.history import CheckOutcome, Record
 from altershield.workloads.pods import clip
@@ -32,9 +32,12 @@ _MAX_OUTCOME = 256  # characters of an action; the history holds many
 
 
 def with_history(release: Release, decision: Decision) -> Decision:
-    """The decision, which also keeps the release in the history if it ends, or ends in another way. A rollback begins
-    with it too: the pod template of the failed version may not exist after the rollback. So does an action of a person,
-    because the ChangeWorkload with it is deleted after a newer version succeeds."""
+    """The decision, with the effect that keeps the release in the history if one of these happens:
+
+    - The release ends, or ends in another way than before.
+    - A rollback begins. The pod template of the failed version may not exist after the rollback.
+    - A person acted. The ChangeWorkload with the action is deleted after a newer version succeeds.
+    """
     before, after = release.status, decision.status
     if after is None:
         return decision
@@ -53,9 +56,9 @@ def record(
     batches: Iterable[Batch],
     known: Sequence[Action] = (),
 ) -> Record:
-    """What the history says about the release, whose status is about to be `status`. `by`: the annotation of its
-    workload, if it is about this release. `batches`: those of the release. `known`: the actions that the history has
-    already."""
+    """The record of the release in the history. `status`: its status that is about to be stored. `by`: the annotation
+    of its workload, if the annotation is about this release. `batches`: the batches of the release. `known`: the
+    actions that the history has already."""
     ended, policy = msgspec.structs.replace(release, status=status), release.spec.policy
     return Record(
         released=by.time if by is not None else rfc3339(release.spec.create_time_unix),
@@ -64,6 +67,7 @@ def record(
         since=rfc3339(status.entry_time_unix),
         reason=_reason(status),
         message=clip(why(ended, current=True), _MAX_MESSAGE),
+        rolled_back=rolled_back(ended),
         checks=check_outcomes(batches),
         policy=f"{policy.namespace}/{policy.name}" if policy.name else "",
         mode=policy.mode.value if policy.name else "",
@@ -73,19 +77,19 @@ def record(
 
 
 def _actions(release: Release, status: ChangeWorkloadStatus, known: Sequence[Action]) -> tuple[Action, ...]:
-    """The actions in the history and in the status. The history has those of earlier releases too.
+    """The actions in the history and in the status. The history also has actions of earlier releases.
 
-    An action is written to the history first. If the status is not written after that, the action is decided again, at
-    another time: the earlier one is left out.
+    An action is written to the history first. If the status is not written after that, the action is decided again,
+    with another time. Then the first action is left out.
     """
     own = [_bounded(each) for each in status.actions]
     stored = [_bounded(each) for each in release.status.actions]
-    again = {(each.verb, each.by, each.reason) for each in own if each not in stored}
+    decided_now = {(each.verb, each.by, each.reason) for each in own if each not in stored}
     began = release.spec.create_time_unix
     earlier = [
         each
         for each in known
-        if each not in own and not (unix(each.time) >= began and (each.verb, each.by, each.reason) in again)
+        if each not in own and not (unix(each.time) >= began and (each.verb, each.by, each.reason) in decided_now)
     ]
     return (*earlier, *own)[-MAX_ACTIONS:]
 
@@ -119,7 +123,7 @@ def _reason(status: ChangeWorkloadStatus) -> str:
 
 def in_use(workload: Workload, releases: Iterable[Release]) -> set[str]:
     """Versions, fingerprints and uids of the templates that serve now or that a rollback can go back to. `releases`:
-    the current one, and the one that ends now."""
+    the current release, and the release that ends now."""
     found = {workload.version, workload.fingerprint}
     for release in releases:
         for source in (release.status.previous, release.status.rollback_target):

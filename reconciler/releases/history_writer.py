@@ -54,13 +54,14 @@ _RETRIED = (
     UnauthorizedError,
     UnreachableError,
 )
-_PATIENCE = 5.0  # seconds for which an entry is tried again that the API server fails to store
-_FORGOTTEN = 60.0  # seconds after a failure until the next one counts as the first
-_REMEMBERED = 1024
+_RETRY_SECONDS = 5.0  # for which the writer tries to store an entry again
+_SEPARATE_SECONDS = 60.0  # after a failure; a failure that comes later counts as the first one again
+_MAX_FAILING = 1024  # releases
 
 
 class HistoryWriter:
-    """`limit`: how many versions that passed are kept for each workload, and as many others. 0: none."""
+    """`limit`: the number of versions that passed and are kept for each workload. The same number of other versions is
+    kept. 0: no version is kept."""
 
     def __init__(self, caches: Caches, writer: Writer, live: LiveReader, limit: int) -> None:
         self._caches = caches
@@ -72,11 +73,11 @@ class HistoryWriter:
         failure, by the monotonic clock."""
 
     async def keep(self, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> None:
-        """Keep the release, whose status is about to be `status`. To repeat it changes nothing.
+        """Keep the release. `status`: its status that is about to be stored. A second call changes nothing.
 
         If the API server refuses the entry, a warning is logged: a quota, a policy, a webhook that is down, or a
         finalizer of a deleted entry must not keep releases from being suspended or rolled back. An error that may be
-        temporary, also a ConflictError (decide again), is raised for a few seconds only.
+        temporary is raised for a few seconds only, also a ConflictError (decide again).
         """
         if not self._limit:
             return
@@ -85,21 +86,21 @@ class HistoryWriter:
             await self._keep(release, workload, status)
             self._failing.pop(uid, None)
         except (ApiError, UnreachableError) as error:
-            if isinstance(error, _RETRIED) and not self._is_tried_enough(uid):
+            if isinstance(error, _RETRIED) and not self._gives_up(uid):
                 raise
             self._failing.pop(uid, None)
             _log(workload, "could not keep a version in the history", str(error))
 
-    def _is_tried_enough(self, uid: str) -> bool:
-        """Whether the entry of this release has not been stored for too long."""
-        if len(self._failing) >= _REMEMBERED:
+    def _gives_up(self, uid: str) -> bool:
+        """Whether the time to store the entry of this release is over."""
+        if len(self._failing) >= _MAX_FAILING:
             self._failing.clear()
         now = time.monotonic()
         since, last = self._failing.get(uid, (now, now))
-        if now - last > _FORGOTTEN:
+        if now - last > _SEPARATE_SECONDS:
             since = now
         self._failing[uid] = since, now
-        return now - since >= _PATIENCE
+        return now - since >= _RETRY_SECONDS
 
     async def _keep(self, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> None:
         entries = await self._adopted(workload)
@@ -117,8 +118,8 @@ class HistoryWriter:
             await self._writer.delete(RESOURCE, each.metadata)
 
     async def _adopted(self, workload: Workload) -> list[Entry]:
-        """The workload's entries. Those of a workload of the same kind and name that was deleted without them
-        (`--cascade=orphan`) are adopted: the ChangeWorkloads are, too."""
+        """The workload's entries. If a workload of the same kind and name was deleted without its entries
+        (`--cascade=orphan`), these are adopted, as its ChangeWorkloads are."""
         found = []
         for entry in await self._live.history(workload):
             orphaned = not entry.metadata.owner_references
@@ -131,7 +132,7 @@ class HistoryWriter:
         return found
 
     async def _create(self, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> Entry | None:
-        """Create the entry of a version. None if none is kept for this workload."""
+        """Create the entry of a version. None if the version is not kept."""
         read_template = await self._template(release, workload)
         if read_template is None:
             return None
@@ -149,30 +150,34 @@ class HistoryWriter:
             made = await self._writer.create_uncached(RESOURCE, obj, metadata.namespace)
         except AlreadyExistsError:
             other = await self._live.entry(workload, obj["metadata"]["name"])
-            # It has no label, or it is of a deleted workload of the same name. Anybody may have created an object
-            # without the label: the admission policy is about labelled ones.
+            # The object has no label, or belongs to a deleted workload of the same name. Anybody may have created an
+            # object without the label, because the admission policy matches only objects with the label.
             if owns(workload, other) or ANNOTATION in other.metadata.annotations:
                 await self._writer.delete(RESOURCE, other.metadata)
             else:
-                _log(workload, "could not keep a version in the history", f"{other.metadata.name} is another object")
+                cause = f"the {RESOURCE.kind} {other.metadata.name} exists already and is no entry of the history"
+                _log(workload, "could not keep a version in the history", cause)
                 return None
             raise  # decide again
         return read(made)
 
     async def _template(self, release: Release, workload: Workload) -> tuple[Object, ReleasedBy | None] | None:
-        """The pod template of the release, and who released it. None if it does not exist any more, or must not be
-        kept."""
+        """The pod template of the release, and the user who released it. None if the template does not exist any more,
+        or must not be kept."""
         live = await self._live.workload(workload)
         if live.selects(entry_labels(workload.metadata.name)):
-            # its controller would take the entry as a revision of its own
+            # the workload's controller would adopt the entry as a revision of its own
             _log(
-                workload, "keeps no history: its selector matches all objects without certain labels", workload.selector
+                workload,
+                "no history is kept for the workload: its selector matches all objects without certain labels",
+                workload.selector,
             )
             return None
         if live.workload.fingerprint == workload.fingerprint and workload.version == version_of(release):
             return live.template, released_by.decode(live.annotations.get(released_by.ANNOTATION), workload.version)
         if workload.version == version_of(release):
-            raise ConflictError("another version was released since the decision", code=409)
+            where = f"{workload.kind} {workload.metadata.namespace}/{workload.metadata.name}"
+            raise ConflictError(f"{where}: another version was released since the decision", code=409)
         if not release.status.source.name:
             return None  # no controller created an object with its template
         try:
@@ -182,7 +187,8 @@ class HistoryWriter:
             return None
 
     async def _update(self, entry: Entry, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> Entry:
-        """Update the entry of a version. Who released it is read again only if it was released again."""
+        """Update the entry of a version. The user who released the version is read again only if it was released
+        again."""
         generation = release.spec.workload_generation
         by: ReleasedBy | None = ReleasedBy(entry.record.released_by, entry.record.released, entry.version)
         if entry.revision != generation and workload.version == entry.version:
@@ -207,7 +213,7 @@ class HistoryWriter:
 
 
 def _owner(workload: Workload) -> OwnerReference:
-    """The owner reference of an entry; `altershield.releases.history` says why it is that of a controller."""
+    """The owner reference of an entry. `altershield.releases.history` explains when the owner is the controller."""
     metadata, adapter = workload.metadata, BY_KIND[workload.kind]
     version, controls = adapter.resource.api_version, adapter.leaves_other_revisions
     return OwnerReference(workload.kind, metadata.name, metadata.uid, version, controller=controls)

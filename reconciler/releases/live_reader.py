@@ -110,7 +110,7 @@ class LiveReader:
         return raw
 
     async def own_pause(self, known: Workload) -> bool:
-        """Whether the rollout is paused as AlterShield paused it, and nobody else has changed that."""
+        """Whether the rollout is paused as AlterShield paused it, and nobody else has changed the fields since."""
         if not known.held:
             return False
         return pausing.is_own(await self.raw(known), BY_KIND[known.kind].pause(known))
@@ -129,7 +129,8 @@ class LiveReader:
         return [_revision(workload, raw) for raw in await self._raw_revisions(workload)]
 
     async def history(self, workload: Workload) -> list[Entry]:
-        """The entries of the history that carry the workload's name: its own, and those that nobody owns."""
+        """The entries of the history with the label of the workload's name: its own entries, entries without an owner,
+        and entries of other workloads with this name."""
         listed = await self._client.list(
             history.RESOURCE,
             workload.metadata.namespace,
@@ -149,7 +150,7 @@ class LiveReader:
             raise _changed(workload) from error
 
     async def template(self, workload: Workload, source: SourceRef) -> Object:
-        """The pod template in the object `source`. ConflictError if it is not the template that was decided on."""
+        """The pod template in the object `source`. ConflictError if the object has another template now, or is gone."""
         adapter = BY_KIND[workload.kind]
         resource = history.RESOURCE if source.kind == history.RESOURCE.kind else adapter.revisions
         try:
@@ -171,8 +172,8 @@ class LiveReader:
     async def refresh_and_find_targets(
         self, snapshot: Snapshot, own_releases: Sequence[Release], now: float
     ) -> list[Target]:
-        """Bring the groups, if there are any, up to date with the API server, and return the possible targets of a
-        rollback, the newest first.
+        """Bring the groups, if the snapshot has groups, up to date with the API server. Return the possible targets of
+        a rollback, the newest first.
 
         ConflictError if another version was released meanwhile.
         """
@@ -200,8 +201,8 @@ class LiveReader:
         return self._targets(workload, snapshot.source, [*revisions, *kept], own, own_releases)
 
     async def _read_verdicts(self, snapshot: Snapshot) -> None:
-        """Read the ChangePods of the release: a person may have corrected the verdict for which it is rolled back. The
-        event handlers of the cache bring the groups up to date."""
+        """Read the ChangePods of the release, because a person may have corrected the verdict that causes a rollback.
+        The event handlers of the cache bring the groups up to date."""
         release = snapshot.release
         selector = f"{labels.VERSION}={version_of(release)}"
         listed = await self._client.list(
@@ -220,14 +221,15 @@ class LiveReader:
         groups.refresh(workload, now)
 
     def _newest(self, pod: Pod) -> Pod:
-        """The cached pod if there is one: it can be newer than the listed one."""
+        """The cached pod if it exists, else the listed pod. The cached pod can be newer."""
         return self._caches.pods.get(pod.metadata.namespace, pod.metadata.name) or pod
 
     async def _read_events(self, snapshot: Snapshot, groups: PodGroups, now: float) -> None:
-        """Read the Events of overdue pods whose containers could not be started and whose status does not say why."""
-        silent = [tracked for tracked in overdue_pods(snapshot) if tracked.pod.creating]
+        """Read the Events of overdue pods whose containers could not be started, because their status does not have the
+        reason."""
+        creating = [tracked for tracked in overdue_pods(snapshot) if tracked.pod.creating]
         found = None
-        for tracked in silent[:_MAX_EVENTS_READ]:
+        for tracked in creating[:_MAX_EVENTS_READ]:
             metadata = tracked.pod.metadata
             events = await self._client.list(
                 EVENTS, metadata.namespace, as_=_Event, field_selector=f"involvedObject.uid={metadata.uid}"
@@ -235,7 +237,7 @@ class LiveReader:
             found = events_fault((event.reason, event.message, unix(event.last_timestamp)) for event in events.items)
             if found is not None:
                 break
-        for tracked in silent:
+        for tracked in creating:
             groups.set_events_fault(tracked.pod.metadata.uid, found, now)
         groups.refresh(snapshot.workload, now)
 
@@ -267,7 +269,7 @@ class LiveReader:
             own = revision.source
             if own.uid == source.uid:
                 continue
-            of_it = [pod for pod in pods if pod.exists and is_pod_of_revision(adapter, pod, own.name, own.uid)]
+            own_pods = [pod for pod in pods if pod.exists and is_pod_of_revision(adapter, pod, own.name, own.uid)]
             release = _release_of(revision, own_releases)
             version = version_of(release) if release is not None else ""
             found.append(
@@ -275,8 +277,8 @@ class LiveReader:
                     msgspec.structs.replace(
                         own, version=version or (own.version if own.version == own.fingerprint else "")
                     ),
-                    serving=sum(pod.ready and self._caches.node_ready(pod.node) for pod in of_it),
-                    pods=len(of_it),
+                    serving=sum(pod.ready and self._caches.node_ready(pod.node) for pod in own_pods),
+                    pods=len(own_pods),
                     release=release,
                 )
             )
@@ -289,7 +291,7 @@ def owns(workload: Workload, entry: Entry) -> bool:
 
 
 def _kept_targets(workload: Workload, entries: Sequence[Entry], revisions: Sequence[Revision]) -> list[Revision]:
-    """The versions that only the history holds. Without a number, they come after all others."""
+    """The versions that only the history has. They have no number, so they come after all other targets."""
     there = {workload.fingerprint, *(each.source.fingerprint for each in revisions)}
     return [
         Revision(

@@ -1,11 +1,11 @@
-"""When the rollout of a release that failed verification is paused, and when the pause ends. Pure functions.
+"""Decides when the rollout of a release that failed verification is paused, and when the pause ends. Pure functions.
 
-With `pauseSeconds`, the pause ends by itself. The end is stored before the rollout is paused, so it is the same if the
-reconciler is killed between these writes, or is late.
+With `pauseSeconds`, the pause ends by itself. The time of the end is stored before the rollout is paused. So it does
+not change if the reconciler is killed between these writes, or is late.
 
 The end of a pause changes no verdict: the version stays failed, and releases stay suspended. By default, the last
-version that passed is released again while the rollout is still paused, and the pause is taken back after that. If
-this is not possible, the pause stays. So the failed version gets no further pods, unless the policy has
+version that passed is released again while the rollout is still paused. The pause is taken back after that. If the
+rollback is not possible, the pause stays. So the failed version gets no further pods, unless the policy has
 `onPauseEnd: continue`.
 """
 
@@ -32,7 +32,7 @@ _CLOCK_SKEW = 60
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a decision does about the pause."""
+    """The part of a decision that is about the pause."""
 
     draft: Draft
     after: tuple[After, ...] = ()
@@ -41,9 +41,9 @@ class Step:
 
 
 def is_over(snapshot: Snapshot, now: float) -> bool:
-    """Whether the time of the pause is over, and that has no consequences yet.
+    """Whether the time of the pause is over, and its end has had no consequences yet.
 
-    While pods that replace the failed ones are being verified, nothing happens: they decide.
+    While pods that replace the failed pods are being verified, the end has no consequences: the new pods decide.
     """
     known = snapshot.release.status.pause
     return (
@@ -60,7 +60,7 @@ def wants_rollback(snapshot: Snapshot, now: float) -> bool:
 
 
 def end_text(snapshot: Snapshot) -> str:
-    """That the time of the pause is over, as a part of a sentence."""
+    """The part of a sentence which says that the time of the pause is over."""
     return f"the pause has ended after {snapshot.release.spec.policy.pause_seconds} s"
 
 
@@ -76,8 +76,8 @@ def step(
     """Pause the rollout of a release that is suspended because it failed verification, or end the pause.
 
     `after`: the effects that are already decided. `no_rollback`: why the release is not rolled back at the end of the
-    pause; it is empty if it is not the end. A rollout that a person paused stays as it is, and so does one that a
-    person continued while the annotation of AlterShield says that it is paused.
+    pause; empty if the pause does not end now. If a person paused the rollout, it stays paused. If a person continued
+    it, and the annotation of AlterShield still says that it is paused, it goes on.
     """
     workload, release, own = snapshot.workload, snapshot.release, version(snapshot.release)
     suspended = target is WorkloadState.SUSPEND and (
@@ -129,7 +129,8 @@ def _without_suspension(snapshot: Snapshot, draft: Draft, target: WorkloadState)
 
 
 def _with_end(snapshot: Snapshot, draft: Draft) -> Draft:
-    """Sets the end of the pause if the policy has one. A time that is too far ahead is that of a wrong clock."""
+    """Sets the end of the pause if the policy has `pauseSeconds`. A stored end that is too far ahead came from a wrong
+    clock, and is replaced."""
     seconds, known = snapshot.release.spec.policy.pause_seconds, draft.status.pause
     if snapshot.settings.on_failure is not OnFailure.PAUSE or seconds is None or not failure.has_failed(snapshot):
         return draft

@@ -1,11 +1,11 @@
-"""The patches that pause the rollout of a workload, and that take back exactly this. Pure functions.
+"""The patches that pause the rollout of a workload, and that take back exactly this pause. Pure functions.
 
-The annotation `paused` remembers which fields were changed, and their values before. Anybody who may change the
-workload can write the annotation. So it decides nothing but the values of the fields that the adapter names.
+The annotation `paused` has the changed fields, with their values before. Anybody who may change the workload can write
+the annotation. So it decides only the values of the fields that the adapter names.
 
-A field is only taken back if nobody else has written it since. Its value does not tell this if somebody continued the
-rollout and paused it again, but `metadata.managedFields` does: a field that AlterShield wrote last belongs to the same
-manager as the annotation.
+A field is restored only if nobody else has written it since. If somebody continued the rollout and paused it again, the
+value of the field does not show this. `metadata.managedFields` shows it: a field that AlterShield wrote last belongs to
+the same manager as the annotation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,12 +39,12 @@ class Marker(msgspec.Struct, frozen=True):
     reason: str
     changes: tuple[Change, ...] = ()
     until: str = ""
-    """When the pause ends by itself, in the same format; empty: it does not."""
+    """When the pause ends by itself, in the same format; empty: it does not end by itself."""
 
 
 def pause(raw: Object, wanted: Sequence[Operation], marker: Marker) -> list[Operation]:
-    """The patch that makes the changes `wanted` (each one an `add`) and remembers them in `marker`; empty if the
-    workload is paused already, or if its kind cannot be paused."""
+    """The patch that makes the changes `wanted` (each one an `add`) and stores them with `marker` in the annotation;
+    empty if the workload is paused already, or if its kind cannot be paused."""
     changes = [
         Change(str(each["path"]), each["value"], before)
         for each in wanted
@@ -80,7 +80,8 @@ def unpause(raw: Object, wanted: Sequence[Operation]) -> list[Operation]:
 
 
 def is_own(raw: Object, wanted: Sequence[Operation]) -> bool:
-    """Whether the workload is paused by the changes in its annotation, and nobody else has changed one since."""
+    """Whether a change in the annotation of the workload is still in force, and nobody else has written its field
+    since."""
     return bool(_own_changes(raw, wanted))
 
 

@@ -1,7 +1,7 @@
 """The pods of one release, grouped by their progress, and updated with each event.
 
-A decision reads the groups and their sizes. So it costs time for what has changed, not for all pods. After a restart,
-the groups are rebuilt from the caches.
+A decision reads the groups and their sizes. So it takes time only for the pods that have changed. After a restart, the
+groups are rebuilt from the caches.
 """
 
 import heapq
@@ -21,12 +21,12 @@ from reconciler.releases.projection import Release, digest
 
 
 class Group(StrEnum):
-    """The progress of a pod in its release. The first one that applies counts."""
+    """The progress of a pod in its release. The first value that applies counts."""
 
     FAILED = "failed"
     """A verdict of any origin fails the pod."""
     OVERDUE = "overdue"
-    """See `Health`; so for HELD_UP, DOWN and OBSERVING."""
+    """See `Health`, also for HELD_UP, DOWN and OBSERVING."""
     HELD_UP = "held up"
     DOWN = "down"
     OBSERVING = "observing"
@@ -47,7 +47,7 @@ _BY_HEALTH = {
 
 
 class Nodes(Protocol):
-    """What the groups read about nodes."""
+    """The states of nodes, as the groups read them."""
 
     def node_ready(self, node: str) -> bool:
         """Whether a pod on this node can be up: False if the node is known to be not ready, True if it is unknown."""
@@ -70,7 +70,8 @@ class _Membership:
 
 
 class _EndedPod(NamedTuple):
-    """A pod that ended by itself. Its controller creates another one, which continues its time."""
+    """A pod that ended by itself. Its controller creates another pod, whose start timeout begins with that of this
+    pod."""
 
     at: float
     down_since: float
@@ -79,7 +80,7 @@ class _EndedPod(NamedTuple):
 
 
 class PodGroups:
-    """The pods of one release. `source` is the object whose template they are made from."""
+    """The pods of one release. `source` is the object with their template."""
 
     def __init__(self, workload: Workload, release: Release, source: SourceRef, nodes: Nodes, timing: Timing) -> None:
         self.release_uid = release.metadata.uid
@@ -103,7 +104,7 @@ class PodGroups:
         stall = find_condition(release.status.conditions, ConditionType.STALLED)
         self._held_up = stall is not None and stall.is_true and stall.reason in list(Fault)
         if stall is not None and not stall.is_true:
-            # the release was stalled until then, so the time of its pods begins then
+            # the release was stalled until that time, so the start timeout of its pods begins then
             self._began = max(self._began, int(unix(stall.last_transition_time)))
         self._ended: list[_EndedPod] = []  # not replaced yet
         self._named_memberships: dict[str, _Membership] = {}  # by pod name: batches without uids
@@ -140,11 +141,11 @@ class PodGroups:
 
     @property
     def wanted(self) -> int:
-        """The number of pods of this version that there should be now.
+        """The number of pods of this version that should exist now.
 
-        It is the number that the rollout is to reach. Under OnDelete, it is the number of replicas without those that
-        are pods of other versions. If there are no pods of other versions, it is the number of replicas, because a
-        partition can hold back existing pods only.
+        It is the number that the rollout is to reach. Under OnDelete, it is the number of replicas minus the number of
+        pods of other versions. If no pods of other versions exist, it is the number of replicas, because a partition
+        can hold back existing pods only.
         """
         reach, replicas = self.workload.reach, self.workload.replicas
         if reach is None:
@@ -153,8 +154,8 @@ class PodGroups:
 
     @property
     def reached(self) -> int:
-        """The number of pods of this version that count towards `wanted`: all that exist, without those that a
-        StatefulSet is about to delete or that its partition holds back, and without those on nodes that are gone.
+        """The number of pods of this version that count towards `wanted`. These pods do not count: pods that a
+        StatefulSet is about to delete, pods that its partition holds back, and pods on nodes that are lost.
 
         The pods of a deleted node look ready until they are deleted too, a minute later.
         """
@@ -170,9 +171,10 @@ class PodGroups:
 
     @property
     def scales_down(self) -> bool:
-        """Whether there are more pods than the workload is to have. Which ones its controller will delete is not known.
+        """Whether more pods exist than the workload is to have. It is not known which of them its controller will
+        delete.
 
-        If there are no pods of other versions, it does not matter.
+        If no pods of other versions exist, this does not matter.
         """
         if not self._older or self.workload.reach is None:
             return False
@@ -199,7 +201,7 @@ class PodGroups:
         return self._up_at.get(tracked.pod.metadata.uid, 0.0)
 
     def fault(self, tracked: TrackedPod) -> Fault | None:
-        """Why the cluster keeps the pod from being up; None if it does not."""
+        """The reason why the cluster keeps the pod from being up; None if the cluster does not."""
         return fault(tracked, node_lost=self._nodes.node_lost(tracked.pod.node))
 
     def member(self, tracked: TrackedPod) -> Member | None:
@@ -223,7 +225,7 @@ class PodGroups:
         )
 
     def giver(self, tracked: TrackedPod) -> str:
-        """Whose verdict fails the pod (a `Giver`); empty if none does."""
+        """The `Giver` of the verdict that fails the pod; empty if no verdict fails it."""
         membership = self._memberships.get(tracked.pod.metadata.uid)
         return membership.batch.giver if membership is not None else ""
 
@@ -237,12 +239,13 @@ class PodGroups:
         return self._batches.values()
 
     def held(self) -> list[Batch]:
-        """The ChangePods that wait for a person, because a check has no result, and of which a pod exists."""
+        """The ChangePods that wait for a person because a check has no result. Only ChangePods with an existing pod are
+        included."""
         return [each for each in self._held.values() if any(self.has_pod(member.uid) for member in each.members)]
 
     def changes(self, release: Release, status: ChangeWorkloadStatus) -> bool:
-        """Whether the lists in this status differ from those in the ChangeWorkload. If they do not, they count as
-        written."""
+        """Whether the lists in this status differ from the lists in the ChangeWorkload. If they are equal, they count
+        as written."""
         if digest(status) != release.digest or _message(status) != _message(release.status):
             return True
         self.written_revision = self.revision
@@ -258,7 +261,7 @@ class PodGroups:
 
     @property
     def rebuildable(self) -> bool:
-        """Whether the groups contain nothing that could not be rebuilt from the caches."""
+        """Whether everything in the groups can be rebuilt from the caches."""
         return not self._ended and self.count(Group.PASSED) + self.count(Group.FAILED) == len(self)
 
     def has_pod(self, uid: str) -> bool:
@@ -300,7 +303,7 @@ class PodGroups:
         self._changed.add(uid)
 
     def remove_pod(self, uid: str) -> None:
-        """The pod was deleted, or does not belong to the workload any more."""
+        """Remove a pod that was deleted, or that does not belong to the workload any more."""
         self._older.pop(uid, None)
         self._untrack(uid)
 
@@ -325,8 +328,8 @@ class PodGroups:
                 self._set_membership_by_name(member.pod)
 
     def _set_membership_by_name(self, name: str) -> None:
-        """Find the pod of a batch that has no uids (of an older release of AlterShield): the one with the name that
-        already existed when the batch was created."""
+        """Find the pod of a batch without uids, which an older release of AlterShield wrote: the pod with this name, if
+        it existed when the batch was created."""
         membership, uid = self._named_memberships.get(name), self._uid_by_name.get(name)
         tracked = self._tracked.get(uid) if uid is not None else None
         if membership is None or uid is None or tracked is None:
@@ -341,17 +344,17 @@ class PodGroups:
             self._memberships[uid] = membership
             tracked = self._tracked.get(uid)
             if tracked is not None and membership.member.overruled and known is not None and _fails(known.member):
-                tracked.was_up = False  # it counts as not up yet: only if it comes up and breaks, it fails again
+                tracked.was_up = False  # it counts as not up yet, so it fails again only if it comes up and breaks
             self._changed.add(uid)
             self.revision += 1
 
     def _keep_time(self, tracked: TrackedPod, now: float) -> None:
-        """Keep the time of a pod that ended by itself: it counts for the pod that replaces it."""
+        """Keep the start of the timeout of a pod that ended by itself, for the pod that replaces it."""
         up = tracked.pod.metadata.uid in self._up_at
         self._ended.append(_EndedPod(now, now if up else tracked.down_since, tracked.breaks + up, tracked.was_up))
 
     def set_events_fault(self, uid: str, found: Fault | None, now: float) -> None:
-        """Set the cause that the Events of a pod tell at `now`."""
+        """Set the cause in the Events of a pod, as read at `now` (Unix seconds); None: they name no cause."""
         tracked = self._tracked.get(uid)
         if tracked is not None:
             tracked.fault, tracked.fault_until = found, now + self._timing.start_timeout
@@ -379,7 +382,7 @@ class PodGroups:
         self._ended = [each for each in self._ended if now - each.at < self._timing.start_timeout]
 
     def next_due(self) -> float | None:
-        """When the group of a pod may change without an event, Unix seconds; None if none can."""
+        """When the group of a pod may change without an event, Unix seconds; None if no group can."""
         return self._due[0][0] if self._due else None
 
     def _order(self, uid: str) -> tuple[float, str]:
@@ -413,7 +416,7 @@ class PodGroups:
 
     def _assign(self, uid: str, tracked: TrackedPod, now: float) -> None:
         if uid in self._up_at:
-            tracked.down_since, tracked.broken = now, True  # if it is not up any more, it was up until now
+            tracked.down_since, tracked.broken = now, True  # for the case that the pod is not up any more
         health, due = assess(
             tracked,
             self.workload.min_ready,

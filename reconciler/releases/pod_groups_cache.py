@@ -19,8 +19,8 @@ _SMALL = 100  # pods; smaller groups are rebuilt quickly
 
 
 class PodGroupsCache:
-    """The pod groups by workload. `timing`: the times of releases whose policy names no others. `clock` returns Unix
-    seconds."""
+    """The pod groups by workload. `timing`: the times of releases whose policy has no times of its own. `clock` returns
+    Unix seconds."""
 
     def __init__(self, caches: Caches, timing: Timing, clock: Callable[[], float]) -> None:
         self._caches = caches
@@ -29,8 +29,8 @@ class PodGroupsCache:
         self._groups: OrderedDict[WorkloadKey, PodGroups] = OrderedDict()
 
     def current(self, key: WorkloadKey, workload: Workload, release: Release, source: SourceRef) -> PodGroups:
-        """The groups of a release as of now. They are built from the caches if they are missing or about another
-        release."""
+        """The groups of a release at this moment. If the groups are missing, or are about another release, they are
+        built from the caches."""
         now = self._clock()
         groups = self._groups.get(key)
         if groups is None or not groups.is_for(workload, release, source):
@@ -49,7 +49,7 @@ class PodGroupsCache:
         return groups
 
     def on_pod(self, key: WorkloadKey, pod: Pod, *, gone: bool) -> None:
-        """A pod that seems to belong to the workload was added, changed or deleted (`gone`)."""
+        """Take over a pod that was added, changed or deleted (`gone`), and whose owner has the key of the workload."""
         groups = self._groups.get(key)
         if groups is None:
             return
@@ -59,7 +59,7 @@ class PodGroupsCache:
             groups.update_pod(pod, self._clock())
 
     def on_batch(self, key: WorkloadKey, batch: Batch, release: Release, *, gone: bool) -> None:
-        """A ChangePod of the release was added, changed or deleted (`gone`)."""
+        """Take over a ChangePod of the release that was added, changed or deleted (`gone`)."""
         groups = self._groups.get(key)
         if groups is None or groups.release_uid != release.metadata.uid:
             return
@@ -73,9 +73,9 @@ class PodGroupsCache:
         self._groups.pop(key, None)
 
     def evict_rebuildable(self, key: WorkloadKey) -> None:
-        """Nothing of this release becomes due: discard its groups if they are small and can be rebuilt.
+        """Discard the groups of a release that has nothing due, if they are small and can be rebuilt.
 
-        If all groups together have too many pods, discard all that can be rebuilt.
+        If the groups of all releases together have too many pods, discard all groups that can be rebuilt.
         """
         groups = self._groups.get(key)
         if groups is not None and groups.rebuildable and len(groups) < _SMALL:

@@ -1,4 +1,4 @@
-"""The projection of a ChangeWorkload that the cache keeps: without the long lists of pods, of which it has a digest."""
+"""The projection of a ChangeWorkload that the cache keeps. It has a digest in place of the long lists of pods."""
 
 import hashlib
 import sys
@@ -12,7 +12,7 @@ from altershield.api.policy import AppliedPolicy
 
 T = TypeVar("T", bound=msgspec.Struct)
 
-_NOTHING: dict[str, str] = {}
+_NO_LABELS: dict[str, str] = {}
 _NO_POLICY = AppliedPolicy()
 _policies: dict[bytes, AppliedPolicy] = {}
 _MAX_POLICIES = 1024
@@ -46,15 +46,15 @@ def read(data: bytes | msgspec.Raw) -> Release:
 
 
 def _metadata(metadata: ObjectMeta) -> ObjectMeta:
-    """Without labels and annotations: they are not used, since anybody may have written them."""
+    """The metadata without labels and annotations. They are not used, because anybody may have written them."""
     return msgspec.structs.replace(
         metadata,
         namespace=sys.intern(metadata.namespace),
         name=sys.intern(metadata.name),
         uid=sys.intern(metadata.uid),
         creation_timestamp=None,
-        labels=_NOTHING,
-        annotations=_NOTHING,
+        labels=_NO_LABELS,
+        annotations=_NO_LABELS,
         owner_references=tuple(_shared(owner) for owner in metadata.owner_references),
     )
 
@@ -86,7 +86,7 @@ def _status(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
 
 
 def _shared(each: T) -> T:
-    """With interned strings, which saves memory: other objects hold the same texts."""
+    """The object with interned strings. This saves memory, because other objects hold the same texts."""
     for field in each.__struct_fields__:
         value = getattr(each, field)
         if type(value) is str and not field.endswith("_time"):  # times are rarely equal

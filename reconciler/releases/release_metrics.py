@@ -1,5 +1,5 @@
-"""Metrics of releases: how many there are in each state, and the oldest and newest ones that have not succeeded.
-Also the settings and the modes of policies, which decide what a failure leads to."""
+"""Metrics of releases: their number in each state, and the oldest and newest releases that have not succeeded. Also the
+settings and the modes of policies, which decide the consequences of a failure."""
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
@@ -18,15 +18,16 @@ from reconciler.machinery.ownership import belongs, workload_key
 from reconciler.releases.projection import Release
 
 _MAX_RELEASES = 100
-"""Of the oldest releases per state, and as many of the newest. Each release is a series, and many failures at once must
-not fill Prometheus. The oldest ones wait for somebody for the longest time. The newest ones show what happens now."""
+"""The number of the oldest releases of each state that are exported, and of the newest releases. Each release is a
+series, and many failures at once must not fill Prometheus. The oldest releases have waited for the longest time. The
+newest releases show the present problems."""
 
 T = TypeVar("T")
 
 
 def families(caches: Caches) -> Iterator[Metric]:
-    """The number of ChangeWorkloads in each state, the oldest and newest ones of those that need attention, the
-    settings, and the modes of policies."""
+    """The number of ChangeWorkloads in each state, the oldest and newest releases that need attention, the settings,
+    and the modes of policies."""
     by_state: dict[WorkloadState, list[Release]] = {state: [] for state in WorkloadState}
     for release in caches.releases.all():
         by_state[releases.state(release)].append(release)
@@ -49,11 +50,11 @@ def families(caches: Caches) -> Iterator[Metric]:
         counts.add_metric([state], len(in_state))
         if state is WorkloadState.SUCCESS:
             continue
-        still = [release for release in in_state if _wants_attention(release, caches)]
-        waiting += [found for release in still if (found := _stalled(release)) is not None]
-        for release in _oldest_and_newest(still, releases.since):
-            waits = releases.stalled(release)
-            reason = waits.reason if waits is not None else ""
+        wanting = [release for release in in_state if _wants_attention(release, caches)]
+        waiting += [found for release in wanting if (found := _stalled(release)) is not None]
+        for release in _oldest_and_newest(wanting, releases.since):
+            condition = releases.stalled(release)
+            reason = condition.reason if condition is not None else ""
             entered.add_metric([*_series(release), state, releases.failed_by(release), reason], releases.since(release))
     for since, series in _oldest_and_newest(waiting, lambda each: each[0]):
         stalled.add_metric(series, since)
@@ -68,7 +69,7 @@ def _oldest_and_newest(found: Sequence[T], since: Callable[[T], float]) -> Seque
 
 
 def _enforcement(caches: Caches) -> Iterator[Metric]:
-    """What decides whether a failure has consequences: the settings, and the modes of policies."""
+    """The settings and the modes of policies, which decide whether a failure has consequences."""
     settings = caches.in_effect()
     enabled = GaugeMetricFamily(
         "altershield_setting_enabled",
@@ -98,14 +99,14 @@ def _series(release: Release) -> list[str]:
 
 def _stalled(release: Release) -> tuple[float, list[str]] | None:
     """Since when the release is stalled (Unix seconds), and its label values; None if it is not."""
-    waits = releases.stalled(release)
-    if waits is None:
+    condition = releases.stalled(release)
+    if condition is None:
         return None
     try:
-        since = unix(waits.last_transition_time)
+        since = unix(condition.last_transition_time)
     except ValueError:  # anybody who may write the status may write any text
         since = 0.0
-    return since or releases.since(release), [*_series(release), waits.reason]
+    return since or releases.since(release), [*_series(release), condition.reason]
 
 
 def _wants_attention(release: Release, caches: Caches) -> bool:
@@ -120,6 +121,7 @@ def _wants_attention(release: Release, caches: Caches) -> bool:
 
 
 def _is_empty(release: Release) -> bool:
-    """Whether the release waits for its workload to be scaled up. There may be many, and nobody waits for them."""
+    """Whether the release waits for its workload to be scaled up. Many releases may be in this state, and nobody waits
+    for them."""
     condition = find_condition(release.status.conditions, ConditionType.NO_REPLICAS)
     return condition is not None and condition.is_true

@@ -1,4 +1,4 @@
-"""Controller: all that AlterShield does about a workload's releases. Its keys are workloads."""
+"""Controller: creates, verifies, suspends and rolls back the releases of workloads. Its keys are workloads."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -30,18 +30,18 @@ from reconciler.releases.pod_groups_cache import PodGroupsCache
 from reconciler.releases.projection import Release
 from reconciler.releases.reporting import RETRY_SECONDS, OrderServer, Reporter, is_refused
 from reconciler.releases.snapshot import Snapshot
-from reconciler.releases.ungated import present
+from reconciler.releases.ungated import current_revision
 from reconciler.releases.ungated_check import UngatedCheck
 
 _REFUSED_FIRST = 5.0  # seconds until the first retry of a refused write; each retry doubles them
 _REFUSED_LAST = 300.0
-_FILLING = 1.0  # seconds until it is looked again whether the caches have all objects of a namespace
-_ABOUT_TO_ACT = 10.0  # seconds that a workload's controller usually needs to create an object with the new template
+_FILLING = 1.0  # seconds until the next attempt, while the caches do not have all objects of a namespace
+_CREATION_SECONDS = 10.0  # in which a workload's controller usually creates an object with the new template
 
 
 class ReleaseReconciler:
-    """`clock` returns Unix seconds by the API server's clock. `batch_wait` is the number of seconds after which a batch
-    is verified although it is not full."""
+    """`clock` returns Unix seconds by the API server's clock. `batch_wait`: seconds after which an incomplete batch is
+    verified."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class ReleaseReconciler:
             await self._begin(workload, existing)
             return None
         if state(release) is WorkloadState.FAILED and not is_refused(release):
-            await self._begin(workload, existing)  # it belongs to an earlier release: the current release begins anew
+            await self._begin(workload, existing)  # the failed release is an earlier one: the current release begins
             return None
         if state(release) is WorkloadState.FAILED and release.status.request is None:
             return None
@@ -133,7 +133,8 @@ class ReleaseReconciler:
     # the begin of a release
 
     async def _begin(self, workload: Workload, existing: Sequence[Release]) -> None:
-        """Begin the release of the current version, which has no ChangeWorkload, or one of an earlier release.
+        """Begin the release of the current version, which has no ChangeWorkload, or the ChangeWorkload of an earlier
+        release.
 
         The label `defense-status` is written last, because verification begins with it. That write queues the workload
         again.
@@ -159,7 +160,7 @@ class ReleaseReconciler:
     def _begins_anew(workload: Workload, release: Release) -> bool:
         """Whether the ChangeWorkload is about an earlier release of this version, so that it has to be started again.
 
-        A ChangeWorkload that was adopted in the state Suspend is not: the suspension stays in force.
+        A ChangeWorkload that was adopted in the state Suspend is not started again: the suspension stays in force.
         """
         if state(release) is WorkloadState.FAILED:
             return True
@@ -175,7 +176,7 @@ class ReleaseReconciler:
         """One step of the current release: decide, with live reads where needed, and carry out the decision."""
         source = await self._source(workload, release)
         timing = rules.timing_of(self._timing, release.spec.policy)
-        grace = min(_ABOUT_TO_ACT, timing.start_timeout)
+        grace = min(_CREATION_SECONDS, timing.start_timeout)
         left = release.spec.create_time_unix + grace - self._clock()
         # a rollout that AlterShield paused creates no object: it has to continue first
         if not source.uid and state(release) is WorkloadState.INIT and 0 < left <= grace and not workload.held:
@@ -209,10 +210,10 @@ class ReleaseReconciler:
         self._refusals.pop(key, None)
         if groups is not None and decision.lists:
             groups.written_revision = groups.revision
-        again = [decision.requeue_after, await self._reporter.close(release, workload)]
+        delays = [decision.requeue_after, await self._reporter.close(release, workload)]
         if snapshot.reported is not None and snapshot.reported.status == "Unknown":
-            again.append(RETRY_SECONDS)
-        due = min((each for each in again if each is not None), default=None)
+            delays.append(RETRY_SECONDS)
+        due = min((each for each in delays if each is not None), default=None)
         if due is None and source.uid:
             self.groups_cache.evict_rebuildable(key)
         return due
@@ -228,26 +229,26 @@ class ReleaseReconciler:
         live = await self._live.workload(workload)
         if live.workload.version != workload.version:
             return known
-        found = present(live.workload, await self._live.revisions(live.workload))
+        found = current_revision(live.workload, await self._live.revisions(live.workload))
         if found is None:
             return known
         source = found.source
         return SourceRef(source.kind, source.name, source.uid, version_of(release), source.fingerprint)
 
     def _with_sets(self, workload: Workload, release: Release, source: SourceRef, decision: Decision) -> Decision:
-        """Also restore the version label of the ReplicaSet (or similar object) of this release."""
+        """The decision, which also restores the version label of the ReplicaSet (or similar object) of this release."""
         if workload.selects_version or decision.read_live:
             return decision
-        back = tuple(
+        restored = tuple(
             RestoreLabel(each)
             for each in self._caches.sets_of(workload)
             if each.metadata.uid == source.uid and each.version != version_of(release)
         )
-        return replace(decision, before=(*decision.before, *back)) if back else decision
+        return replace(decision, before=(*decision.before, *restored)) if restored else decision
 
     async def _report_refusal(self, key: WorkloadKey, workload: Workload, release: Release, refusal: Refused) -> float:
-        """Report a refused rollback in the condition and as an Event. Returns the seconds until the next attempt: they
-        double with each one."""
+        """Report a refused rollback in the condition and as an Event. Returns the seconds until the next attempt, which
+        double with each attempt."""
         count = self._refusals.get(key, 0)
         self._refusals[key] = count + 1
         current = self._caches.releases.get(release.metadata.namespace, release.metadata.name) or release

@@ -1,4 +1,4 @@
-"""Reports releases to an AlterShield server: the order of each release, and how the release ended."""
+"""Reports releases to an AlterShield server: creates the order of each release, and closes it when the release ends."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -13,11 +13,11 @@ from altershield.workloads.workload import Workload
 from reconciler.machinery.writer import Writer
 from reconciler.releases.projection import Release
 from reconciler.server.answers import DENIED
-from reconciler.server.errors import AlterShieldServerError, RejectedError, UnavailableError
 from reconciler.server.messages import FinishState
+from reconciler.server.server_errors import AlterShieldServerError, RejectedError, UnavailableError
 
 RETRY_SECONDS = 10.0
-"""Until a release is reported again after the server could not be reached."""
+"""Seconds until a release is reported again after the server could not be reached."""
 
 
 class ReportReason(StrEnum):
@@ -60,8 +60,8 @@ class Reporter:
         self._clock = clock
 
     async def report(self, release: Release) -> Condition | None:
-        """Create the order of a release that is under way. Returns the condition Reported; None if nothing is to be
-        reported, or was before."""
+        """Create the order of a release that is under way. Returns the condition Reported; None if the release is not
+        to be reported, or was reported before."""
         if self._server is None or not self._server.enabled or state(release) not in _UNDER_WAY:
             return None
         known = find_condition(release.status.conditions, ConditionType.REPORTED)
@@ -72,7 +72,7 @@ class Reporter:
         except UnavailableError as error:
             return _condition(release, "Unknown", ReportReason.UNREACHABLE, str(error))
         except AlterShieldServerError as error:
-            # a wrong token says nothing about the release, and may be one that is being replaced
+            # a wrong token is no problem of the release, and somebody may be replacing the token
             if isinstance(error, RejectedError) and error.code == DENIED:
                 return _condition(release, "Unknown", ReportReason.DENIED, str(error))
             return _condition(release, "False", ReportReason.REFUSED, str(error))
@@ -102,7 +102,7 @@ class Reporter:
 
 
 def finish_state(release: Release, workload: Workload) -> FinishState | None:
-    """How the release ended for the server. None: it is under way, or waits for a person."""
+    """The end of the release as the server knows ends. None: the release is under way, or waits for a person."""
     superseded = version(release) != workload.version
     if rolled_back(release):
         return FinishState.ROLLBACK if state(release) is WorkloadState.FAILED else None

@@ -1,7 +1,8 @@
-"""What a person's request about a release means in its present state. Pure functions.
+"""Decides about the requests of persons about a release, in its present state. Pure functions.
 
-A request is in the status of the ChangeWorkload. The status write that adds the answer to `actions` removes it. Until
-that write, each decision carries the request out again, so all effects before that write can be repeated.
+A request is in the status of the ChangeWorkload. The status write that adds the answer to `actions` removes the
+request. Until that write, each decision carries out the request again. So all effects before that write can be
+repeated.
 """
 
 from dataclasses import replace
@@ -50,7 +51,7 @@ from reconciler.releases.status import LISTED_FAILED, Draft, begin, begin_with, 
 
 _UNCHANGED = "nothing was changed"
 _MAX_OUTCOME = 1000
-_DELETED_SECONDS = 1.0  # until the cache shows that ChangePods were deleted
+_DELETED_SECONDS = 1.0  # until the next decision, because the cache then shows that ChangePods were deleted
 
 
 def answer(snapshot: Snapshot, request: Request, now: float) -> Decision:
@@ -81,8 +82,8 @@ def not_current(release: Release, workload: Workload, request: Request, now: flo
 
 
 def bypasses(release: Release, workload: Workload) -> bool:
-    """Whether the label `ignored-suspend` let this release pass, and that is not recorded yet. The release has just
-    begun, and the label is still there."""
+    """Whether the label `ignored-suspend` let this release pass, and this is not recorded yet. The release has just
+    begun, so the workload still has the label."""
     conditions, began = release.status.conditions, release.spec.create_time_unix
     denied = workload.suspended or has_reason(conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN)
     recorded = any(each.verb == BYPASS and unix(each.time) >= began for each in release.status.actions)
@@ -90,8 +91,8 @@ def bypasses(release: Release, workload: Workload) -> bool:
 
 
 def bypassed(release: Release, by: str, now: float) -> Decision:
-    """Record that the release passed by the label `ignored-suspend`. `by`: the user who released it, if that is
-    known."""
+    """Record that the release passed by the label `ignored-suspend`. `by`: the user who released it; empty if the user
+    is not known."""
     outcome = "admitted, although releases were suspended, because its workload had the label ignored-suspend"
     if has_reason(release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN):
         outcome = "admitted, although it had been rolled back, because its workload had the label ignored-suspend"
@@ -133,7 +134,7 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
     waiting = sum(len(pods) for _, pods in held)
     if waiting:
         outcome += f"; {waiting} pods that waited for a decision get the verdict `pass`"
-    outcome += _told([batch for batch, _ in failing])
+    outcome += _report_text([batch for batch, _ in failing])
     draft = begin_with(snapshot, now).enter(WorkloadState.RUNNING)
     draft = draft.replace(defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), pause=Pause())
     draft = draft.condition(ConditionType.VERIFIED, None, "InProgress", message)
@@ -151,7 +152,7 @@ def _repair(snapshot: Snapshot, request: Request, now: float) -> Decision:
     """Let the next release pass the suspension, once."""
     draft = begin_with(snapshot, now)
     if _label_follows(snapshot):
-        # the label `suspend` first: with it, the label of a repair before it is removed
+        # first write the label `suspend`: this write also removes the label of an earlier repair
         due = suspension.suspend(snapshot, WorkloadState.SUSPEND, now)
         return Decision(after=due, requeue_after=0.0)
     if not snapshot.workload.suspended and not any(rolled_back(each) for each in snapshot.others):
@@ -201,8 +202,8 @@ def _roll_back(snapshot: Snapshot, request: Request, now: float) -> Decision:
         # without this, a client that sends its request again after a rollback goes back one version more
         outcome = f"version {version(back)} was rolled back to the current version; to go back further, name a version"
         return _answered(draft, request, Result.UNCHANGED, outcome)
-    asked = msgspec.structs.replace(status, rollback_to=to, rollback_target=SourceRef())
-    step = rollback.next_step(replace(snapshot, release=msgspec.structs.replace(release, status=asked)), now)
+    requested = msgspec.structs.replace(status, rollback_to=to, rollback_target=SourceRef())
+    step = rollback.next_step(replace(snapshot, release=msgspec.structs.replace(release, status=requested)), now)
     if step.status is None:
         return step
     known = find_condition(step.status.conditions, ConditionType.ROLLED_BACK)
@@ -217,7 +218,8 @@ def _roll_back(snapshot: Snapshot, request: Request, now: float) -> Decision:
 
 
 def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
-    """Verify pods again that failed or that wait because a check has no result, or try again what was refused."""
+    """Verify pods again that failed or that wait because a check has no result. If the AlterShield server refused the
+    release, report it again. If the API server refused a rollback, try the rollback again."""
     release, groups, present = snapshot.release, snapshot.groups, state(snapshot.release)
     draft = begin_with(snapshot, now)
     if present is WorkloadState.FAILED:
@@ -254,8 +256,8 @@ def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
 
 def text(action: Action) -> str:
     """The answer to a request, in an Event."""
-    asked = f"{action.verb} by {action.by or 'an unnamed user'}" + (f" ({action.reason})" if action.reason else "")
-    return clip(f"{asked}: {action.outcome}", 1000)
+    request = f"{action.verb} by {action.by or 'an unnamed user'}" + (f" ({action.reason})" if action.reason else "")
+    return clip(f"{request}: {action.outcome}", 1000)
 
 
 def went_back_to(release: Release, workload: Workload) -> bool:
@@ -266,8 +268,9 @@ def went_back_to(release: Release, workload: Workload) -> bool:
 
 
 def _missing_batch(snapshot: Snapshot, now: float) -> CreateBatch | None:
-    """The ChangePod that has to be created before a verdict can be overruled: of failed pods whose ChangePod somebody
-    deleted, and of the overdue pods for which a rollback is in progress."""
+    """The ChangePod that has to be created before a verdict can be overruled. It has the failed pods whose ChangePod
+    somebody deleted, or the overdue pods because of which a rollback is in progress. None if no ChangePod is missing.
+    """
     groups = snapshot.groups
     if groups is None:
         return None
@@ -297,8 +300,8 @@ def _failing(groups: PodGroups) -> list[tuple[Batch, frozenset[str]]]:
 
 
 def _listed(release: Release, failing: list[tuple[Batch, frozenset[str]]]) -> list[tuple[Batch, frozenset[str]]]:
-    """Of the failed pods of a suspended release, those that its status lists: the person saw no others. A full list
-    does not tell."""
+    """The failed pods that the status of a suspended release lists, because the person saw only these. If the list is
+    full, it may have been cut, so all failed pods."""
     listed = {each.pod for each in release.status.defense_check_fail_pods}
     if state(release) is not WorkloadState.SUSPEND or len(listed) >= LISTED_FAILED:
         return failing
@@ -310,15 +313,15 @@ def _held(groups: PodGroups) -> list[tuple[Batch, frozenset[str]]]:
     return [(batch, frozenset(member.pod for member in batch.members if not member.verdict)) for batch in groups.held()]
 
 
-def _told(batches: list[Batch]) -> str:
-    """What an AlterShield server is told of the approval of these batches, for the answer."""
+def _report_text(batches: list[Batch]) -> str:
+    """The part of the answer about the report of this approval to an AlterShield server."""
     ignored, outcome = 0, ""
     for batch in batches:
-        bound = next((rule for rule in batch.rules if not (rule.ignorable and rule.id)), None)
-        if bound is None:
+        binding = next((rule for rule in batch.rules if not (rule.ignorable and rule.id)), None)
+        if binding is None:
             ignored += len(batch.rules)
         else:
-            named = clip(bound.name or bound.id, 100)
+            named = clip(binding.name or binding.id, 100)
             outcome = f'; the AlterShield server is not told, because its rule "{named}" may not be ignored'
     return outcome + (f"; the AlterShield server is told to ignore {ignored} failed rules" if ignored else "")
 

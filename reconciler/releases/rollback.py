@@ -1,4 +1,4 @@
-"""How a release is rolled back. Pure functions.
+"""Decides the steps of a rollback. Pure functions.
 
 1. The intent is stored: state `Rollback`, `rollbackTarget`, condition RolledBack=False.
 
@@ -8,7 +8,7 @@
 
 4. The ChangeWorkload of the failed version is closed: state `Failed`, condition RolledBack=True.
 
-Each step follows from the one before, so a crash in between only delays the next step.
+Each step follows from the step before. So a crash between two steps only delays the next step.
 """
 
 from collections.abc import Iterable, Sequence
@@ -68,14 +68,14 @@ def store_intent(snapshot: Snapshot, target: Target, reason: RollbackReason, why
 
 
 def intent(release: Release) -> Condition | None:
-    """The stored intent; None if a person requested a rollback and nothing was decided yet."""
+    """The stored intent; None if a person requested a rollback and its target is not decided yet."""
     known = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
     stored = known is not None and known.reason in _INTENTS and not known.is_true
     return known if stored and release.status.rollback_target.uid else None
 
 
 def reason_of(release: Release) -> RollbackReason:
-    """The reason of the stored intent. The condition may have another one: the API server refused the write."""
+    """The reason of the stored intent. The condition has another reason if the API server refused the write."""
     if release.status.rollback_requested:
         return RollbackReason.REQUESTED
     failed = release.status.rollback_reason == RollbackReason.VERIFICATION_FAILED
@@ -113,7 +113,7 @@ def next_step(snapshot: Snapshot, now: float) -> Decision:
         best = automatic_target(snapshot, targets)
         if isinstance(best, str) or best.source.uid != target.source.uid:
             return withdraw(
-                snapshot, best if isinstance(best, str) else "another version is now the one to go back to", now
+                snapshot, best if isinstance(best, str) else "the version to go back to is another one now", now
             )
     version = wanted.version or target.source.version
     again = ReleaseAgain(msgspec.structs.replace(target.source, version=version), _requester(snapshot.release))
@@ -131,15 +131,15 @@ def _requester(release: Release) -> str:
 
 
 def _failed_pods_exist(snapshot: Snapshot) -> bool:
-    """Whether a pod exists for which the rollback began, so that somebody corrected its verdict. Else the pods were
-    deleted or evicted, which says nothing about the version."""
+    """Whether a pod because of which the rollback began still exists. Then somebody corrected its verdict. Otherwise
+    the pods were deleted or evicted, which proves nothing about the version."""
     groups = snapshot.groups
     return groups is None or any(groups.has_pod(each.uid) for each in snapshot.release.status.defense_check_fail_pods)
 
 
 def withdraw(snapshot: Snapshot, why: str, now: float, *, tried: bool = True) -> Decision:
-    """Withdraw the intent. The next decision derives the state again. `tried`: a rollback for a failed verification
-    counts as tried. Else, another pod that fails begins a new one."""
+    """Withdraw the intent. The next decision derives the state again. `tried`: whether a rollback for a failed
+    verification counts as tried. If not, another pod that fails begins a new rollback."""
     message = f"the rollback was withdrawn: {why}"
     requested = snapshot.release.status.rollback_requested
     draft = (
@@ -159,8 +159,8 @@ def withdraw(snapshot: Snapshot, why: str, now: float, *, tried: bool = True) ->
 def refused(release: Release, cause: str, now: float) -> Decision:
     """Report that the API server refused the write."""
     known = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
-    asked = known.message.partition("; the API server refuses")[0] if known is not None else ""
-    message = f"{asked}; the API server refuses to change the workload: {cause}; AlterShield retries"
+    stored = known.message.partition("; the API server refuses")[0] if known is not None else ""
+    message = f"{stored}; the API server refuses to change the workload: {cause}; AlterShield retries"
     if known is not None and known.message == message:
         return Decision()
     draft = begin(release, now).condition(ConditionType.ROLLED_BACK, False, RollbackReason.WRITE_REFUSED, message)
@@ -173,10 +173,10 @@ def write_refused(release: Release) -> bool:
 
 
 def close(release: Release, workload: Workload, stuck: Sequence[Before], now: float) -> Decision:
-    """End a rollback after another version was released: by the reconciler, or by somebody else before it.
+    """End a rollback after another version was released, by the reconciler or by somebody else.
 
-    `stuck`: pods that have to be deleted first. They are not deleted without an intent: the workload may keep this
-    version, so its controller would create them again.
+    `stuck`: pods that have to be deleted first. If no intent is stored, they are not deleted: the workload may keep
+    this version, so its controller would create them again.
     """
     target, known = release.status.rollback_target, intent(release)
     if known is None:
@@ -213,8 +213,8 @@ def _not_current(release: Release, workload: Workload, now: float) -> Decision:
 
 
 def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Decision:
-    """Carry out a person's request: go back to the version that `rollbackTo` names, else to the last version that
-    passed."""
+    """Carry out a person's request: go back to the version in `rollbackTo`, or, if it is empty, to the last version
+    that passed."""
     wanted = snapshot.release.status.rollback_to
     if wanted:
         found = [each for each in targets if wanted in _names(each.source)] or _abbreviated(targets, wanted)
@@ -230,7 +230,8 @@ def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Dec
 
 
 def _abbreviated(targets: Sequence[Target], wanted: str) -> list[Target]:
-    """The target whose version begins with these digits, if there is exactly one: tables show twelve digits."""
+    """The target whose version begins with these digits, if exactly one target has such a version. Tables show twelve
+    digits."""
     if len(wanted) < _DIGITS:
         return []
     found = [each for each in targets if any(name.startswith(wanted) for name in _versions(each.source))]
@@ -238,12 +239,13 @@ def _abbreviated(targets: Sequence[Target], wanted: str) -> list[Target]:
 
 
 def _versions(source: SourceRef) -> tuple[str, ...]:
-    """The name of an entry of the history ends with the version."""
+    """The versions by which `rollbackTo` may name this object. The name of an entry of the history ends with its
+    version."""
     return source.version, source.fingerprint, names.version_of(source.name)
 
 
 def _names(source: SourceRef) -> tuple[str, ...]:
-    """What `rollbackTo` may say for this object."""
+    """The values of `rollbackTo` that name this object."""
     return source.name, *_versions(source)
 
 
@@ -270,7 +272,7 @@ def _without_intent(draft: Draft) -> Draft:
 
 
 def _state_before(release: Release) -> WorkloadState:
-    """The state to which a release returns after a refused request: a Success stays one."""
+    """The state to which a release returns after a refused request: Success if it had succeeded, else Running."""
     return WorkloadState.SUCCESS if _succeeded(release) else WorkloadState.RUNNING
 
 
@@ -280,7 +282,8 @@ def _succeeded(release: Release) -> bool:
 
 
 def _kept_reason(release: Release) -> RollbackReason:
-    """The reason to store; the mark that the version was released again after a rollback has to stay."""
+    """The reason of the condition after a refused request. The mark that the version was released again after a
+    rollback has to stay."""
     again = has_reason(release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN)
     return RollbackReason.RELEASED_AGAIN if again else RollbackReason.NO_TARGET
 
@@ -290,10 +293,10 @@ def _version_text(source: SourceRef) -> str:
 
 
 def stuck_pods(workload: Workload, pods: Iterable[Pod]) -> tuple[DeletePod, ...]:
-    """Deletes the pods of a failed version that the workload's controller would wait for for ever.
+    """The deletions of the pods of a failed version for which the workload's controller would wait without end.
 
-    A pod that a partition holds back is created again with the revision that was rolled out completely. It is not
-    deleted if it has this revision: the next pod would be deleted too, before it is ready.
+    A pod that a partition holds back is created again with the revision that was rolled out completely. A pod that has
+    this revision is not deleted, because its replacement would be deleted too before it is ready.
     """
     if not workload.waits_for_ready:
         return ()

@@ -1,7 +1,6 @@
-"""The settings and times of one release: those of the reconciler, changed by the DefensePolicy of the release. Pure
-functions.
+"""The settings and times of one release: the reconciler's, changed by the DefensePolicy of the release. Pure functions.
 
-The settings `blocking` and `rollback` are kill switches: no policy switches on what they switch off.
+The settings `blocking` and `rollback` are kill switches: if one is off, no policy can switch it on for its releases.
 """
 
 from dataclasses import replace

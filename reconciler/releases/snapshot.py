@@ -25,7 +25,7 @@ class RollbackReason(StrEnum):
     NOT_UNDONE = "NotUndone"
     """Pods were not up in time or failed verification. A rollback was not possible, so the release was suspended."""
     NO_TARGET = "NoTarget"
-    """A person requested a rollback, but there is no version to go back to."""
+    """A person requested a rollback, but no suitable version to go back to exists."""
     WITHDRAWN = "Withdrawn"
     """The reasons for the rollback did not hold any more when it was to be carried out."""
     WRITE_REFUSED = "WriteRefused"
@@ -43,7 +43,7 @@ class StallReason(StrEnum):
     FAILED_CREATE = "FailedCreate"
     """Pods cannot be created, for example because of a webhook, a quota or a missing service account."""
     PODS_MISSING = "PodsMissing"
-    """There are fewer pods of this version than there should be, and no status says why."""
+    """Fewer pods of this version exist than should exist, and no status has the reason."""
     PODS_OVERDUE = "PodsOverdue"
     """Pods are not up in time, but too few of them to end the release."""
     CHECK_HELD = "CheckHeld"
@@ -86,14 +86,14 @@ class Snapshot:
     previous: SourceRef
     """The object of the last version that passed before this one; empty if it is not known."""
     checked: bool = False
-    """Whether checks judge the batches: those of a DefensePolicy, or an AlterShield server."""
+    """Whether checks of a DefensePolicy, or an AlterShield server, verify the batches."""
     budget: str = ""
     """The name of a PodUnavailableBudget that covers pods of the workload and admits no deletion now."""
     reported: Condition | None = None
     """The condition Reported, if it is new."""
     own_pause: bool = False
-    """Whether the rollout is paused as AlterShield paused it, and nobody else has changed that. Only known if
-    `targets` were read."""
+    """Whether the rollout is paused as AlterShield paused it, and nobody else has changed this since. False if
+    `targets` were not read."""
     targets: Sequence[Target] | None = None
-    """None unless they were read from the API server. If they were, `groups` is up to date with the API
-    server as well."""
+    """The possible targets of a rollback, read from the API server; None if they were not read. If they were read,
+    `groups` is also up to date with the API server."""

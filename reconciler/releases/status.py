@@ -1,4 +1,4 @@
-"""The status of a ChangeWorkload: what is written, and when.
+"""Builds the status of a ChangeWorkload, and decides when it is written.
 
 States, failures and conditions are written at once. The lists of pods are written less often, so that each pod of a
 large release is written little more than once.
@@ -15,8 +15,8 @@ from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import Snapshot
 
 PROGRESS = 5
-"""The lists are written earlier if at least this many pods have passed since the last write, and a quarter more than
-then."""
+"""The lists are written earlier if at least this many pods have passed since the last write, and their number has grown
+by a quarter since then."""
 
 PROGRESS_INTERVAL = 5
 """Seconds between such earlier writes."""
@@ -67,7 +67,7 @@ def begin(release: Release, now: float) -> Draft:
 
 
 def begin_with(snapshot: Snapshot, now: float) -> Draft:
-    """A draft that also contains what was found out: the sources, and whether the release is reported."""
+    """A draft that also contains the fields of the snapshot: the sources, and the condition Reported."""
     draft = begin(snapshot.release, now).replace(source=snapshot.source, previous=snapshot.previous)
     if snapshot.reported is None:
         return draft
@@ -75,7 +75,7 @@ def begin_with(snapshot: Snapshot, now: float) -> Draft:
 
 
 def down_pods(groups: PodGroups) -> tuple[DownPod, ...]:
-    """The pods that were up in this release and are down. Only the status remembers since when."""
+    """The pods that were up in this release and are down. Only the status stores since when they are down."""
     found = [
         DownPod(
             tracked.pod.metadata.name,
@@ -115,14 +115,14 @@ def with_lists(status: ChangeWorkloadStatus, groups: PodGroups) -> ChangeWorkloa
 
 
 def urgent(before: ChangeWorkloadStatus, wanted: ChangeWorkloadStatus) -> bool:
-    """Whether the status has to be written now: more changed than lists and counts."""
+    """Whether the status has to be written now, because more than lists and counts has changed."""
     return _without_counts(before) != _without_counts(wanted)
 
 
 def lists_due(release: Release, passed: int, now: float) -> float:
     """Seconds until the lists are to be written, if they have changed."""
     written = release.status.update_time_unix
-    progress = min(passed, _LISTED) - release.passed  # the list is cut there
+    progress = min(passed, _LISTED) - release.passed  # the list has at most this length
     if progress >= max(PROGRESS, release.passed // 4):
         interval = float(PROGRESS_INTERVAL)
     else:

@@ -1,7 +1,7 @@
-"""When the releases of a workload are suspended and resumed.
+"""Decides when the releases of a workload are suspended and resumed.
 
 The label `suspend` is written after the status that explains it, and removed before that status is replaced. So a label
-always has an explanation. Only a success, or a person's request, removes the label: while a repair is under way, the
+always has an explanation. Only a success, or a person's request, removes the label. While a repair is under way, the
 suspension stays.
 """
 

@@ -19,7 +19,7 @@ from reconciler.releases.creation import ReleaseCreator, processed
 from reconciler.releases.executor import Executor
 from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.projection import Release
-from reconciler.releases.ungated import Refresh, Restore, UngatedRelease, classify, may_be_ungated, present
+from reconciler.releases.ungated import Refresh, Restore, UngatedRelease, classify, current_revision, may_be_ungated
 
 _VERSION = label_path(labels.VERSION)
 
@@ -65,7 +65,7 @@ class UngatedCheck:
         if not may_be_ungated(workload, release) or self._checked.get(key) == _check_key(workload, release):
             return False, release
         if not workload.up_to_date:
-            # Pods of a known source say nothing about another template. Its object may not exist yet.
+            # If the source is known, its pods prove nothing about another template, whose object may not exist yet.
             replaced = release is not None and bool(release.status.source.uid)
             return replaced or not names.is_version(workload.version), release
         live = await self._live.workload(workload)
@@ -76,7 +76,7 @@ class UngatedCheck:
         found = classify(live.workload, own, revisions, released_at=live.released_at, governed_since=governed_since)
         match found:
             case None:
-                if present(live.workload, revisions) is not None and governed_since < math.inf:
+                if current_revision(live.workload, revisions) is not None and governed_since < math.inf:
                     self._checked[key] = _check_key(workload, release)
                 return False, release
             case Refresh(source) if release is not None:
@@ -101,12 +101,12 @@ class UngatedCheck:
         if key in self._denied_refreshed:
             return
         denied = [each for each in own if rolled_back(each) and each.status.source.uid]
-        shown = {each.source.uid: each.source for each in await self._live.revisions(workload)} if denied else {}
+        current = {each.source.uid: each.source for each in await self._live.revisions(workload)} if denied else {}
         for release in denied:
             source = release.status.source
-            now = shown.get(source.uid)
-            if now is not None and now.fingerprint != source.fingerprint:
-                fresh = msgspec.structs.replace(source, fingerprint=now.fingerprint)
+            found = current.get(source.uid)
+            if found is not None and found.fingerprint != source.fingerprint:
+                fresh = msgspec.structs.replace(source, fingerprint=found.fingerprint)
                 status = msgspec.structs.replace(release.status, source=fresh)
                 await self._writer.save_release(release, status, lists=False)
         self._denied_refreshed.add(key)
@@ -116,10 +116,10 @@ class UngatedCheck:
         previous one."""
         status = msgspec.structs.replace(release.status, source=source)
         before = release.status.previous
-        shown = next((each for each in sources if each.uid == before.uid), None)
-        if release.status.source.uid and shown is not None:
+        found = next((each for each in sources if each.uid == before.uid), None)
+        if release.status.source.uid and found is not None:
             status = msgspec.structs.replace(
-                status, previous=msgspec.structs.replace(before, fingerprint=shown.fingerprint)
+                status, previous=msgspec.structs.replace(before, fingerprint=found.fingerprint)
             )
         return await self._writer.save_release(release, status, lists=False)
 
@@ -166,6 +166,6 @@ class UngatedCheck:
 
 
 def _check_key(workload: Workload, release: Release | None) -> tuple[str, ...]:
-    """A doubtful release is checked again when one of these values changes."""
+    """The values that a check depends on: if one of them changes, the release is checked again."""
     source = release.status.source.uid if release is not None else ""
     return workload.metadata.uid, str(workload.generation), workload.version, workload.fingerprint, source

@@ -1,5 +1,6 @@
-"""Which pods are verified in which batches, and which state the release is in. Both follow from the current pods and
-their verdicts. Pure functions."""
+"""Derives the batches to verify, and the state of the release, from the current pods and their verdicts. Pure
+functions.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ def target_state(snapshot: Snapshot) -> WorkloadState:
     if groups.count(Group.FAILED):
         return WorkloadState.SUSPEND
     if present is WorkloadState.SUSPEND and not (len(groups) and snapshot.workload.replicas):
-        return WorkloadState.SUSPEND  # no pods prove nothing: the first new pods decide
+        return WorkloadState.SUSPEND  # without pods nothing is proved: the first new pods decide
     if present is WorkloadState.SUSPEND and unreplaced(snapshot):
         return WorkloadState.SUSPEND
     if present is WorkloadState.SUCCESS and not _reaches_further(snapshot, groups):
@@ -55,8 +56,8 @@ def target_state(snapshot: Snapshot) -> WorkloadState:
 
 
 def unreplaced(snapshot: Snapshot) -> tuple[PodInfo, ...]:
-    """The failed pods that are gone while AlterShield pauses the rollout of this version, if no pod has come in place
-    of one of them: all pods of the version have passed before. They prove nothing about the failure.
+    """The failed pods that are gone while AlterShield pauses the rollout of this version. Empty if a pod of the version
+    has not passed: it may replace one of them, and decides. Pods that passed prove nothing about the failure.
     """
     groups, workload = snapshot.groups, snapshot.workload
     if groups is None or not workload.held or workload.held_version != version(snapshot.release):
@@ -71,8 +72,8 @@ def unreplaced(snapshot: Snapshot) -> tuple[PodInfo, ...]:
 def complete(snapshot: Snapshot, groups: PodGroups) -> bool:
     """Whether every pod that the release is to reach is up and has passed at this moment.
 
-    A rollout that AlterShield paused because of this version has not reached its pods: how many they are, the strategy
-    of a StatefulSet or DaemonSet does not tell before it continues.
+    A rollout that AlterShield paused because of this version is not complete: while it is paused, the strategy of a
+    StatefulSet or DaemonSet does not show how many pods the release is to reach.
     """
     existing, workload = len(groups), snapshot.workload
     if workload.held and workload.held_version == version(snapshot.release):
@@ -94,7 +95,7 @@ def _reaches_further(snapshot: Snapshot, groups: PodGroups) -> bool:
     known, (reached, replicas) = snapshot.release.status, extent(snapshot, groups)
     added = replicas - known.replicas
     if snapshot.workload.reach is None or snapshot.workload.holds_share:
-        added = max(0, added)  # scaling down does not tell how many pods the release would reach now
+        added = max(0, added)  # scaling down does not show how many pods the release would reach now
     return reached > max(0, known.reached + added) and not complete(snapshot, groups)
 
 
@@ -118,7 +119,7 @@ def next_extent(snapshot: Snapshot, groups: PodGroups) -> tuple[int, int]:
 
 
 def batches(snapshot: Snapshot, groups: PodGroups, now: float) -> Batches:
-    """The pods that wait for verification, in batches; the pod that came up first is in the first one. `now`: Unix
+    """The pods that wait for verification, in batches. The pod that came up first is in the first batch. `now`: Unix
     seconds."""
     waiting = groups.count(Group.PREPARING)
     if not waiting:
@@ -142,7 +143,8 @@ def create_batches(groups: PodGroups, found: Sequence[tuple[PodInfo, ...]]) -> t
 
 
 def repeat_batch(release: Release, groups: PodGroups, pods: tuple[PodInfo, ...]) -> CreateBatch:
-    """The batch of failed pods once more. `failedBy` says who failed the release."""
+    """The effect that creates the batch of failed pods again. It has the `Giver` of the verdict that failed the
+    release."""
     known = find_condition(release.status.conditions, ConditionType.VERIFIED)
     by = known.reason if known is not None and known.reason in (Giver.PERSON, Giver.SERVER, Giver.CHECK) else ""
     return CreateBatch(groups.highest_batch + 1, pods, by)
@@ -166,10 +168,10 @@ def marks(snapshot: Snapshot, groups: PodGroups, now: float) -> tuple[Mark, ...]
 
 
 def _marked(pod: Pod, began: float, now: float) -> bool:
-    """Whether the value of `operate-finished` can be true.
+    """Whether the value of `operate-finished` can be right.
 
-    A time before the pod or the release, or in the future, cannot: somebody copied the labels of another pod into the
-    template.
+    A time before the pod or the release, or a time in the future, is wrong: somebody copied the labels of another pod
+    into the template.
     """
     value = pod.finished
     at = int(value) if value.isascii() and value.isdigit() and len(value) <= 12 else 0
@@ -186,7 +188,8 @@ def surplus(groups: PodGroups) -> list[Batch]:
 
 
 def giver(groups: PodGroups) -> Giver:
-    """Whose verdict failed the release: a person's counts first, then a check's, then that of the health checks."""
+    """The `Giver` of the verdict that failed the release. A person counts first, then the AlterShield server, then a
+    check, then the health checks."""
     found = {groups.giver(tracked) for tracked in groups.pods_in(Group.FAILED)}
     return next((each for each in Giver if each in found), Giver.PERSON)
 
@@ -211,7 +214,7 @@ def summary(snapshot: Snapshot, failing: Sequence[PodInfo] = ()) -> str:
         (groups.count(Group.CHECKING), "being verified"),
     )
     passed = f"{groups.count(Group.PASSED)} of {total} pods passed"
-    return ", ".join([passed, *(f"{number} {what}" for number, what in waits if number)])
+    return ", ".join([passed, *(f"{number} {state}" for number, state in waits if number)])
 
 
 def unchecked(groups: PodGroups) -> int:

@@ -1,4 +1,4 @@
-"""The conditions NoReplicas, Stalled and Settled: what a release waits for. Pure functions."""
+"""The conditions NoReplicas, Stalled and Settled, which say why a release waits. Pure functions."""
 
 from collections import Counter
 
@@ -22,7 +22,8 @@ Stall = tuple[StallReason | Fault, str]
 
 
 def with_waits(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> tuple[Draft, float | None]:
-    """Sets the conditions NoReplicas and Stalled; and when they may change without an event (Unix seconds, or None)."""
+    """Sets the conditions NoReplicas and Stalled. Also returns the time when they may change without an event (Unix
+    seconds, or None)."""
     draft = _no_replicas(draft, snapshot, target)
     stall, due = _stall(snapshot, target, draft.now, _resumed_at(draft, snapshot.workload))
     if stall is not None:
@@ -64,7 +65,8 @@ def _resumed_at(draft: Draft, workload: Workload) -> float:
 def _stall(
     snapshot: Snapshot, target: WorkloadState, now: float, resumed_at: float
 ) -> tuple[Stall | None, float | None]:
-    """Why the release is stalled, or None; and when that may change by itself (Unix seconds), or None.
+    """The reason why the release is stalled, or None; and the time when this may change by itself (Unix seconds), or
+    None.
 
     `resumed_at`: when the release last resumed after it had been stalled, Unix seconds; 0 if it never was.
     """
@@ -85,7 +87,8 @@ def _stall(
     overdue = overdue_pods(snapshot)
     if overdue:
         few = (
-            f"{len(overdue)} of {len(groups)} pods overdue, too few to end the release: {overdue_message(overdue, now)}"
+            f"{len(overdue)} of {len(groups)} pods are overdue, too few to end the release: "
+            f"{overdue_message(overdue, now)}"
         )
         return (StallReason.PODS_OVERDUE, few), None
     if groups.count(Group.OVERDUE):
@@ -115,7 +118,7 @@ def _stall(
     text = f"{missing} of {groups.wanted} pods are missing, and none came up for {int(grace)} s; "
     if snapshot.budget:
         text += (
-            f"PodUnavailableBudget {snapshot.budget} admits no deletion of the workload's pods now: "
+            f"PodUnavailableBudget {snapshot.budget} admits no deletion of the workload's pods now; to see why: "
             f"altershield budgets {snapshot.budget} -n {metadata.namespace}"
         )
     else:
@@ -124,7 +127,7 @@ def _stall(
 
 
 def _held_up(groups: PodGroups) -> Stall:
-    """The most frequent reason for which the cluster holds pods up."""
+    """The most frequent reason why the cluster holds pods up."""
     faults = Counter(fault for tracked in groups.pods_in(Group.HELD_UP) if (fault := groups.fault(tracked)) is not None)
     if not faults:
         return Fault.NODE_NOT_READY, f"{groups.count(Group.HELD_UP)} pods are not up, and the cluster is the cause"
@@ -138,11 +141,12 @@ def _held_up(groups: PodGroups) -> Stall:
 
 
 def with_settling(draft: Draft, snapshot: Snapshot, entered: bool) -> tuple[Draft, float | None]:
-    """Sets the condition Settled of a release in Success; and when it may change without an event (Unix seconds, or
-    None).
+    """Sets the condition Settled of a release in Success. Also returns the time when it may change without an event
+    (Unix seconds, or None).
 
-    A pod that breaks delays the condition: one start timeout begins when all pods are up again. The same happens if
-    none of the pods is left that were up when the time began, because the new pods have not proved anything yet.
+    A pod that breaks delays the condition: a new start timeout begins when all pods are up again. A new start timeout
+    also begins if all pods that were up at the begin of the last one are gone, because their replacements have not
+    proved anything yet.
     """
     now, grace, groups = draft.now, snapshot.timing.start_timeout, snapshot.groups
     known = find_condition(draft.status.conditions, ConditionType.SETTLED)

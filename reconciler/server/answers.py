@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from reconciler.server import texts
+from altershield.texts import one_line
 
 T = TypeVar("T")
 
@@ -35,12 +35,12 @@ class Envelope(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def code(self) -> str:
-        return texts.one_line(self.result_code or "", 32)
+        return one_line(self.result_code or "", 32)
 
     @property
     def text(self) -> str:
         """The server's message on one line."""
-        return texts.one_line(self.msg or "")
+        return one_line(self.msg or "")
 
     @property
     def state(self) -> str:
@@ -98,7 +98,7 @@ class CheckResult(msgspec.Struct, frozen=True):
     @property
     def polled(self) -> Polled:
         found = self.verdict or _Verdict()
-        return Polled(self.finished, ServerVerdict.of(found.verdict), texts.one_line(found.msg or ""))
+        return Polled(self.finished, ServerVerdict.of(found.verdict), one_line(found.msg or ""))
 
 
 class Switches(msgspec.Struct, frozen=True):
@@ -132,4 +132,4 @@ def _decoded(data: bytes | msgspec.Raw, type_: type[T]) -> T:
     try:
         return msgspec.json.decode(data, type=type_)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ValueError(texts.one_line(str(error), 256)) from error
+        raise ValueError(one_line(str(error), 256)) from error

@@ -4,7 +4,7 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterator
 
-from reconciler.server.errors import NotAllowedError, RejectedError, UnavailableError
+from reconciler.server.server_errors import NotAllowedError, RejectedError, UnavailableError
 
 logger = logging.getLogger(__name__)
 
@@ -15,8 +15,8 @@ _TRIAL_RETRY = 1.0  # seconds until a call is worth another attempt while a tria
 
 
 class Breaker:
-    """It opens after five failures in a row, for 10 seconds. Then it lets one call through. If that call fails too, it
-    is open for twice as long, up to 120 seconds. Any answer of the server closes it, even a refusal.
+    """The breaker opens after five failures in a row, for 10 seconds. Then it lets one call through. If that call fails
+    too, it is open for twice as long, up to 120 seconds. Any answer of the server closes it, even a refusal.
     """
 
     def __init__(self, server: str, clock: Callable[[], float]) -> None:
@@ -31,7 +31,7 @@ class Breaker:
 
     @property
     def available(self) -> bool:
-        """False from the time at which it opens until a call succeeds."""
+        """False from the time at which the breaker opens until the server answers."""
         return not self._period
 
     @property
@@ -42,7 +42,7 @@ class Breaker:
     @contextlib.contextmanager
     def call(self) -> Iterator[None]:
         """Make a call in this block, which raises UnavailableError if the call fails. UnavailableError before the block
-        begins: it is open."""
+        begins: the breaker is open."""
         trial = bool(self._period)
         if trial:
             self._begin_trial()

@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
+from altershield.texts import cut
 from reconciler.server import texts
-from reconciler.server.settings import Settings
+from reconciler.server.server_settings import Settings
 
 EXECUTOR = "altershield"
 """The executor of batches, and the creator of an order without a known one."""
@@ -109,7 +110,7 @@ def order_body(settings: Settings, order: Order) -> Body:
     """`submitChangeExecOrder`."""
     workload = order.workload
     body = _base(settings, order.id) | {
-        "changeTitle": texts.cut(order.title, texts.TITLE) or texts.order_id(order.id),
+        "changeTitle": cut(order.title, texts.TITLE) or texts.order_id(order.id),
         "creator": texts.shortened(order.creator, texts.CREATOR, digits=16) or EXECUTOR,
         "changePhases": [settings.phase],
         "changeContents": [
@@ -118,7 +119,7 @@ def order_body(settings: Settings, order: Order) -> Body:
         "changeParamJson": _json({**order.params, **_names(workload)}),
         "changeApps": [workload.app or workload.name],
     }
-    if order.url and len(order.url.encode(errors="replace")) <= texts.URL:  # half a URL leads nowhere
+    if order.url and len(order.url.encode(errors="replace")) <= texts.URL:  # a cut URL is of no use
         body["changeUrl"] = order.url
     if order.parent:
         parent = texts.order_id(order.parent)
@@ -156,7 +157,7 @@ def finish_body(settings: Settings, finish: BatchFinish) -> Body:
     return _base(settings, finish.order) | {
         "nodeId": finish.node,
         "success": finish.success,
-        "msg": texts.cut(finish.message, texts.MESSAGE),
+        "msg": cut(finish.message, texts.MESSAGE),
         "finishTime": milliseconds(finish.finish_time),
         "extensionInfo": _lists(finish.workload),
     }
@@ -181,7 +182,7 @@ def skip_body(
     feedback = {
         "feedbackTypeEnum": _FEEDBACK,
         "operator": operator,
-        "skipComments": texts.cut(comment, texts.COMMENT),
+        "skipComments": cut(comment, texts.COMMENT),
         "traceIgnore": False,
     }
     return poll_body(settings, order, node, stage) | {
@@ -193,7 +194,7 @@ def close_body(settings: Settings, order: str, state: FinishState, message: str,
     """`finishChangeExecOrderAction`. `finish_time` is in Unix seconds."""
     return _base(settings, order) | {
         "finishState": state.value,
-        "msg": texts.cut(message, texts.MESSAGE),
+        "msg": cut(message, texts.MESSAGE),
         "finishTime": milliseconds(finish_time),
     }
 

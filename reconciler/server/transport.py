@@ -11,10 +11,11 @@ import aiohttp
 
 from altershield.errors import UsageError
 from altershield.process.request_progress import Progress, tracing
-from reconciler.server import answers, signature, texts
+from altershield.texts import one_line
+from reconciler.server import answers, signature
 from reconciler.server.answers import Envelope
-from reconciler.server.errors import NotAllowedError, RejectedError, UnavailableError
-from reconciler.server.settings import Settings
+from reconciler.server.server_errors import NotAllowedError, RejectedError, UnavailableError
+from reconciler.server.server_settings import Settings
 from reconciler.server.token_file import TokenFile
 
 T = TypeVar("T")
@@ -92,7 +93,7 @@ class Transport:
     async def _answer(self, call: Call, token: str) -> Envelope:
         status, body = await self._exchange(call, token)
         if status != 200:
-            text = texts.one_line(body[:1024].decode(errors="replace"), 256)
+            text = one_line(body[:1024].decode(errors="replace"), 256)
             if 400 <= status < 500 and status not in _RETRYABLE:
                 raise self._rejected(call, f"HTTP {status}", text, "check --server-url")
             raise self._unavailable(call, f"it answered HTTP {status}")
@@ -125,7 +126,7 @@ class Transport:
                         raise self._unavailable(call, f"its answer is longer than {answers.MAX_ANSWER} bytes")
                 return response.status, bytes(body)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            reason = texts.one_line(str(error), 256) or type(error).__name__
+            reason = one_line(str(error), 256) or type(error).__name__
             cause = "no complete answer" if progress.sent else "no connection"
             raise self._unavailable(call, f"{cause} ({reason})", delivered=progress.sent) from error
 

@@ -12,7 +12,7 @@ from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.errors import UsageError
 from altershield.process.server_options import PHASES, ServerOptions
 from certgen.settings import service_hosts
-from reconciler.server.options import callback_url, server_settings
+from reconciler.server.server_options import callback_url, server_settings
 from tests.chart.arguments import parsed
 from tests.chart.rendering import (
     DEFAULTS,

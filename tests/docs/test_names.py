@@ -54,6 +54,13 @@ def test_files_named_in_the_architecture_exist() -> None:
     assert [name for name in _MODULE.findall(page) if name not in examples and not any(_places(name))] == []
 
 
+def test_architecture_names_every_package() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    roots = ("altershield", "gatekeeper", "reconciler", "certgen")
+    packages = [path.parent.relative_to(ROOT) for root in roots for path in (ROOT / root).rglob("__init__.py")]
+    assert [each for each in packages if f"`{each.as_posix()}/`" not in page and f"`{each.name}/`" not in page] == []
+
+
 def test_adapter_in_the_architecture_has_the_members_of_an_adapter() -> None:
     section = (ROOT / "docs" / "architecture.md").read_text().partition("## Add a kind\n")[2]
     members: dict[str, str] = {}

@@ -218,7 +218,7 @@ def test_check_of_helm_test_is_held_by_the_policies_for_the_account(
     pod = foreign.name(PODS)
     done = checked(tester, governed, foreign, capfd)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "held: the admission policies for AlterShield's account refused 4 changes" in done.stdout
+    assert "restricted: the admission policies for AlterShield's account refused 4 changes" in done.stdout
     assert foreign.admin.json("pod", pod)["metadata"].get("deletionTimestamp") is None
 
 

@@ -21,8 +21,12 @@ Run = Callable[..., Done]
 
 REFUSAL = "PodUnavailableBudget web: 3 of 3 pods are available and 3 must be (maxUnavailable 0)"
 WAY_OUT = (
-    "the budget allows no disruption at all: raise maxUnavailable, lower minAvailable or add pods "
-    "(kubectl edit pub web -n {})"
+    "the budget allows no disruption at all: add pods, or raise maxUnavailable or lower minAvailable: "
+    "kubectl edit pub web -n {}"
+)
+PAGE = (
+    "Warning: AlterShield: this page explains the denial: "
+    "https://github.com/traas-stack/altershield/blob/main/docs/denied.md"
 )
 NEVER = "all pods have to be available, so no disruption is ever admitted"
 
@@ -62,6 +66,7 @@ def test_dry_runs_tell_which_budget_refuses_a_pod_and_delete_nothing(kubectl: Ku
         "refused by PodUnavailableBudget web (webhook {})",
         REFUSAL,
         f"Warning: AlterShield: {WAY_OUT.format(kubectl.namespace)}",
+        PAGE,
     ]
     assert (done.returncode, done.stdout.splitlines()) == (
         EXIT_REFUSED,
@@ -155,7 +160,7 @@ def test_release_that_a_budget_holds_up_names_it(kubectl: Kubectl, altershield: 
     apply_budget(kubectl, 0)
     kubectl("set", "image", "statefulset/web", "main=busybox:2")
     name, command = "PodUnavailableBudget web", f"altershield budgets web -n {kubectl.namespace}"
-    text = f"{name} admits no deletion of the workload's pods now: {command}"
+    text = f"{name} admits no deletion of the workload's pods now; to see why: {command}"
     eventually(lambda: text in altershield("status").stdout, "the release to be stalled")
     kubectl("patch", "pub", "web", "--type=merge", "-p", '{"spec":{"maxUnavailable":1}}')
     eventually(lambda: altershield("status").returncode == 0, "the release to succeed")

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from altershield.api.deletion_protection import PAGE
 from altershield.api.names import service_account_user
 from altershield.api.resources import GROUP
 from tests.support.kubectl import Json, Kubectl
@@ -70,8 +71,8 @@ def bind_a_claim(kubectl: Kubectl) -> None:
 def test_namespace_is_deleted_when_it_is_empty(protected: Kubectl) -> None:
     name = protected.namespace
     way_out = (
-        f'; Namespace {name} is protected from deletion (reason: "payments run here"); delete its pods and claims '
-        f"first, or take the label off: kubectl label namespaces {name} {LABEL}-"
+        f'; Namespace {name} is protected from deletion (reason: "payments run here"), see {PAGE}; delete its pods '
+        f"and claims first, or take the label off: kubectl label namespaces {name} {LABEL}-"
     )
     eventually(lambda: protected.exists("serviceaccount", "default"), "the account of pods")
     create(protected, "Pod", spec=POD)

@@ -25,7 +25,7 @@ from kube_sandbox.altershield_server.script import (
 from kube_sandbox.altershield_server.server import AlterShieldServer
 from kube_sandbox.altershield_server.vocabulary import Call, Code, Stage
 from reconciler.batches import skipping
-from reconciler.server.settings import Settings
+from reconciler.server.server_settings import Settings
 from tests.fault.killing import Killer
 from tests.fault.reconciler_cluster import Cluster, GoOn, running_cluster, version
 from tests.fault.releases import apply_check, batches, condition, release, until_state

@@ -19,7 +19,7 @@ from altershield.api.policy import CheckSpec, DefensePolicy, PrometheusCheck, Se
 from reconciler.checks.check import Check, Fail, Pass, Pending, PollAnswer, Started, Unknown
 from reconciler.checks.prometheus_check import PrometheusCheckRunner
 from reconciler.checks.samples import problem
-from reconciler.outbound.client import Outbound
+from reconciler.outbound.outbound_client import Outbound
 from reconciler.outbound.secrets import Secrets
 from reconciler.outbound.urls import allowed_hosts
 from tests.docs.pages import ROOT, blocks

@@ -6,8 +6,10 @@ A change of such a text in the source needs the same change here.
 
 from tests.mutants import (
     batches,
+    budgets,
     certgen,
     endpoints,
+    flow_control,
     handlers,
     informer,
     lease,
@@ -17,6 +19,7 @@ from tests.mutants import (
     outbound,
     policies,
     promql_checks,
+    protections,
     release_decisions,
     release_health,
     release_status,
@@ -27,8 +30,10 @@ from tests.mutants import (
 
 _AREAS = (
     batches,
+    budgets,
     certgen,
     endpoints,
+    flow_control,
     handlers,
     informer,
     lease,
@@ -38,6 +43,7 @@ _AREAS = (
     outbound,
     policies,
     promql_checks,
+    protections,
     release_decisions,
     release_health,
     release_status,

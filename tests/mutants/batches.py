@@ -94,7 +94,7 @@ SOURCES = (
             ("            if not error.delivered:\n", "            if True:\n"),
             ("            if not error.delivered:\n", "            if False:\n"),
             ("        if skip.state == SkipState.SENT:", "        if False:"),
-            ("any(each.message != said(entry) for each in failed)", "False"),
+            ("any(each.message != text_of(entry) for each in failed)", "False"),
             ("        and all(rule.ignorable and rule.id for rule in each.rules)\n", ""),
             ("self._clock() > skip.time_unix + _LIMIT_SECONDS", "False"),
         ),

@@ -26,12 +26,12 @@ SOURCES = (
             ("(msgspec.DecodeError, ValueError, RecursionError)", "(RecursionError,)"),
             ("            return metadata_of(data)\n", "            raise\n"),
             (
-                "            self._end(key, version, gone=False)\n        elif known",
+                "            self._end(key, version, deleted=False)\n        elif known",
                 "            pass\n        elif known",
             ),
             ("elif known is None or not self._is_current(key, known, version):", "elif known is None:"),
             ("elif known is None or not self._is_current(key, known, version):", "else:"),
-            ("        self._end(key, version, gone=True)\n", "        self._end(key, version, gone=False)\n"),
+            ("        self._end(key, version, deleted=True)\n", "        self._end(key, version, deleted=False)\n"),
             ("        self._ahead.clear()\n", ""),
             ("            known.add(key)\n", "            pass\n"),
             ("version_of(obj.metadata) <= version]", "version_of(obj.metadata) < version]"),
@@ -39,9 +39,9 @@ SOURCES = (
             ("if version <= self.watched_version or (known", "if version < self.watched_version or (known"),
             ("if version <= self.watched_version or (known", "if (known"),
             ("(known is not None and version <= version_of(known.metadata))", "False"),
-            ("            self._end(key, version, gone=False)\n            return\n", "            return\n"),
+            ("            self._end(key, version, deleted=False)\n            return\n", "            return\n"),
             (
-                "        if not self._keep(obj):\n            self._end(key, version, gone=False)\n            return\n",
+                "        if not self._keep(obj):\n            self._end(key, version, deleted=False)\n            return\n",
                 "",
             ),
             (
@@ -86,7 +86,7 @@ SOURCES = (
             ("(key in self._ahead and version_of(known.metadata) > version)", "key in self._ahead"),
             ("(key in self._ahead and version_of(known.metadata) > version)", "False"),
             ("        self.indexes.replace(known, None)\n", ""),
-            ("if gone else (evicted, (known,))", "if True else (evicted, (known,))"),
+            ("if deleted else (evicted, (known,))", "if True else (evicted, (known,))"),
             ("            except Exception:\n", "            except KeyError:\n"),
         ),
         equivalent=(

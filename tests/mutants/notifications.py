@@ -45,7 +45,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/notifications/messages.py",
+        "reconciler/notifications/receiver_messages.py",
         (_T + "test_messages.py",),
         (
             ("    if receiver.type == Type.SLACK:\n", "    if False:\n"),
@@ -102,7 +102,7 @@ SOURCES = (
                 "if lane.receiver.wants(each) and _entry(each, lane.receiver) not in known:",
                 "if lane.receiver.wants(each):",
             ),
-            (" | self._told.get(release.metadata.uid, set())", ""),
+            (" | self._ended.get(release.metadata.uid, set())", ""),
             ("for each in present if lane.receiver.name in names else ():", "for each in present:"),
             ("        self._renewed()\n", "        pass\n"),
             ("        dropped = past[: max(0, len(entries) - MAX_NOTIFIED)]", "        dropped = past[:0]"),
@@ -112,7 +112,7 @@ SOURCES = (
             ("            if lane.receiver.type != Type.ALERTMANAGER:\n                continue\n", ""),
             ("        if notified != stored:\n", "        if notified:\n"),
             (
-                "entry for entry in (*stored, *new) if entry + _RESOLVED not in told",
+                "entry for entry in (*stored, *new) if entry + _RESOLVED not in ended",
                 "entry for entry in (*stored, *new)",
             ),
             ("if batch is not None and held(batch) is not None:", "if False:"),
@@ -126,8 +126,8 @@ SOURCES = (
         (_T + "test_notifier.py",),
         (
             ("        if 200 <= reply.status < 300:\n", "        if reply.status < 400:\n"),
-            ("reply.status >= 500 or reply.status in _AGAIN", "reply.status >= 500"),
-            ("reply.status >= 500 or reply.status in _AGAIN", "reply.status in _AGAIN"),
+            ("reply.status >= 500 or reply.status in _RETRIED", "reply.status >= 500"),
+            ("reply.status >= 500 or reply.status in _RETRIED", "reply.status in _RETRIED"),
             (
                 "        except OutboundError as error:\n            return Retry(str(error))\n",
                 "        except OutboundError as error:\n            return Refused(str(error))\n",

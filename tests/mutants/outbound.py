@@ -44,7 +44,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/outbound/client.py",
+        "reconciler/outbound/outbound_client.py",
         _CLIENT,
         (
             ("allow_redirects=False,", "allow_redirects=True,"),

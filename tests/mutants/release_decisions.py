@@ -20,7 +20,7 @@ SOURCES = (
             ("(*earlier, *own)[-MAX_ACTIONS:]", "(*own,)"),
             ("        if each not in own and not (", "        if not ("),
             ("unix(each.time) >= began and ", ""),
-            (" in again)", " in ())"),
+            (" in decided_now)", " in ())"),
             ("clip(action.outcome, _MAX_OUTCOME)", "action.outcome"),
             ("by.time if by is not None else", "by.time if False else"),
             ('by.user if by is not None else ""', '""'),

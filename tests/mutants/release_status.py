@@ -118,9 +118,9 @@ SOURCES = (
         (
             ("    if request is None:\n        return known\n", "    if True:\n        return known\n"),
             ("rfc3339(now), Result.REFUSED, outcome)", "rfc3339(now), Result.DONE, outcome)"),
-            ("other.status.source.uid and (passed(other) or known):", "other.status.source.uid:"),
-            ("(passed(other) or known)", "passed(other)"),
-            ("in believed and version_of(other) not in failed", "in believed"),
+            ("other.status.source.uid and (passed(other) or passed_before):", "other.status.source.uid:"),
+            ("(passed(other) or passed_before)", "passed(other)"),
+            ("in previous_uids and version_of(other) not in failed", "in previous_uids"),
             ("if other.status.previous.uid and other.status.previous.version not in failed:", "if False:"),
             ("known.is_true or known.reason == RollbackReason.RELEASED_AGAIN", "False"),
         ),
@@ -135,10 +135,13 @@ SOURCES = (
             ("reused = known is not None or (", "reused = ("),
             (" or workload.version == workload.fingerprint:", ":"),
             (
-                "if released_at is None or not governed_since < min(released_at, now.created):",
+                "if released_at is None or not governed_since < min(released_at, current.created):",
                 "if released_at is None:",
             ),
-            ("governed_since < min(released_at, now.created)", "governed_since <= min(released_at, now.created)"),
+            (
+                "governed_since < min(released_at, current.created)",
+                "governed_since <= min(released_at, current.created)",
+            ),
             ("    if known is not None:\n        return Restore(version_of(known))\n", ""),
             ("version_of(known) if known is not None else workload.fingerprint", "workload.fingerprint"),
             ("return Refresh(fresh) if named.status.source != fresh else None", "return Refresh(fresh)"),

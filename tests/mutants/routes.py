@@ -157,7 +157,7 @@ SOURCES = (
                 "return max(governed_at, unix(installed.metadata.creation_timestamp))",
                 "return min(governed_at, unix(installed.metadata.creation_timestamp))",
             ),
-            ("        self._in_effect = None\n\n    # which", "        pass\n\n    # which"),
+            ("        self._in_effect = None\n\n    # the objects", "        pass\n\n    # the objects"),
             (
                 "return is_workload(each.owner) and self.governed(each.metadata.namespace)",
                 "return self.governed(each.metadata.namespace)",

@@ -1,6 +1,6 @@
-"""How a handler asks the budgets, and the response that follows from their verdict."""
+"""The response of a handler to a disruption, from the verdict of the budgets."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +14,7 @@ from gatekeeper.handlers.budgets.reasons import Reason
 from gatekeeper.listers import Listers
 from gatekeeper.request import Request
 from gatekeeper.response import NOTHING, Denial, Response
-from gatekeeper.texts import clean, warning
+from gatekeeper.texts import PAGE_WARNING, clean, warning
 
 HANDLER_SECONDS = 4.0
 """The time of a handler. The API server waits for 5 seconds."""
@@ -25,7 +25,7 @@ _DISRUPTION_BUDGET = "DisruptionBudget"
 """The cause in a refused eviction, as the API server gives it for PodDisruptionBudgets."""
 
 
-def concerns(request: Request[Any], listers: Listers) -> bool:
+def has_budgets(request: Request[Any], listers: Listers) -> bool:
     """Whether there are budgets in the namespace of the request. ReviewError (503): the caches are not filled yet, so
     the failure policy of the webhook decides."""
     if not listers.budgets.filled(request.namespace):
@@ -33,7 +33,7 @@ def concerns(request: Request[Any], listers: Listers) -> bool:
     return listers.budgets.protects(request.namespace)
 
 
-def disruption(
+def disruption_of(
     request: Request[Any],
     operation: Operation,
     pod: Pod,
@@ -60,15 +60,29 @@ def disruption(
     )
 
 
-def answer(listers: Listers, made: Disruption) -> Response | Awaitable[Response]:
-    """The response to a disruption: at once if the caches tell, as for most requests."""
-    verdict = listers.budgets.decide(made)
-    return judged(listers, made) if verdict is None else _response(made.operation, verdict)
+def answer(listers: Listers, disruption: Disruption) -> Response | Awaitable[Response]:
+    """The response to a disruption. Most requests are decided at once, by the caches."""
+    verdict = listers.budgets.decide(disruption)
+    return _judged(listers, disruption) if verdict is None else _response(disruption.operation, verdict)
 
 
-async def judged(listers: Listers, made: Disruption) -> Response:
-    """The response to a disruption for which something has to be read or recorded."""
-    return _response(made.operation, await listers.budgets.judge(made))
+def answer_by_name(
+    listers: Listers, namespace: str, name: str, disruption: Callable[[Pod], Disruption]
+) -> Response | Awaitable[Response]:
+    """The response to a request that only names its pod. `disruption` makes the disruption of the pod. A request about
+    a pod that does not exist passes, and fails later."""
+    pod = listers.budgets.cached_pod(namespace, name)
+    return answer(listers, disruption(pod)) if pod is not None else _read(listers, namespace, name, disruption)
+
+
+async def _read(listers: Listers, namespace: str, name: str, disruption: Callable[[Pod], Disruption]) -> Response:
+    pod = await listers.budgets.read_pod(namespace, name)
+    return await _judged(listers, disruption(pod)) if pod is not None else NOTHING
+
+
+async def _judged(listers: Listers, disruption: Disruption) -> Response:
+    """The response to a disruption that takes I/O."""
+    return _response(disruption.operation, await listers.budgets.judge(disruption))
 
 
 def _response(operation: Operation, verdict: Verdict) -> Response:
@@ -84,7 +98,7 @@ def _response(operation: Operation, verdict: Verdict) -> Response:
             return _denied(operation, verdict.message, (), Reason.BUSY)
 
 
-@lru_cache(maxsize=256)  # a drain asks about each pod every five seconds
+@lru_cache(maxsize=256)  # `kubectl drain` repeats each eviction every five seconds
 def _denied(operation: Operation, message: str, warnings: tuple[str, ...], reason: Reason) -> Response:
     """`kubectl drain` repeats an eviction after 429 only. There is no `retryAfterSeconds`: clients would repeat the
     request by themselves, up to ten times."""
@@ -93,7 +107,7 @@ def _denied(operation: Operation, message: str, warnings: tuple[str, ...], reaso
         denial = Denial(message, "TooManyRequests", 429, _DISRUPTION_BUDGET)
     else:
         denial = Denial(message, "Forbidden")
-    return Response(warnings=_warnings(warnings), denial=denial, reason=reason)
+    return Response(warnings=(*_warnings(warnings), PAGE_WARNING), denial=denial, reason=reason)
 
 
 def _warnings(texts: tuple[str, ...]) -> tuple[str, ...]:

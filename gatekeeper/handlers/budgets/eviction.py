@@ -1,4 +1,5 @@
-"""The eviction of a pod. The API server asks before it reads the pod, and before it asks PodDisruptionBudgets."""
+"""The eviction of a pod. The API server calls the webhook before it reads the pod, and before it checks
+PodDisruptionBudgets."""
 
 from collections.abc import Awaitable
 
@@ -8,7 +9,7 @@ from altershield.api.budgets import Operation
 from altershield.budgets.decision import Disruption
 from altershield.budgets.pods import Pod
 from gatekeeper.handler import handler
-from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer, concerns, disruption, judged
+from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer_by_name, disruption_of, has_budgets
 from gatekeeper.handlers.budgets.reasons import OUTCOMES
 from gatekeeper.listers import Listers
 from gatekeeper.request import Object, Request
@@ -31,20 +32,12 @@ class Eviction(Object, frozen=True, rename="camel"):
 
 @handler(reads=Eviction, outcomes=OUTCOMES, seconds=HANDLER_SECONDS)
 def judge(request: Request[Eviction], listers: Listers) -> Response | Awaitable[Response]:
-    """It does I/O because the request lacks the pod, which the cache may not have yet, and because an admitted eviction
-    is recorded in its budget before the answer."""
-    if not concerns(request, listers):
+    """It does I/O because the request does not contain the pod, which the cache may not have yet, and because an
+    admitted eviction is recorded in its budget before the answer."""
+    if not has_budgets(request, listers):
         return NOTHING
-    pod = listers.budgets.cached_pod(request.namespace, request.name)
-    return answer(listers, _disruption(request, pod)) if pod is not None else _read(request, listers)
 
+    def disruption(pod: Pod) -> Disruption:
+        return disruption_of(request, Operation.EVICT, pod, dry_run=request.object.dry_run)
 
-async def _read(request: Request[Eviction], listers: Listers) -> Response:
-    pod = await listers.budgets.read_pod(request.namespace, request.name)
-    if pod is None:
-        return NOTHING  # the API server answers with 404
-    return await judged(listers, _disruption(request, pod))
-
-
-def _disruption(request: Request[Eviction], pod: Pod) -> Disruption:
-    return disruption(request, Operation.EVICT, pod, dry_run=request.object.dry_run)
+    return answer_by_name(listers, request.namespace, request.name, disruption)

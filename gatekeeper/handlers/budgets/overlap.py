@@ -1,4 +1,4 @@
-"""A new PodUnavailableBudget must not cover pods of another one: all budgets of a pod would have to agree."""
+"""A new PodUnavailableBudget must not cover pods of another one: a disruption would need the consent of both."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ from gatekeeper.handler import handler
 from gatekeeper.listers import Listers
 from gatekeeper.request import Object, Request
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
-from gatekeeper.texts import clean
+from gatekeeper.texts import PAGE, clean
 
 _MAX_MESSAGE = 1024  # bytes
 
@@ -24,12 +24,15 @@ class NewBudget(Object, frozen=True):
 
 @handler(reads=NewBudget, outcomes=(Outcome(Decision.DENIED, Reason.OVERLAPS),))
 def deny(request: Request[NewBudget], listers: Listers) -> Response:
-    """Refuse a budget with the target of another one, or that would cover a pod of another one now. Budgets that
-    AlterShield made give way to it."""
+    """Deny a budget with the target of another budget, or that covers a pod of another budget now. Budgets that
+    AlterShield generated do not count: the reconciler deletes them."""
     if request.user == listers.reconciler or not listers.budgets.filled(request.namespace):
         return NOTHING
     other = listers.budgets.overlapping(request.namespace, request.object.spec)
     if not other:
         return NOTHING
-    text = f"PodUnavailableBudget {request.name}: {other}, and a pod can have one budget only"
+    text = (
+        f"AlterShield: PodUnavailableBudget {request.name} is not created: PodUnavailableBudget {other}; change that "
+        f"budget instead, or delete it first; see {PAGE}"
+    )
     return Response(denial=Denial(clean(text, _MAX_MESSAGE), "Forbidden"), reason=Reason.OVERLAPS)

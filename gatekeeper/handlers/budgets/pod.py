@@ -27,7 +27,7 @@ class ReviewedPod(Object, frozen=True, rename="camel"):
     status: WireStatus = WireStatus()
 
     def projection(self, namespace: str) -> Pod:
-        """As the caches have pods. `namespace`: that of the request."""
+        """The pod as the caches have it. `namespace`: that of the request."""
         metadata = self.metadata
         if metadata.namespace != namespace:
             metadata = msgspec.structs.replace(metadata, namespace=namespace)
@@ -35,6 +35,6 @@ class ReviewedPod(Object, frozen=True, rename="camel"):
 
 
 class ChangedPod(ReviewedPod, frozen=True, rename="camel"):
-    """A pod in a review of an update, with what an update can change."""
+    """A pod in a review of an update, with the fields of the spec that an update can change."""
 
     spec: WireSpec = WireSpec()

@@ -11,12 +11,12 @@ class Reason(StrEnum):
     BLOCKED_BY_PDB = "budget-blocked-by-pdb"
     """A PodDisruptionBudget would refuse the eviction, so nothing is recorded."""
     BUSY = "budget-busy"
-    """No decision came about in time."""
+    """There was no decision in time."""
     ADMITTED = "budget-admitted"
     WARNED = "budget-warned"
     """A budget with the mode Warn would refuse the disruption."""
     BREAK_GLASS = "budget-break-glass"
-    """A budget would refuse the disruption, and the user may pass all the same."""
+    """A budget would refuse the disruption, but the user is in the group for emergencies."""
 
 
 OUTCOMES = (

@@ -1,5 +1,6 @@
-"""The restart of containers by a ContainerRecreateRequest of OpenKruise, the only request for a restart there is."""
+"""The restart of containers by a ContainerRecreateRequest of OpenKruise. Kubernetes has no request for a restart."""
 
+import functools
 from collections.abc import Awaitable
 
 import msgspec
@@ -8,7 +9,7 @@ from altershield.api.budgets import Operation
 from altershield.budgets.decision import Disruption
 from altershield.budgets.pods import Pod, short_id
 from gatekeeper.handler import handler
-from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer, concerns, disruption, judged
+from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer_by_name, disruption_of, has_budgets
 from gatekeeper.handlers.budgets.reasons import OUTCOMES
 from gatekeeper.listers import Listers
 from gatekeeper.request import Object, Request
@@ -38,20 +39,12 @@ class RestartRequest(Object, frozen=True):
 
 @handler(reads=RestartRequest, outcomes=OUTCOMES, seconds=HANDLER_SECONDS)
 def judge(request: Request[RestartRequest], listers: Listers) -> Response | Awaitable[Response]:
-    """It does I/O because the request lacks the pod, and because an admitted restart is recorded in its budget before
-    the answer."""
+    """It does I/O because the request does not contain the pod, and because an admitted restart is recorded in its
+    budget before the answer."""
     name = request.object.spec.pod_name
-    if not name or not concerns(request, listers):
+    if not name or not has_budgets(request, listers):
         return NOTHING
-    pod = listers.budgets.cached_pod(request.namespace, name)
-    return answer(listers, _disruption(request, pod)) if pod is not None else _read(request, listers)
-
-
-async def _read(request: Request[RestartRequest], listers: Listers) -> Response:
-    pod = await listers.budgets.read_pod(request.namespace, request.object.spec.pod_name)
-    if pod is None:
-        return NOTHING  # OpenKruise refuses the request
-    return await judged(listers, _disruption(request, pod))
+    return answer_by_name(listers, request.namespace, name, functools.partial(_disruption, request))
 
 
 def _disruption(request: Request[RestartRequest], pod: Pod) -> Disruption:
@@ -63,4 +56,4 @@ def _disruption(request: Request[RestartRequest], pod: Pod) -> Disruption:
     )
     names = tuple(each.name for each in spec.containers)
     name = request.object.metadata.name
-    return disruption(request, Operation.RESTART, pod, restarts=names, request_name=name, container_ids=ids)
+    return disruption_of(request, Operation.RESTART, pod, restarts=names, request_name=name, container_ids=ids)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from altershield.api.budgets import Operation
 from altershield.budgets.changes import changes
 from gatekeeper.handler import handler
-from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer, concerns, disruption
+from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer, disruption_of, has_budgets
 from gatekeeper.handlers.budgets.pod import ChangedPod
 from gatekeeper.handlers.budgets.reasons import OUTCOMES
 from gatekeeper.listers import Listers
@@ -19,11 +19,11 @@ def judge(request: Request[ChangedPod], listers: Listers) -> Response | Awaitabl
     before = request.old_object
     if before is None or before.metadata.deletion_timestamp is not None:
         return NOTHING
-    if not concerns(request, listers):
+    if not has_budgets(request, listers):
         return NOTHING
     old, new = before.projection(request.namespace), request.object.projection(request.namespace)
     made = changes(old, new, before.spec, request.object.spec)
     if not made.possible:
         return NOTHING
     generation = request.object.metadata.generation
-    return answer(listers, disruption(request, Operation.UPDATE, old, changes=made, generation=generation))
+    return answer(listers, disruption_of(request, Operation.UPDATE, old, changes=made, generation=generation))

@@ -1,2 +1,2 @@
-"""The handlers of deletions: what the object alone does not tell. ValidatingAdmissionPolicies decide about all other
-protected objects (`altershield/install/deletion_policies.py`)."""
+"""The handlers of deletions that depend on the content of the object. ValidatingAdmissionPolicies decide about all
+other protected objects (`altershield/install/deletion_policies.py`)."""

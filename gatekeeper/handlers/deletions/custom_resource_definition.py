@@ -45,7 +45,7 @@ class Definition(Protected, frozen=True, rename="camel"):
 
 @handler(reads=Definition, outcomes=OUTCOMES, seconds=WEBHOOK_SECONDS)
 async def deny_with_objects(request: Request[Definition], listers: Listers) -> Response:
-    """It does I/O because the gatekeeper has no caches of other kinds."""
+    """It does I/O because the gatekeeper has no caches of custom resources of others."""
     found = request.object
     if not found.needs_reading:
         return NOTHING

@@ -1,4 +1,4 @@
-"""What the handlers of deletions read of a protected object, and how they refuse."""
+"""The fields of a protected object that the handlers of deletions read, and the refusal of its deletion."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -37,8 +37,8 @@ class Protected(Object, frozen=True, rename="camel"):
 
     @property
     def needs_reading(self) -> bool:
-        """Whether its content decides. A terminating object passes, because nothing can stop its deletion. A policy
-        decides about the level `Always`."""
+        """Whether the content of the object decides. A terminating object passes, because nothing can stop its
+        deletion. A ValidatingAdmissionPolicy decides about the level `Always`."""
         metadata = self.metadata
         return (
             metadata.deletion_timestamp is None and deletion_protection.level(metadata.labels or {}) == Level.CASCADING
@@ -55,7 +55,7 @@ async def decided(
     request: Request[T], found: Protected, content: Callable[[], Awaitable[str]], advice: str
 ) -> Response:
     """Refuse if there is content. `content` reads it and returns its name and number, `active pods 3>0`; empty if there
-    is none. `advice` says how to empty the object. What cannot be read is refused."""
+    is none. `advice` says how to empty the object. If the content cannot be read, refuse the deletion too."""
     try:
         async with asyncio.timeout(_READING):
             because = await content()
@@ -79,4 +79,5 @@ def _refused(request: Request[T], found: Protected, because: str, advice: str, r
     text = deletion_protection.refusal(
         Level.CASCADING, because, f"{resource.kind} {name}", found.reason, f"{advice}, or take the label off: {command}"
     )
-    return Response(denial=Denial(message=clean(text, _MAX_MESSAGE), reason="Forbidden"), reason=reason)
+    denial = Denial(message=clean(text, _MAX_MESSAGE), reason="Forbidden")
+    return Response(denial=denial, reason=reason)

@@ -9,7 +9,7 @@ class Reason(StrEnum):
     HAS_CONTENT = "has-content"
     """The deletion would delete other objects."""
     CONTENT_UNKNOWN = "content-unknown"
-    """What the deletion would delete could not be read."""
+    """The objects that the deletion would delete could not be read."""
     EMPTY = "empty"
     """A protected object without content may be deleted."""
 

@@ -1,8 +1,8 @@
 """Deletions and evictions of pods are counted in PodDeletionFlowControls. Those beyond a limit are refused.
 
-A deletion that a PodUnavailableBudget refuses is not counted, so the budgets are asked before. A deletion that is
-refused here takes no slot of a budget, so the first two handlers ask before the budgets, and count nothing as long as
-the deletion is within the limits.
+A deletion that a PodUnavailableBudget refuses must not be counted. So `count_deletion` and `count_eviction` run after
+the handlers of budgets. A deletion that is refused here must not take a slot of a budget. So the two other handlers run
+before those of budgets. They count nothing while the deletion is within the limits.
 """
 
 import secrets
@@ -24,11 +24,11 @@ from gatekeeper.handlers.flow_control.reasons import OUTCOMES, Reason
 from gatekeeper.listers import Listers
 from gatekeeper.request import Request
 from gatekeeper.response import NOTHING, Denial, Response
-from gatekeeper.texts import advice, clean, warning
+from gatekeeper.texts import PAGE_WARNING, advice, clean, warning
 
 _SECONDS = 4.5
 """The time of all handlers of a request. The API server waits for 5 seconds."""
-_LEAST = 0.5  # seconds
+_LEAST = 0.5  # seconds for a decision, even if less time is left
 _MAX_MESSAGE = 1024  # bytes
 _MAX_NAME = 253  # bytes
 _TAINT = "DeletionByTaintManager"
@@ -36,9 +36,9 @@ _TAINT = "DeletionByTaintManager"
 
 @handler(reads=ReviewedPod, outcomes=OUTCOMES, seconds=_SECONDS)
 def refuse_deletion_early(request: Request[ReviewedPod], listers: Listers) -> Response | Awaitable[Response]:
-    """It does I/O because a refusal must not rest on an old cache, and may open a breaker."""
+    """It does I/O because a refusal must not rest on an old cache, and because it may open a breaker."""
     deletion = _deletion(request, listers)
-    if deletion is None or not listers.flow_controls.refuse(deletion):
+    if deletion is None or not listers.flow_controls.would_refuse(deletion):
         return NOTHING
     return _decided(request, deletion, listers)
 
@@ -52,19 +52,19 @@ def count_deletion(request: Request[ReviewedPod], listers: Listers) -> Response 
 
 @handler(reads=Eviction, outcomes=OUTCOMES, seconds=_SECONDS)
 def refuse_eviction_early(request: Request[Eviction], listers: Listers) -> Response | Awaitable[Response]:
-    """It does I/O for the same reasons, and because the request for an eviction does not contain the pod."""
-    return _evicted(request, listers, early=True) if _exist(listers) else NOTHING
+    """It does I/O for the reasons of `refuse_deletion_early`, and because the request does not contain the pod."""
+    return _evicted(request, listers, early=True) if _has_policies(listers) else NOTHING
 
 
 @handler(reads=Eviction, outcomes=OUTCOMES, seconds=_SECONDS)
 def count_eviction(request: Request[Eviction], listers: Listers) -> Response | Awaitable[Response]:
-    """It does I/O for the same reasons."""
-    return _evicted(request, listers, early=False) if _exist(listers) else NOTHING
+    """It does I/O for the reason of `count_deletion`, and because the request does not contain the pod."""
+    return _evicted(request, listers, early=False) if _has_policies(listers) else NOTHING
 
 
 def _deletion(request: Request[ReviewedPod], listers: Listers) -> Deletion | None:
     """The deletion that is to be decided; None: no policy counts it."""
-    if not _exist(listers):
+    if not _has_policies(listers):
         return None
     pod = request.object
     projection = request.once(_projection)
@@ -74,29 +74,29 @@ def _deletion(request: Request[ReviewedPod], listers: Listers) -> Deletion | Non
         each.type == "DisruptionTarget" and each.status == "True" and each.reason == _TAINT
         for each in pod.status.conditions or ()
     )
-    return _made(request, projection, Operation.DELETE, request.dry_run, by_taint_manager=tainted)
+    return _deletion_of(request, projection, Operation.DELETE, request.dry_run, by_taint_manager=tainted)
 
 
 async def _evicted(request: Request[Eviction], listers: Listers, *, early: bool) -> Response:
-    """The answer to an eviction. `early`: it is not counted; only a refusal is an answer."""
+    """The response to an eviction. `early`: it is not counted, and only a refusal gets a response."""
     budgets = listers.budgets
     try:
         pod = budgets.cached_pod(request.namespace, request.name)
         pod = pod or await budgets.read_pod(request.namespace, request.name)
     except AlterShieldError:
-        unknown = listers.flow_controls.unknown(f"{request.namespace}/{request.name}")
-        return _refused(unknown, 429) if unknown is not None else NOTHING
-    if pod is None or not pod.judged:  # the API server answers
+        refusal = listers.flow_controls.decide_unread(f"{request.namespace}/{request.name}")
+        return _refused(refusal, 429) if refusal is not None else NOTHING
+    if pod is None or not pod.judged:  # the API server answers with 404, or no policy counts the pod
         return NOTHING
-    made = _made(request, pod, Operation.EVICT, request.dry_run or request.object.dry_run)
-    if early and not listers.flow_controls.refuse(made):
+    deletion = _deletion_of(request, pod, Operation.EVICT, request.dry_run or request.object.dry_run)
+    if early and not listers.flow_controls.would_refuse(deletion):
         return NOTHING
-    return await _decided(request, made, listers)
+    return await _decided(request, deletion, listers)
 
 
-def _exist(listers: Listers) -> bool:
-    """Whether there are policies. ReviewError (503): that is not known yet, so the failure policy of the webhook
-    decides."""
+def _has_policies(listers: Listers) -> bool:
+    """Whether there are policies. ReviewError (503): the caches are not filled yet, so the failure policy of the
+    webhook decides."""
     if not listers.flow_controls.filled:
         raise ReviewError("the caches of PodDeletionFlowControls and namespaces are not filled yet", 503)
     return listers.flow_controls.exist
@@ -107,10 +107,11 @@ def _projection(request: Request[ReviewedPod]) -> Pod:
 
 
 def _claim(request: Request[Any]) -> str:
+    """A random identifier of the request."""
     return secrets.token_hex(8)
 
 
-def _made(
+def _deletion_of(
     request: Request[Any], pod: Pod, operation: Operation, dry_run: bool, *, by_taint_manager: bool = False
 ) -> Deletion:
     break_glass = BREAK_GLASS_GROUP in request.groups
@@ -146,9 +147,10 @@ def _refused(found: Decided, code: int) -> Response:
     message = clean(found.refusal, _MAX_MESSAGE)
     denial = Denial(message=message, reason="TooManyRequests" if code == 429 else "Forbidden", code=code)
     reason = Reason.NOT_COUNTED if found.busy else Reason.BEYOND_LIMIT
-    warnings = tuple(map(_warning, found.hints))
+    warnings = (*map(_warning, found.hints), PAGE_WARNING)
     return Response(denial=denial, warnings=warnings, audit={"flow-control": found.policy}, reason=reason)
 
 
 def _warning(hint: Hint) -> str:
-    return advice(hint.text, hint.command) if hint.command else warning(hint.text)
+    text = f"AlterShield: {hint.text}"
+    return advice(text, hint.command) if hint.command else warning(text)

@@ -33,8 +33,8 @@ def deny_other_templates(change: Change, listers: Listers) -> Response:
         return NOTHING
     named = f"names another template: {target}" if begun else "does not exist, or is not stored yet"
     text = (
-        f"AlterShield: its account may release the template {version} of {change.kind} {change.name} only in a "
-        f"rollback of version {present or 'unknown'}, and that rollback {named}; see {PAGE}"
+        f"AlterShield: AlterShield's account may release the template {version} of {change.kind} {change.name} only in "
+        f"a rollback of version {present or 'unknown'}, and that rollback {named}; see {PAGE}"
     )
     code, reason = (403, "Forbidden") if begun else (429, _TRY_AGAIN)
     return Response(

@@ -45,7 +45,7 @@ def deny_suspended(change: Change, listers: Listers) -> Response:
 
 
 def _explain(change: Change, old: Workload, listers: Listers) -> Iterator[str]:
-    """The warnings. They tell a version that failed from a version that repairs the failure."""
+    """The warnings. They differ for a version that failed and for a version that repairs the failure."""
     version = old.label(labels.VERSION) or ""
     release = listers.release(change.namespace, workload_ref(change), version)
     suspended = f"AlterShield: releases of {change.kind} {change.name} are suspended{_since(old)}"

@@ -23,7 +23,7 @@ class Recorded:
 
     call: Call
     platform: str
-    """Of the header."""
+    """From the header."""
 
     timestamp: str
     signed: bool
@@ -43,7 +43,7 @@ class Recorded:
     """The kind of the scripted fault, or `down`."""
 
     def keep(self, body: dict[str, Any], size: int) -> None:
-        """Keep the body, so that all of them together need little memory."""
+        """Keep the body, or only the ids of a large body to save memory."""
         self.body = body if size <= _MAX_BODY else {name: body[name] for name in _IDS if _is_short(body.get(name))}
 
     @property

@@ -66,7 +66,8 @@ class Checks:
             await self._deliver(node, stage)
 
     async def _late(self, node: Node, stage: Stage, plan: Plan, run: int, running: list[rules.Execution]) -> None:
-        """The result after the step timeout. There is no second callback, except when it is taken for that of POST."""
+        """The result after the step timeout. There is no second callback, unless the result is stored as that of
+        POST."""
         await self._sleep(plan.delay - plan.timeout)
         if (due := self._complete(node, stage, plan, run, running)) is not None:
             await self._deliver(node, due)

@@ -1,4 +1,4 @@
-"""How a call ends when it is not answered with `success: true`."""
+"""The ends of calls that are not answered with `success: true`."""
 
 from kube_sandbox.altershield_server.vocabulary import Code
 

@@ -1,4 +1,4 @@
-"""What each call does to orders and nodes, without time or I/O."""
+"""The effects of each call on orders and nodes, without time or I/O."""
 
 import uuid
 from collections.abc import Callable, Mapping

@@ -1,4 +1,5 @@
-"""What the server does: how checks end, how callbacks travel, which calls fail. Also the JSON of `PUT /sandbox/script`.
+"""The script of the server: how checks end, how callbacks are sent, which calls fail. Also the JSON of
+`PUT /sandbox/script`.
 
     script = Script(seed=7, post=StageScript(fail_share=0.02, delay=(0.2, 5)))
     script.faults = [Fault(kind=FaultKind.HTTP, calls=[Call.POLL], times=3)]
@@ -138,7 +139,7 @@ class Fault(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """This number of calls fails, later ones do not. null: no limit."""
 
     processed: bool = False
-    """Whether the server does what the call asks for before the call fails. SLOW: always."""
+    """Whether the call takes effect before it fails. SLOW: always."""
 
     code: Code = Code.ILLEGAL_ARGUMENT
     message: Name = "refused by the script"

@@ -38,7 +38,7 @@ _MAX_BODY = 1 << 20  # bytes
 class AlterShieldServer:
     """One server with its own orders. Call `start` and `stop`, or use `async with`.
 
-    `port` 0 selects a free port. With a `token`, signatures must be right; without one, requests still need the three
+    It serves on a free port. With a `token`, signatures must be right; without one, requests still need the three
     headers, but any signature is accepted. `clock` returns Unix seconds. `sleep` waits for delays and timeouts; a test
     can simulate time with it. Delays of 0 s end after one turn of the event loop.
     """
@@ -46,7 +46,6 @@ class AlterShieldServer:
     def __init__(
         self,
         *,
-        port: int = 0,
         token: str = "",
         platform: str = PLATFORM,
         callback_url: str | None = None,
@@ -58,7 +57,7 @@ class AlterShieldServer:
         self.token = token
         self.platform = platform
         self.script = script or Script()
-        self._port = port
+        self._port = 0
         self._tasks = Tasks()
         self._operations = Operations(scenes={scene.key: scene for scene in scenes}, script=self._script)
         self._callbacks = Callbacks(
@@ -112,11 +111,11 @@ class AlterShieldServer:
         await self._tasks.settled()
 
     async def send_callback(self, node: Node, stage: Stage, verdict: str) -> int | None:
-        """Send a signed callback that no check caused. Returns the HTTP status, or None without an answer."""
+        """Send a signed callback without a check. Returns the HTTP status, or None without an answer."""
         return await self.send_verdict(node, stage, verdict, node.checks[stage].executions)
 
     async def send_verdict(self, node: Node, stage: Stage, verdict: str, rules: Sequence[Execution]) -> int | None:
-        """The same with these rules. A callback about an earlier run has only the rules of that run, or none."""
+        """Send a signed callback with these rules. A callback about an earlier run has its rules, or none."""
         content = callback_body(node, stage, verdict_body(verdict, rules))
         return (await self._callbacks.post(content))[0]
 

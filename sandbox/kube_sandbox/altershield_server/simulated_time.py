@@ -8,10 +8,10 @@ _TURNS = 50
 
 
 class SimulatedTime:
-    """Time that passes only by `advance`. `start` is in Unix seconds."""
+    """Time that passes only by `advance`."""
 
-    def __init__(self, start: float = 1_700_000_000.0) -> None:
-        self._now = start
+    def __init__(self) -> None:
+        self._now = 1_700_000_000.0  # Unix seconds
         self._order = itertools.count()
         self._sleepers: list[tuple[float, int, asyncio.Future[None]]] = []
 

@@ -72,7 +72,7 @@ class NodeState(StrEnum):
 
 
 class NodeKind(StrEnum):
-    """What a node checks: `changeCheckType` of callbacks."""
+    """The kind of change that a node checks: `changeCheckType` of callbacks."""
 
     ORDER = "CHANGE_ORDER"
     BATCH = "CHANGE_BATCH"

@@ -1,6 +1,9 @@
 """Errors that the API server returns: a `v1/Status` with the text of the real server."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from kube_sandbox.apiserver.gotext import aggregated
 
 _REASONS = {
     400: "BadRequest", 401: "Unauthorized", 403: "Forbidden", 404: "NotFound", 405: "MethodNotAllowed",
@@ -54,6 +57,14 @@ def forbidden(group: str, plural: str, name: str, why: str) -> StatusError:
         message = f'{resource} "{name}" is forbidden: {why}'
     details = {key: value for key, value in (("name", name), ("group", group), ("kind", plural)) if value}
     return StatusError(403, message, details=details)
+
+
+def invalid(group: str, kind: str, name: str, causes: Sequence[Mapping[str, str]]) -> StatusError:
+    """422 for an invalid object. A cause has a reason, a message and a field."""
+    qualified = f"{kind}.{group}" if group else kind
+    message = aggregated(f"{cause['field']}: {cause['message']}" for cause in causes)
+    details = {key: value for key, value in (("name", name), ("group", group), ("kind", kind)) if value}
+    return StatusError(422, f'{qualified} "{name}" is invalid: {message}', details={**details, "causes": list(causes)})
 
 
 def not_served() -> StatusError:

@@ -1,8 +1,24 @@
-"""Formats values as the messages of the real server do: Go's `%q` and `%v`, and lists of errors."""
+"""Formats values as the messages of the real server do: Go's `%q`, `%v` and names of types, and lists of errors."""
 
 import json
 from collections.abc import Iterable
 from typing import Any
+
+TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+"""The Go type into which the decoder of the real server first reads each object."""
+
+GO_TYPES = {
+    dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64",
+    float: "float64", type(None): "%!s(<nil>)",
+}  # fmt: skip
+"""The Go types of decoded JSON values, by their Python types."""
+
+_JSON_NAMES = {dict: "object", list: "array", str: "string", bool: "bool"}
+
+
+def json_name(value: object) -> str:
+    """The JSON type of a value as Go's decoder names it: `object`, `array`, `string`, `bool` or `number`."""
+    return _JSON_NAMES.get(type(value), "number")
 
 
 def quoted(text: str) -> str:

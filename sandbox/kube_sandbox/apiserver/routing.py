@@ -13,9 +13,9 @@ from kube_sandbox.apiserver.errors import StatusError, internal_error, not_allow
 from kube_sandbox.apiserver.http import discovery, openapi, requests, responses
 from kube_sandbox.apiserver.http.requests import Target
 from kube_sandbox.apiserver.http.responses import Form
+from kube_sandbox.apiserver.http.selection import select, selected_name
 from kube_sandbox.apiserver.printers import tables
 from kube_sandbox.apiserver.storage.registry import ResourceType
-from kube_sandbox.apiserver.storage.selection import select, selected_name
 from kube_sandbox.apiserver.storage.store import Item, not_found
 from kube_sandbox.apiserver.verbs import deletes, reads, subresources, watch, writes
 
@@ -53,7 +53,8 @@ def _failure(request: web.Request, error: StatusError, warnings: list[str], *, p
         form = replace(responses.negotiate(request.headers.get("Accept", "")), shape="")
     except StatusError:
         form = Form()
-    response = responses.status_response(error, form, warnings, pretty=pretty)
+    data = orjson.dumps(error.status)
+    response = responses.respond(data, form, code=error.code, warnings=warnings, pretty=pretty)
     if seconds := (error.details or {}).get("retryAfterSeconds"):
         response.headers["Retry-After"] = str(seconds)
     if error.code == 413:

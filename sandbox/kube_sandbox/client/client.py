@@ -65,14 +65,15 @@ class WatchEvent(msgspec.Struct):
 
 
 class Impersonated(NamedTuple):
-    """A user as whom the user of the kubeconfig writes. Without `groups`, the API server adds the usual ones."""
+    """A user that the user of the kubeconfig impersonates for writes. Without `groups`, the API server sets the default
+    groups."""
 
     name: str
     groups: tuple[str, ...] = ()
 
 
 IMPERSONATED: contextvars.ContextVar[Impersonated | None] = contextvars.ContextVar("impersonated", default=None)
-"""The user of the writes of this task; None is the user of the kubeconfig. Reads are always those of the latter."""
+"""The user of the writes of this task; None is the user of the kubeconfig. Reads always use the latter."""
 
 
 class Client:
@@ -197,7 +198,7 @@ class Client:
         Raises GoneError or another ApiError, from the status of the response or from an ERROR event. Raises
         UnreachableError if the connection breaks or sends nothing for 90 seconds.
         """
-        asked = {
+        parameters = {
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
@@ -206,7 +207,7 @@ class Client:
             "timeoutSeconds": str(server_timeout),
             **(query or {}),
         }
-        async with self._open("GET", resource.path(namespace), asked, {}, None, _WATCH_TIMEOUT) as response:
+        async with self._open("GET", resource.path(namespace), parameters, {}, None, _WATCH_TIMEOUT) as response:
             async for line in _lines(response.content):
                 event = _decode(line, WatchEvent)
                 if event.type == "ERROR":
@@ -309,8 +310,8 @@ def _status(data: bytes) -> dict[str, Any]:
 
 
 def _encode(body: object) -> bytes:
-    """JSON as Go writes it. kube-apiserver stores `data` of a ControllerRevision as sent, and refuses each update after
-    which Go would write it otherwise."""
+    """JSON as Go encodes it. kube-apiserver stores `data` of a ControllerRevision as it was sent. If Go would encode
+    the data differently, kube-apiserver refuses each later update."""
     data = orjson.dumps(body, default=msgspec.to_builtins, option=orjson.OPT_SORT_KEYS)
     for character, escaped in _ESCAPED:
         data = data.replace(character, escaped)

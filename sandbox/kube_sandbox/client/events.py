@@ -1,5 +1,4 @@
-"""Writes Events, which `kubectl describe` shows. A task of its own writes them, so that they do not delay the work that
-they report."""
+"""Writes Events, which `kubectl describe` shows. Tasks of their own write them, so that no controller waits."""
 
 import asyncio
 import contextlib
@@ -68,7 +67,7 @@ class _Times(msgspec.Struct):
 
 
 class EventRecorder:
-    """Writes the Events of `component`, some at a time, while `run` runs."""
+    """Writes the Events of `component`, four at a time, while `run` runs."""
 
     def __init__(self, client: Client, component: str) -> None:
         self._client = client
@@ -97,7 +96,7 @@ class EventRecorder:
     async def _write_queued(self) -> None:
         while True:
             await self._wake.wait()
-            # another writer still writes an earlier occurrence of the same Event: the count must not be lost
+            # Skip an Event whose earlier occurrence is still being written by another task: its count must not be lost.
             content = next((each for each in self._waiting if each not in self._writing), None)
             if content is None:
                 self._wake.clear()

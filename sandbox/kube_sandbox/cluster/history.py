@@ -100,9 +100,9 @@ def expendable(
 
 
 class History:
-    """The ControllerRevisions of one kind of owner. Their label `label` has the hash. `releases`: whether the
-    controller of this kind releases revisions that its selector does not match (pkg/controller/daemon/update.go does,
-    pkg/controller/statefulset lists the revisions by its selector and ignores the others)."""
+    """The ControllerRevisions of one kind of owner. Their label `label` has the hash. `releases` is
+    whether the controller of this kind releases revisions that its selector does not match: pkg/controller/daemon does;
+    pkg/controller/statefulset ignores them."""
 
     def __init__(self, caches: Caches, owners: Resource, label: str = HASH_LABEL, *, releases: bool = False) -> None:
         self._label = label
@@ -113,7 +113,7 @@ class History:
 
     async def of(self, owner: Owner) -> list[ControllerRevision]:
         """The revisions of `owner` in order. Adopts matching orphans first."""
-        mine = await ownership.claim(
+        claimed = await ownership.claim(
             self._client,
             self._owners,
             owner.metadata,
@@ -121,7 +121,7 @@ class History:
             self._revisions,
             releases=self._releases,
         )
-        return in_order(mine)
+        return in_order(claimed)
 
     async def current(
         self, owner: Owner, ordered: Sequence[ControllerRevision], collisions: int | None, annotations: dict[str, str]

@@ -7,6 +7,9 @@ import msgspec
 
 Object = dict[str, Any]
 
+NO_LIMIT = 2**31 - 1
+"""The greatest number of a field with 32 bits. As a deadline or a history limit, it means that there is no limit."""
+
 
 class OwnerReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     kind: str

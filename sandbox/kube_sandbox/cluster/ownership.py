@@ -87,7 +87,7 @@ def orphans(namespace: str) -> str:
 
 
 def adopt_patch(resource: Resource, owner: Meta, obj: Meta) -> Object:
-    """A strategic merge patch. Its uid prevents that another object of the same name is adopted."""
+    """A strategic merge patch. It fails for another object of the same name, because it contains the uid."""
     return {"metadata": {"ownerReferences": [controller_reference(resource, owner)], "uid": obj.uid}}
 
 
@@ -105,8 +105,8 @@ async def claim(
     *,
     releases: bool = True,
 ) -> list[T]:
-    """The dependents of `owner`. Adopts matching orphans that are `wanted` first, and releases dependents that no
-    longer match, unless `releases` is false. `dependents` must have the index `OWNER`."""
+    """The dependents of `owner`. First adopts matching orphans that are `wanted`. Releases dependents that no longer
+    match, unless `releases` is false. `dependents` must have the index `OWNER`."""
 
     async def patch(obj: T, body: Object) -> T:
         name, namespace = obj.metadata.name, obj.metadata.namespace
@@ -116,16 +116,16 @@ async def claim(
     unmanaged = dependents.by_index(OWNER, orphans(owner.namespace))
     for obj in to_release(owner, selector, owned) if releases else ():
         await patch(obj, release_patch(owner, obj.metadata))
-    mine = managed(owner, selector, owned)
+    claimed = managed(owner, selector, owned)
     adoptable = [obj for obj in to_adopt(owner, selector, unmanaged) if wanted(obj)]
-    if adoptable and await is_still_there(client, resource, owner):
-        mine += [await patch(obj, adopt_patch(resource, owner, obj.metadata)) for obj in adoptable]
-    return mine
+    if adoptable and await may_adopt(client, resource, owner):
+        claimed += [await patch(obj, adopt_patch(resource, owner, obj.metadata)) for obj in adoptable]
+    return claimed
 
 
-async def is_still_there(client: Client, resource: Resource, owner: Meta) -> bool:
-    """Whether the API server still has the owner, not terminating. Checked before an adoption: an owner that is being
-    deleted with propagation policy Orphan must not adopt its dependents again."""
+async def may_adopt(client: Client, resource: Resource, owner: Meta) -> bool:
+    """Whether the owner still exists in the API server and is not terminating. An owner that is being deleted with
+    propagation policy Orphan must not adopt its dependents again."""
     try:
         fresh = await client.get(resource, owner.name, owner.namespace, as_=Bare)
     except NotFoundError:

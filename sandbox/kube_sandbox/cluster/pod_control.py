@@ -52,7 +52,7 @@ class PodControl:
 
     def owned(self, owner: Meta, selector: LabelSelector) -> list[Pod]:
         """The pods of `owner` in the cache. Pods that were just deleted have a deletion timestamp."""
-        return self._seen(ownership.managed(owner, selector, self._pods.by_index(OWNER, owner.uid)))
+        return self._with_deletions(ownership.managed(owner, selector, self._pods.by_index(OWNER, owner.uid)))
 
     async def claim(
         self,
@@ -60,13 +60,12 @@ class PodControl:
         selector: LabelSelector,
         wanted: Callable[[Pod], bool] = lambda pod: pod.active,
     ) -> list[Pod]:
-        """The pods of `owner`. Adopts matching orphans that are `wanted` first, and releases pods that no longer
-        match."""
-        mine = await ownership.claim(self._client, self._owners, owner, selector, self._pods, wanted)
-        return self._seen(mine)
+        """The pods of `owner`. First adopts matching orphans that are `wanted`. Releases pods that no longer match."""
+        claimed = await ownership.claim(self._client, self._owners, owner, selector, self._pods, wanted)
+        return self._with_deletions(claimed)
 
     async def create(self, owner: Meta, body: Object) -> Pod | None:
-        """Create a pod. None if the namespace is terminating, which is no error: its content is deleted anyway."""
+        """Create a pod. Returns None if the namespace is terminating, which is no error: its content is deleted."""
         name = body["metadata"].get("name", "")
         try:
             pod = await self._pods.create(body, owner.namespace)
@@ -109,10 +108,10 @@ class PodControl:
     def event(self, owner: Meta, type_: str, reason: str, message: str) -> None:
         self._recorder.event(ObjectRef.of(self._owners, owner), type_, reason, message)
 
-    def _seen(self, pods: Sequence[Pod]) -> list[Pod]:
-        return [self._leaving(pod) if pod.metadata.uid in self._deleted else pod for pod in pods]
+    def _with_deletions(self, pods: Sequence[Pod]) -> list[Pod]:
+        return [self._as_terminating(pod) if pod.metadata.uid in self._deleted else pod for pod in pods]
 
-    def _leaving(self, pod: Pod) -> Pod:
+    def _as_terminating(self, pod: Pod) -> Pod:
         if pod.metadata.deletion_timestamp is not None:
             return pod
         return replace(pod, metadata=replace(pod.metadata, deletion_timestamp=rfc3339(self._clock())))

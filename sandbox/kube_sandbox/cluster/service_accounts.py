@@ -1,4 +1,4 @@
-"""Creates two objects in each namespace: the ServiceAccount `default`, without which the API server admits no pod, and
+"""Creates two objects in each namespace: the ServiceAccount `default`, without which kube-apiserver admits no pod, and
 the ConfigMap `kube-root-ca.crt` with the CA of the API server."""
 
 import contextlib

@@ -2,8 +2,8 @@
 
 
 def share(value: int | str, of: int, *, round_up: bool) -> int:
-    """The number of pods that `value` means; a percentage refers to `of` pods. The API server accepts integers and
-    texts of digits and a percent sign only."""
+    """The number of pods that `value` means; a percentage refers to `of` pods. The API server accepts
+    only integers, and texts of digits with a percent sign."""
     if isinstance(value, int):
         return value
     percent = int(value.rstrip("%"))

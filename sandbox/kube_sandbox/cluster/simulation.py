@@ -44,7 +44,7 @@ async def run(client: Client, settings: SimulationSettings) -> None:
     tasks: list[tuple[_Part, Impersonated | None]] = []
 
     def recorder(component: str) -> EventRecorder:
-        """A recorder whose Events are written by the user of the part that is made with it."""
+        """A recorder for the next part. The user of that part writes its Events."""
         recorders.append(EventRecorder(client, component))
         return recorders[-1]
 

@@ -8,9 +8,9 @@ from kube_sandbox.cluster.kinds import Object
 
 HASH_LABEL = "pod-template-hash"
 
-_ALPHABET = (
-    "bcdfghjklmnpqrstvwxz2456789"  # the characters of generated names in Kubernetes: without vowels, they form no words
-)
+NAME_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
+"""The characters of generated names in Kubernetes. There are no vowels, so that the names do not form words."""
+
 _MAX_NAME = 253
 
 
@@ -32,7 +32,7 @@ def pod_template_hash(template: Object, collisions: int | None) -> str:
 
 def safe_hash(data: bytes) -> str:
     """A hash of up to ten letters and digits that are valid in names."""
-    return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(_fnv32a(data)))
+    return "".join(NAME_CHARACTERS[ord(digit) % len(NAME_CHARACTERS)] for digit in str(_fnv32a(data)))
 
 
 def replica_set_name(deployment: str, template_hash: str) -> str:

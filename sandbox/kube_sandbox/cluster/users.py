@@ -1,7 +1,7 @@
-"""The users as which the simulated components write: those of Kubernetes.
+"""The users of Kubernetes as which the simulated components write.
 
-The administrator of the simulation impersonates them. Reads, watches and the Events of kubelets are the administrator's
-own requests.
+The administrator of the simulation impersonates them. Reads, watches and the Events of kubelets are requests
+of the administrator.
 """
 
 import contextlib
@@ -72,8 +72,8 @@ def context(user: Impersonated | None) -> contextvars.Context:
 
 
 async def allow(client: Client, settings: SimulationSettings) -> None:
-    """Give the simulated controllers the rights of an administrator. Nodes and the scheduler have their own by the
-    defaults of Kubernetes."""
+    """Give the simulated controllers the rights of an administrator. Kubelets and the scheduler have the rights
+    that Kubernetes gives them by default."""
     accounts = [CONTROLLERS[name] for name in settings.controllers]
     if "nodelifecycle" in settings.controllers:
         accounts.append(POD_GARBAGE_COLLECTOR)

@@ -9,7 +9,8 @@ from kube_sandbox.altershield_server.script import CRASH, FAIL, NEVER, STUCK, Ru
 from kube_sandbox.altershield_server.server import AlterShieldServer
 from kube_sandbox.altershield_server.simulated_time import SimulatedTime
 from kube_sandbox.altershield_server.vocabulary import PLATFORM, SCENE, Call, Stage
-from support.altershield import ORDER, TOKEN, Caller, Receiver, eventually, finished_node, new_node
+from support.altershield import ORDER, TOKEN, Caller, Receiver, finished_node, new_node
+from support.polling import until
 
 
 async def test_callback_is_signed_and_has_sorted_keys_without_nulls(caller: Caller, receiver: Receiver) -> None:
@@ -119,7 +120,7 @@ async def test_pre_callback_after_a_finish_says_pass_without_rules(
     assert node.pre.passed is False
     await slow_caller.call(Call.FINISH, nodeId=node.id)
     await simulated.advance(1)
-    await eventually(lambda: len(receiver.bodies) == 1)
+    await until(lambda: len(receiver.bodies) == 1)
     first = receiver.requests()[0]
     assert (first["defenseStageEnum"], first["verdict"]["verdict"], first["verdict"]["rules"]) == ("PRE", "pass", [])
 
@@ -133,7 +134,7 @@ async def test_late_pre_result_is_called_back_as_the_post_result(
     await simulated.advance(2)
     await slow_caller.call(Call.FINISH, nodeId=node.id)
     await simulated.advance(3)
-    await eventually(lambda: len(receiver.bodies) == 2)
+    await until(lambda: len(receiver.bodies) == 2)
     assert receiver.verdicts() == [("PRE", "pass"), ("POST", "fail")]
     (rule,) = receiver.requests()[1]["verdict"]["rules"]
     assert (rule["status"], rule["verdict"]) == ("EXE", "NONE")

@@ -7,7 +7,8 @@ from kube_sandbox.altershield_server.script import FAIL
 from kube_sandbox.altershield_server.server import AlterShieldServer
 from kube_sandbox.altershield_server.simulated_time import SimulatedTime
 from kube_sandbox.altershield_server.vocabulary import Call, Stage
-from support.altershield import Caller, Receiver, eventually, finished_node, new_node
+from support.altershield import Caller, Receiver, finished_node, new_node
+from support.polling import until
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -75,7 +76,7 @@ async def test_late_callback_keeps_the_verdict_and_the_timestamp_of_its_creation
     await simulated.advance(599)
     assert not receiver.bodies
     await simulated.advance(1)
-    await eventually(lambda: len(receiver.bodies) == 1)
+    await until(lambda: len(receiver.bodies) == 1)
     assert receiver.verdicts() == [("PRE", "fail")]
     assert receiver.headers[0]["X-AlterShield-Timestamp"] == str(int(created * 1000))
 
@@ -85,7 +86,7 @@ async def test_held_callback_arrives_after_a_later_one(caller: Caller, receiver:
     await caller.create_order()
     faults.reorder = 1.0
     first = await caller.start_batch(batchNo=0)
-    await eventually(lambda: caller.server.nodes[first].pre.passed is True)
+    await until(lambda: caller.server.nodes[first].pre.passed is True)
     faults.reorder = 0.0
     second = await caller.start_batch(batchNo=1)
     await caller.server.settled()
@@ -101,7 +102,7 @@ async def test_held_callback_is_sent_after_5_s_without_another(
     assert not slow.callbacks
     assert not receiver.bodies
     await simulated.advance(0.1)
-    await eventually(lambda: len(receiver.bodies) == 1)
+    await until(lambda: len(receiver.bodies) == 1)
 
 
 async def test_callback_can_arrive_before_the_answer_to_its_call(caller: Caller, receiver: Receiver) -> None:

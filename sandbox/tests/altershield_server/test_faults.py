@@ -11,7 +11,8 @@ from kube_sandbox.altershield_server.script import Fault, FaultKind
 from kube_sandbox.altershield_server.server import AlterShieldServer
 from kube_sandbox.altershield_server.simulated_time import SimulatedTime
 from kube_sandbox.altershield_server.vocabulary import PLATFORM, Call, Code
-from support.altershield import BODIES, ORDER, Caller, eventually
+from support.altershield import BODIES, ORDER, Caller
+from support.polling import until
 
 
 async def outcome(caller: Caller, call: Call = Call.CREATE_ORDER, **members: Any) -> str:
@@ -102,7 +103,7 @@ async def test_share_is_decided_anew_when_a_call_is_repeated(caller: Caller) -> 
 async def test_hanging_call_ends_when_the_server_stops(caller: Caller) -> None:
     caller.server.script.faults = [Fault(kind=FaultKind.HANG, processed=True)]
     call = asyncio.create_task(outcome(caller))
-    await eventually(lambda: (PLATFORM, ORDER) in caller.server.orders)
+    await until(lambda: (PLATFORM, ORDER) in caller.server.orders)
     assert not call.done()
     await caller.server.stop()
     assert await call == "dropped"
@@ -113,7 +114,7 @@ async def test_slow_call_is_answered_late(
 ) -> None:
     slow.script.faults = [Fault(kind=FaultKind.SLOW, seconds=30)]
     call = asyncio.create_task(outcome(slow_caller))
-    await eventually(lambda: simulated.sleepers == 1)
+    await until(lambda: simulated.sleepers == 1)
     assert (PLATFORM, ORDER) in slow.orders
     await simulated.advance(29)
     assert simulated.sleepers == 1
@@ -124,7 +125,7 @@ async def test_slow_call_is_answered_late(
 async def test_latency_delays_each_call(slow: AlterShieldServer, slow_caller: Caller, simulated: SimulatedTime) -> None:
     slow.script.latency = (2.0, 2.0)
     call = asyncio.create_task(outcome(slow_caller))
-    await eventually(lambda: simulated.sleepers == 1)
+    await until(lambda: simulated.sleepers == 1)
     await simulated.advance(1.9)
     assert simulated.sleepers == 1
     assert slow.orders == {}

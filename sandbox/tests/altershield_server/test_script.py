@@ -11,8 +11,8 @@ from kube_sandbox.altershield_server.vocabulary import Call, Stage
 from support.altershield import Caller
 
 
-def verdicts(chosen: Script, count: int = 1000, batch: int = 0) -> list[str]:
-    names = [f"order-{number}" for number in range(count)]
+def verdicts(chosen: Script, batch: int = 0) -> list[str]:
+    names = [f"order-{number}" for number in range(1000)]
     return [script.plan(chosen, Stage.POST, name, (name,), batch).verdict for name in names]
 
 

@@ -105,21 +105,21 @@ def test_status_counts_updated_pods_separately() -> None:
 
 def test_images_labels_and_annotations_change_in_place_and_other_fields_do_not() -> None:
     old, new = template("app:1", version="1"), template("app:2", version="2")
-    change = clone_pods.renewal(old, new)
+    change = clone_pods.in_place_update(old, new)
     assert change is not None
     assert (change.images, change.labels) == ({"sleep": "app:2"}, {"version": "2"})
     new["spec"]["containers"][0]["env"] = [{"name": "A", "value": "1"}]
-    assert clone_pods.renewal(old, new) is None
-    assert clone_pods.renewal(None, new) is None
+    assert clone_pods.in_place_update(old, new) is None
+    assert clone_pods.in_place_update(None, new) is None
 
 
 def test_pod_updated_in_place_becomes_ready_after_its_containers_run_the_new_image() -> None:
     gate = [{"conditionType": clone_pods.UPDATE_READY}]
     running = [{"name": "sleep", "image": "docker.io/library/app:1", "imageID": "one", "ready": True}]
     subject = pod(image="app:1", readinessGates=gate, status={"containerStatuses": running})
-    change = clone_pods.renewal(template("app:1"), template("app:2"))
+    change = clone_pods.in_place_update(template("app:1"), template("app:2"))
     assert change is not None
-    patch = clone_pods.renewal_patch(subject, change, "web-new", NOW)
+    patch = clone_pods.update_patch(subject, change, "web-new", NOW)
     assert patch["metadata"]["labels"] == {
         "controller-revision-hash": "web-new",
         "pod-template-hash": "new",

@@ -13,8 +13,8 @@ NOW = T0 + 60
 THREE = nodes("a", "b", "c")
 
 
-def on(node: str, hash_: str = "old", *, up: bool = True, leaving: bool = False, **more: str) -> Pod:
-    return replica(f"agent-{node}-{hash_}", hash_, node=node, up=up, leaving=leaving, **more)
+def on(node: str, hash_: str = "old", *, up: bool = True, **more: str) -> Pod:
+    return replica(f"agent-{node}-{hash_}", hash_, node=node, up=up, **more)
 
 
 def manage(ds: DaemonSet, there: list[Node], *pods: Pod) -> tuple[list[str], list[str]]:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -185,10 +185,3 @@ async def receiving() -> AsyncIterator[Receiver]:
         yield receiver
     finally:
         await runner.cleanup()
-
-
-async def eventually(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Wait until the condition holds."""
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  (the server of the test has no event for it)
-            await asyncio.sleep(0.01)

@@ -12,7 +12,6 @@ import aiohttp
 from kube_sandbox.apiserver.server import ApiServer
 
 MERGE = "application/merge-patch+json"
-JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 APPLY = "application/apply-patch+yaml"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"

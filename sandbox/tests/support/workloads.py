@@ -37,13 +37,13 @@ def member(number: int, revision: str = "old", *, up: bool = True, leaving: bool
     return replica(name, revision, up=up, leaving=leaving, labels=labels, **status)
 
 
-def daemon_set(*, unavailable: int | str = 1, surge: int | str = 0, image: str = "busybox", **spec: Any) -> DaemonSet:
+def daemon_set(*, unavailable: int | str = 1, surge: int | str = 0, **spec: Any) -> DaemonSet:
     rolling = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": unavailable, "maxSurge": surge}}
     body = {
         "metadata": _metadata("agent"),
         "spec": {
             "selector": {"matchLabels": {"app": "sleep"}},
-            "template": template(image),
+            "template": template(),
             "updateStrategy": rolling,
             **spec,
         },

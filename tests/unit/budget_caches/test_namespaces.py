@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -11,12 +11,13 @@ from aiohttp import web
 from altershield.api.budgets import Operation
 from altershield.api.resources import DEPLOYMENTS, POD_UNAVAILABLE_BUDGETS, PODS, REPLICA_SETS, Resource
 from altershield.budget_caches.caches import BudgetCaches
+from altershield.budget_caches.namespaces import BudgetNamespaces
 from altershield.budgets.decision import Disruption, Refused
 from altershield.kube.client import Client
 from gatekeeper.budgets.judge import Busy, Judge
 from tests.support.polling import until
 from tests.support.stub_api import StubApi, answer, is_paged_list, serving
-from tests.unit.budgets.builders import DEPLOYMENT, NOW, SET, pod, wire
+from tests.unit.budgets.builders import DEPLOYMENT, NOW, SET, budget, pod, wire
 
 pytestmark = pytest.mark.looptime
 
@@ -239,3 +240,96 @@ async def test_cached_object_of_another_namespace_is_no_owner() -> None:
             assert other.can_read(SET)
             assert [each.uid for each in scales.owned_by(DEPLOYMENT.uid)] == [SET.uid]
             assert other.owned_by(DEPLOYMENT.uid) == []
+
+
+class Lists:
+    """Stands for the informer of budgets, and for one of pods whose lists end when a test says so."""
+
+    synced = True
+
+    def __init__(self) -> None:
+        self.budgets: set[str] = set()
+        self.began: list[str] = []
+        self.ends = asyncio.Semaphore(0)
+        self.filled: list[str] = []
+        self.namespaces = BudgetNamespaces(self, lambda: [self])  # type: ignore[arg-type, list-item]
+        self.namespaces.add_handler(self.filled.append)
+
+    def add_handler(self, handler: Callable[[Any, Any], None]) -> None:
+        self._handler = handler
+
+    def has_namespace(self, namespace: str) -> bool:
+        return bool(self.budgets)
+
+    def create(self, name: str) -> None:
+        self.budgets.add(name)
+        self._handler(None, budget(name=name, maxUnavailable=1))
+
+    def delete(self, name: str) -> None:
+        self.budgets.remove(name)
+        self._handler(budget(name=name, maxUnavailable=1), None)
+
+    async def refill(self, namespace: str) -> None:
+        self.began.append("list")
+        await self.ends.acquire()
+
+    async def evict(self, namespace: str) -> None:
+        self.began.append("evict")
+
+
+@contextlib.asynccontextmanager
+async def working() -> AsyncIterator[Lists]:
+    lists = Lists()
+    task = asyncio.create_task(lists.namespaces.run())
+    yield lists
+    task.cancel()
+    await asyncio.wait((task,))
+
+
+async def test_second_budget_of_a_namespace_comes_and_goes_without_a_list() -> None:
+    async with working() as lists:
+        lists.ends.release()
+        lists.create("web")
+        await lists.namespaces.wait_filled("shop")
+        lists.create("other")
+        lists.delete("other")
+        lists.create("another")
+        await asyncio.sleep(1)
+        assert lists.namespaces.is_filled("shop")
+        assert (lists.began, lists.filled) == (["list"], ["shop"])
+
+
+async def test_nobody_waits_for_the_pods_of_a_namespace_whose_last_budget_is_deleted() -> None:
+    async with working() as lists:
+        lists.create("web")
+        waits = asyncio.create_task(lists.namespaces.wait_filled("shop"))
+        await asyncio.sleep(1)
+        assert not waits.done()
+        lists.delete("web")
+        await asyncio.wait_for(waits, 1)
+
+
+async def test_list_that_began_for_an_earlier_budget_does_not_fill_the_namespace_for_its_successor() -> None:
+    async with working() as lists:
+        lists.create("web")
+        await asyncio.sleep(1)
+        lists.delete("web")
+        lists.create("web")
+        lists.ends.release()
+        await asyncio.sleep(1)
+        assert (lists.namespaces.is_filled("shop"), lists.filled) == (False, [])
+        lists.ends.release()
+        await lists.namespaces.wait_filled("shop")
+        assert (lists.began, lists.filled) == (["list", "list"], ["shop"])
+
+
+async def test_namespace_that_is_still_being_filled_is_not_announced() -> None:
+    lists = Lists()
+    lists.create("web")
+    lists.namespaces.announce()
+    assert lists.filled == []
+    early = Lists()
+    early.synced = False
+    early.create("web")
+    early.namespaces.announce()
+    assert early.filled == ["shop"]

@@ -15,7 +15,7 @@ from altershield.api.budgets import (
     PodUnavailableBudgetStatus,
 )
 from altershield.api.meta import OwnerReference, rfc3339
-from altershield.budgets.changes import Changes, WireContainer, WireSpec, changes, shown
+from altershield.budgets.changes import Changes, WireContainer, WireSpec, bounded, changes, shown, shows_of
 from altershield.budgets.decision import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve, Step, charge, step
 from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Counted, counted
@@ -92,12 +92,17 @@ def test_newer_of_cached_and_reviewed_pod_is_judged() -> None:
     assert isinstance(asked(world, pod("web-0", version=6)), Refused)
 
 
+def test_cached_pod_of_the_same_name_is_not_judged_in_place_of_the_pod_of_the_request() -> None:
+    world = World(frozen(), pods=[pod("web-0", uid="other", version=5, deleting=True)])
+    assert isinstance(asked(world, pod("web-0", version=4)), Refused)
+
+
 def test_refusal_has_one_sentence_and_warnings_with_pods_and_the_way_out() -> None:
     assert asked(World(frozen())) == Refused(
         EXCEEDED,
         (
-            "the budget allows no disruption at all: raise maxUnavailable, lower minAvailable or add pods "
-            "(kubectl edit pub web -n shop)",
+            "the budget allows no disruption at all: add pods, or raise maxUnavailable or lower minAvailable: "
+            "kubectl edit pub web -n shop",
         ),
     )
     record = DisruptionRecord("web-1", Operation.EVICT, rfc3339(NOW), "bob")
@@ -109,16 +114,17 @@ def test_refusal_has_one_sentence_and_warnings_with_pods_and_the_way_out() -> No
     assert found.warnings == (
         "pod web-1 is not available: EVICT by bob at 2027-01-15T08:00:00Z",
         "pod web-2 is not available",
-        "wait until other pods are available again, or edit the budget: kubectl edit pub web -n shop",
+        "wait until other pods are available again, or raise maxUnavailable or lower minAvailable: "
+        "kubectl edit pub web -n shop",
     )
 
 
 def test_way_out_of_a_generated_budget_is_the_annotation_because_edits_are_put_back() -> None:
     owner = OwnerReference("Deployment", "web", "uid", "apps/v1", controller=True)
-    annotation = "by the annotation policy.kruise.io/generate-pub-maxUnavailable or -minAvailable of Deployment web"
+    way_out = "change the annotation policy.kruise.io/generate-pub-maxUnavailable or -minAvailable of Deployment web"
     for amount, text in (
-        (0, f"raise maxUnavailable, lower minAvailable or add pods ({annotation})"),
-        (1, f"wait until other pods are available again, or change the budget {annotation}"),
+        (0, f"the budget allows no disruption at all: add pods, or {way_out}"),
+        (1, f"wait until other pods are available again, or {way_out}"),
     ):
         made = budget(maxUnavailable=amount)
         generated = {labels.MANAGED_BY: labels.MANAGED_BY_VALUE}
@@ -126,7 +132,7 @@ def test_way_out_of_a_generated_budget_is_the_annotation_because_edits_are_put_b
         pods = [pod("web-0"), pod("web-1"), pod("web-2", ready=not amount)]
         found = asked(World(msgspec.structs.replace(made, metadata=metadata), pods=pods))
         assert isinstance(found, Refused)
-        assert found.warnings[-1].endswith(text)
+        assert found.warnings[-1] == text
 
 
 def test_pods_that_are_not_available_may_go_unless_the_budget_has_to_be_healthy() -> None:
@@ -164,6 +170,13 @@ def test_eviction_that_a_pod_disruption_budget_blocks_is_not_reserved() -> None:
     assert isinstance(asked(world), Reserve), "a deletion asks no PodDisruptionBudget"
 
 
+def test_pod_disruption_budget_is_not_asked_about_a_pod_that_is_not_available() -> None:
+    """The API server decides about such a pod by the policy of the PodDisruptionBudget."""
+    world = World(budget(maxUnavailable=1), pods=[pod("web-0", ready=False), pod("web-1"), pod("web-2")])
+    world.pdb = "guard"
+    assert asked(world, operation=Operation.EVICT) == Reserve(world.found[0])
+
+
 def test_dry_run_gets_the_same_verdict_and_asks_for_no_record() -> None:
     assert asked(World(budget(maxUnavailable=1)), dry_run=True) == Passed(covered=True)
     assert isinstance(asked(World(frozen()), dry_run=True), Refused)
@@ -194,6 +207,17 @@ def test_record_says_who_passed_the_budget_by_break_glass_also_after_the_request
     assert [record.break_glass for record in status.disrupted_pods.values()] == [False], "the budget admits it anyway"
 
 
+def test_record_names_the_user_who_passed_the_budget_by_break_glass_last() -> None:
+    status, _ = charge(
+        frozen(), [Disruption(Operation.DELETE, pod("web-0"), "ann", break_glass=True)], World(frozen()), NOW
+    )
+    again = frozen()
+    again = msgspec.structs.replace(again, status=status)
+    by_bob = Disruption(Operation.DELETE, pod("web-0"), "bob", break_glass=True)
+    status, _ = charge(again, [by_bob], World(again), NOW + 20)
+    assert [(record.by, record.break_glass) for record in status.disrupted_pods.values()] == [("bob", True)]
+
+
 def test_break_glass_on_a_pod_that_is_not_available_is_recorded_if_the_budget_would_refuse_it() -> None:
     strict = frozen(unhealthyPodPolicy="IfHealthyBudget")
     down = pod("web-0", ready=False)
@@ -217,6 +241,23 @@ def test_full_status_refuses_further_disruptions() -> None:
     assert "too many disruptions are under way" in found.message
     down = World(budget(status, maxUnavailable=1), pods=[pod("web-0", ready=False), pod("web-1"), pod("web-2")])
     assert asked(down) == Passed(covered=True), "a pod that does not serve is not kept for a record"
+    strict = World(budget(status, maxUnavailable=0, unhealthyPodPolicy="IfHealthyBudget"), pods=down.pods)
+    assert isinstance(asked(strict), Refused)
+
+
+@pytest.mark.parametrize("allowed", [0, 1])
+def test_break_glass_passes_a_full_status_and_leaves_no_record(allowed: int) -> None:
+    record = DisruptionRecord("gone", Operation.DELETE, rfc3339(NOW))
+    status = PodUnavailableBudgetStatus(disrupted_pods={f"u{number}": record for number in range(MAX_RECORDS)})
+    full = budget(status, maxUnavailable=allowed)
+    found = asked(World(full), break_glass=True)
+    assert isinstance(found, Passed)
+    assert found.broken_glass
+    assert not found.only_warned
+    assert "not recorded" in found.warnings[0]
+    unchanged, recorded = charge(full, [Disruption(Operation.DELETE, pod("web-0"), "ann", True)], World(full), NOW)
+    assert recorded == (False,)
+    assert unchanged == status, "the API server refuses a status with more records"
 
 
 def test_what_is_missing_is_read_first() -> None:
@@ -246,13 +287,38 @@ def test_all_budgets_of_a_pod_have_to_agree_and_nothing_is_reserved_before() -> 
 
 def test_pod_with_very_many_budgets_is_refused_without_asking_all_of_them_unless_they_only_warn() -> None:
     many = [budget(name=f"b{number:02}", maxUnavailable=1) for number in range(21)]
-    text = "21 PodUnavailableBudgets cover the pod, and at most 20 are asked: delete the others"
+    text = "21 PodUnavailableBudgets cover the pod, and a pod can have at most 20: delete some of them"
     assert asked(World(*many)) == Refused(text)
     assert asked(World(*many[:20])) == Reserve(many[0])
     assert isinstance(asked(World(*many), break_glass=True), Reserve)
     warning = [budget(name=f"b{number:02}", maxUnavailable=0, mode="Warn") for number in range(21)]
     assert isinstance(asked(World(*warning)), Passed)
     assert asked(World(*warning, budget(maxUnavailable=0))) == asked(World(budget(maxUnavailable=0)))
+
+
+def test_pod_with_as_many_budgets_as_it_can_have_is_decided_by_all_of_them() -> None:
+    enforcing = [budget(name=f"b{number:02}", maxUnavailable=1) for number in range(20)]
+    warning = budget(name="z", maxUnavailable=0, mode="Warn")
+    found = asked(World(*enforcing[:19], warning), dry_run=True)
+    assert isinstance(found, Passed)
+    assert found.only_warned
+    assert asked(World(*enforcing, warning)) == Reserve(enforcing[0])
+
+
+def test_record_of_an_earlier_request_is_written_again_if_another_budget_decides_too() -> None:
+    """The other budget may still refuse the earlier request, and its record would then be removed."""
+    record = DisruptionRecord("web-0", Operation.DELETE, rfc3339(NOW))
+    status = PodUnavailableBudgetStatus(disrupted_pods={"uid-web-0": record})
+    first, other = budget(status, name="a", maxUnavailable=3), budget(name="b", maxUnavailable=3)
+    assert asked(World(first)) == Passed(covered=True)
+    assert asked(World(first, other)) == Reserve(first)
+
+
+def test_full_status_has_room_for_the_pods_that_have_a_record_already() -> None:
+    old = DisruptionRecord("web-0", Operation.DELETE, rfc3339(NOW - 20))
+    others = {f"gone-{number}": old for number in range(MAX_RECORDS - 1)}
+    full = budget(PodUnavailableBudgetStatus(disrupted_pods={"uid-web-0": old, **others}), maxUnavailable=1)
+    assert asked(World(full)) == Reserve(full)
 
 
 def test_charge_admits_waiting_requests_in_their_order_as_far_as_the_budget_goes() -> None:
@@ -280,30 +346,67 @@ def resized(policy: str = "", **more: Any) -> Any:
     return {"containers": [container], **more}
 
 
+LIMITED = {**SPEC["containers"][0], "resources": {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}}
+SIDE = {"name": "side", "image": "side:1"}
+
+
 @pytest.mark.parametrize(
     ("made", "operation"),
     [
-        (changed(), None),
-        (changed(annotations={"a": "b"}), None),
-        (changed(labels={**LABELS, "tier": "x"}), None),
-        (changed(after={**SPEC, "tolerations": [{"key": "x"}]}), None),
-        (changed(after={"containers": [{**SPEC["containers"][0], "image": "web:2"}]}), Operation.UPDATE),
-        (changed(after={**SPEC, "activeDeadlineSeconds": 5}), Operation.UPDATE),
-        (changed({**SPEC, "activeDeadlineSeconds": 5}, {**SPEC, "activeDeadlineSeconds": 4}), Operation.UPDATE),
-        (changed({**SPEC, "activeDeadlineSeconds": 5}), None),
-        (changed(labels={**LABELS, "unavailable-pod.kruise.io/x": ""}), Operation.UPDATE),
-        (changed(labels={**LABELS, "apps.kruise.io/specified-delete": "true"}), Operation.UPDATE),
-        (changed(labels={"app": "other"}), Operation.UPDATE),
-        (changed(owner=None), Operation.UPDATE),
-        (changed(after=resized()), Operation.RESIZE),
-        (changed(after=resized("NotRequired")), Operation.RESIZE),
-        (changed(after=resized("RestartContainer")), Operation.UPDATE),
+        ({}, None),
+        ({"annotations": {"a": "b"}}, None),
+        ({"labels": {**LABELS, "tier": "x"}}, None),
+        ({"after": {**SPEC, "tolerations": [{"key": "x"}]}}, None),
+        ({"after": {"containers": [{**SPEC["containers"][0], "image": "web:2"}]}}, Operation.UPDATE),
+        ({"before": {**SPEC, "initContainers": [SIDE]}, "after": {**SPEC, "initContainers": [SIDE]}}, None),
+        (
+            {
+                "before": {**SPEC, "initContainers": [SIDE]},
+                "after": {**SPEC, "initContainers": [SIDE | {"image": "x"}]},
+            },
+            Operation.UPDATE,
+        ),
+        ({"after": {**SPEC, "activeDeadlineSeconds": 5}}, Operation.UPDATE),
+        ({"before": {**SPEC, "activeDeadlineSeconds": 5}, "after": {**SPEC, "activeDeadlineSeconds": 5}}, None),
+        (
+            {"before": {**SPEC, "activeDeadlineSeconds": 5}, "after": {**SPEC, "activeDeadlineSeconds": 4}},
+            Operation.UPDATE,
+        ),
+        ({"before": {**SPEC, "activeDeadlineSeconds": 5}}, None),
+        ({"labels": {**LABELS, "unavailable-pod.kruise.io/x": ""}}, Operation.UPDATE),
+        ({"labels": {**LABELS, "apps.kruise.io/specified-delete": "true"}}, Operation.UPDATE),
+        ({"labels": {"app": "other"}}, Operation.UPDATE),
+        ({"owner": None}, Operation.UPDATE),
+        ({"after": resized()}, Operation.RESIZE),
+        ({"after": {"containers": [LIMITED]}}, Operation.RESIZE),
+        (
+            {"before": {"containers": [*SPEC["containers"], SIDE]}, "after": {"containers": [LIMITED, SIDE]}},
+            Operation.RESIZE,
+        ),
+        ({"after": resized("NotRequired")}, Operation.RESIZE),
+        ({"after": resized("RestartContainer")}, Operation.UPDATE),
     ],
 )
-def test_update_is_judged_by_what_it_changes(made: Changes, operation: Operation | None) -> None:
+def test_update_is_judged_by_what_it_changes(made: Any, operation: Operation | None) -> None:
     for protected in (Operation.UPDATE, Operation.RESIZE):
-        found = asked(World(frozen(protectOperations=[protected])), operation=Operation.UPDATE, changes=made)
+        world = World(frozen(protectOperations=[protected]))
+        found = asked(world, operation=Operation.UPDATE, changes=changed(**made))
         assert isinstance(found, Refused) == (protected == operation)
+
+
+def test_update_of_a_pod_that_is_out_of_service_already_takes_it_out_no_second_time() -> None:
+    out = {**LABELS, "unavailable-pod.kruise.io/x": ""}
+    made = changes(pod(labels=out), pod(labels={**out, "tier": "x"}), WireSpec(), WireSpec())
+    assert not made.disrupts
+
+
+def test_pod_that_loses_its_controller_shows_that_it_has_left() -> None:
+    assert shows_of(changed(owner=None), pod(), 2, left=False) == "left"
+
+
+def test_record_has_room_for_changes_of_1024_characters() -> None:
+    assert bounded("x" * 1024) == "x" * 1024
+    assert bounded("x" * 1025) == "both"
 
 
 def test_pod_that_leaves_its_workload_by_a_label_is_judged() -> None:
@@ -311,6 +414,24 @@ def test_pod_that_leaves_its_workload_by_a_label_is_judged() -> None:
     target = frozen(targetRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"})
     world = World(target, cluster=cluster)
     assert isinstance(asked(world, operation=Operation.UPDATE, changes=changed(labels={"app": "x"})), Refused)
+
+
+def test_pod_that_its_workload_does_not_select_leaves_nothing_by_a_label() -> None:
+    target = frozen(targetRef={"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"})
+    odd = {"app": "odd"}
+    made = changes(pod(labels=odd), pod(labels={**odd, "tier": "x"}), WireSpec(), WireSpec())
+    assert asked(World(target), pod("web-0", labels=odd, version=2), Operation.UPDATE, changes=made) == Passed()
+
+
+def test_record_of_a_restart_has_the_ids_that_the_request_has() -> None:
+    """The cache may be older, and would show the restart before it happens."""
+    world = World(budget(maxUnavailable=1))
+    asked_for = Disruption(
+        Operation.RESTART, world.pods[0], "ann", restarts=("web",), container_ids=(("web", "ffffffffffff"),)
+    )
+    status, _ = charge(world.found[0], [asked_for], world, NOW)
+    (record,) = status.unavailable_pods.values()
+    assert record.shows.startswith("restarted:web=ffffffffffff#")
 
 
 @pytest.mark.parametrize(
@@ -322,7 +443,9 @@ def test_pod_that_leaves_its_workload_by_a_label_is_judged() -> None:
         ("restarted:web=0123456789ab", {"containers": {}}, True, False),
         ("resized:3", {"observed": 2}, True, False),
         ("resized:3", {"observed": 3}, True, True),
+        ("resized:3", {"observed": 3, "ready": False}, True, False),
         ("resized:3", {"observed": 3, "conditions": {"PodResizeInProgress": "True"}}, True, False),
+        ("resized:3", {"observed": 3, "conditions": {"PodResizePending": "True"}}, True, False),
         ("resized:0", {"observed": 0}, True, False),
         ("labelled", {}, True, False),
         ("labelled", {"labels": {**LABELS, "unavailable-pod.kruise.io/x": ""}}, True, True),
@@ -342,7 +465,7 @@ def test_change_in_place_shows_as_its_record_says(shows: str, fields: Any, cover
 def test_second_change_of_a_pod_is_added_to_its_record() -> None:
     first = DisruptionRecord("web-0", Operation.UPDATE, rfc3339(NOW), "ann", "restarted:web=000000000000")
     status = PodUnavailableBudgetStatus(unavailable_pods={"uid-web-0": first})
-    made = Changes(restarted=("web",), mark="1")
+    made = Changes(restarted=("web",), digest="1")
     for fields in ({}, {"ready": False}):
         pods = [pod("web-0", **fields), pod("web-1"), pod("web-2")]
         world = World(budget(status, maxUnavailable=1), pods=pods)
@@ -361,12 +484,12 @@ def test_second_restart_of_a_container_that_has_not_restarted_yet_is_held_until_
     status = PodUnavailableBudgetStatus(unavailable_pods={"uid-web-0": first})
     pods = [pod("web-0", ready=ready), pod("web-1"), pod("web-2")]
     world = World(budget(status, maxUnavailable=1), pods=pods)
-    again = Disruption(Operation.UPDATE, pods[0], "ann", changes=Changes(restarted=("web",), mark="2"))
+    again = Disruption(Operation.UPDATE, pods[0], "ann", changes=Changes(restarted=("web",), digest="2"))
     assert isinstance(step(again, world, NOW), Reserve)
     written, _ = charge(world.found[0], [again], world, NOW)
     (record,) = written.unavailable_pods.values()
     assert not shown(record, pod("web-0", containers={"web": "f" * 64}), covered=True)
-    repeated = Disruption(Operation.UPDATE, pods[0], "ann", changes=Changes(restarted=("web",), mark="1"))
+    repeated = Disruption(Operation.UPDATE, pods[0], "ann", changes=Changes(restarted=("web",), digest="1"))
     assert step(repeated, world, NOW) == Passed(covered=True), "the API server asks again after a conflict"
 
 
@@ -376,7 +499,7 @@ def test_change_of_so_many_containers_that_the_record_cannot_name_them_is_held_u
     after = pod("web-0", containers=dict.fromkeys(names, "f" * 64), version=2)
     world = World(budget(maxUnavailable=1), pods=[before, pod("web-1"), pod("web-2")])
     for disruption in (
-        Disruption(Operation.UPDATE, before, "ann", changes=Changes(restarted=names, mark="1")),
+        Disruption(Operation.UPDATE, before, "ann", changes=Changes(restarted=names, digest="1")),
         Disruption(Operation.RESTART, before, "ann", restarts=names),
     ):
         written, _ = charge(world.found[0], [disruption], world, NOW)
@@ -390,7 +513,7 @@ def test_change_of_so_many_containers_that_the_record_cannot_name_them_is_held_u
 def test_record_of_a_change_that_cannot_be_read_runs_out(shows: str) -> None:
     record = DisruptionRecord("web-0", Operation.UPDATE, rfc3339(NOW), "ann", shows)
     status = PodUnavailableBudgetStatus(unavailable_pods={"uid-web-0": record})
-    again = Disruption(Operation.UPDATE, pod("web-0"), "ann", changes=Changes(restarted=("web",), mark="1"))
+    again = Disruption(Operation.UPDATE, pod("web-0"), "ann", changes=Changes(restarted=("web",), digest="1"))
     assert isinstance(step(again, World(budget(status, maxUnavailable=1)), NOW), Reserve)
     assert kept_records(status, pod("web-0"), NOW + 601) == {}
 
@@ -401,10 +524,10 @@ def kept_records(status: PodUnavailableBudgetStatus, known: Pod, now: float) -> 
     return settled(status, find=lambda _: known, covered=lambda _: True, seen=99, now=now, live=live).unavailable_pods
 
 
-def test_restarts_to_other_images_or_by_other_requests_have_other_marks() -> None:
+def test_restarts_to_other_images_or_by_other_requests_have_other_digests() -> None:
     before, one, two = (WireSpec(containers=(WireContainer("web", f"web:{each}"),)) for each in range(3))
-    marks = [changes(pod(), pod(), before, after).mark for after in (one, one, two)]
-    assert marks[0] == marks[1] != marks[2]
+    digests = [changes(pod(), pod(), before, after).digest for after in (one, one, two)]
+    assert digests[0] == digests[1] != digests[2]
 
 
 def test_records_of_pods_that_are_gone_or_replaced_are_dropped_with_the_version_that_shows_it() -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from altershield.budgets.exhausted import exhausted, protects
+from altershield.budgets.exhausted import exhausted, protects_workload
 from altershield.budgets.numbers import Numbers
 from tests.unit.budgets.builders import DEPLOYMENT, budget, groups, pod, web
 
@@ -28,9 +28,11 @@ def test_only_an_enforced_budget_without_a_free_slot_keeps_pods_from_deletion(
 def test_budget_protects_a_workload_if_it_covers_a_pod_of_it() -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
     own = groups([pod("web-1")])
-    assert protects(budget(maxUnavailable=0), DEPLOYMENT.uid, own, web(1))
-    assert protects(budget(maxUnavailable=0, targetRef=target), DEPLOYMENT.uid, own, web(1))
-    assert not protects(budget(maxUnavailable=0), "another", own, web(1))
+    assert protects_workload(budget(maxUnavailable=0), DEPLOYMENT.uid, own, web(1))
+    assert protects_workload(budget(maxUnavailable=0, targetRef=target), DEPLOYMENT.uid, own, web(1))
+    assert not protects_workload(budget(maxUnavailable=0), "another", own, web(1))
     ignoring = budget(maxUnavailable=0, ignoredPodSelector={"matchLabels": {"app": "web"}})
-    assert not protects(ignoring, DEPLOYMENT.uid, own, web(1))
-    assert not protects(budget(maxUnavailable=0), DEPLOYMENT.uid, groups([pod("x", labels={"app": "x"})]), web(1))
+    assert not protects_workload(ignoring, DEPLOYMENT.uid, own, web(1))
+    assert not protects_workload(
+        budget(maxUnavailable=0), DEPLOYMENT.uid, groups([pod("x", labels={"app": "x"})]), web(1)
+    )

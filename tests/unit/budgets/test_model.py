@@ -79,7 +79,7 @@ def pods_that_are_not_available_go_without_a_record(stack: ExitStack) -> None:
 
     def changed(found: Any, operation: Any, disruption: Any, pod: Any, *about: Any, **fields: Any) -> Any:
         if not pod.available:
-            return decision._PASSES
+            return decision._ADMITTED
         return judge(found, operation, disruption, pod, *about, **fields)
 
     patched(stack, decision, "_judge", changed)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from altershield.api.budgets import DisruptionRecord, Operation, PodUnavailableBudgetStatus
 from altershield.budgets import pods, scaled
-from altershield.budgets.numbers import Numbers, counted, desired, numbers
+from altershield.budgets.coverage import group_of
+from altershield.budgets.numbers import Numbers, counted, desired, numbers, share
 from altershield.budgets.pods import Pod
 from altershield.workloads import ADAPTERS
 from altershield.workloads.meta import Owner
@@ -132,6 +133,44 @@ def test_total_of_a_workload_has_precedence_over_protect_total_replicas() -> Non
 
 
 @pytest.mark.parametrize(
+    ("spec", "total"),
+    [({"minAvailable": 2}, 5), ({"maxUnavailable": 1, "protectTotalReplicas": 9}, 3)],
+)
+def test_pods_without_a_controller_beside_a_workload_raise_the_total_if_a_number_has_to_be_available(
+    spec: Any, total: int
+) -> None:
+    bare = [pod(f"bare-{number}", owner=None) for number in range(2)]
+    assert found([*several(3), *bare], web(3), **spec).total == total
+
+
+def test_total_of_a_target_is_that_of_its_workload_if_it_has_pods() -> None:
+    cluster = web(4)
+    cluster.objects["set-web"] = builders.scaled(SET, 2, above=DEPLOYMENT)
+    ref = {**TARGET, "kind": "ReplicaSet", "name": SET.name}
+    assert found(several(2), cluster, targetRef=ref, maxUnavailable=1).total == 4
+
+
+def test_pods_that_have_ended_do_not_count_into_the_total() -> None:
+    ended = [pod(f"web-{number}", owner=ROLLOUT, phase="Succeeded") for number in range(2)]
+    assert found([*ended, pod("web-3", owner=ROLLOUT)], Cluster()).total == 1
+
+
+@pytest.mark.parametrize("amount", ["5", "", "%", "-5%", "٣%", "5%%"])
+def test_text_that_is_no_share_is_no_pod(amount: str) -> None:
+    assert share(amount, 10) == 0
+
+
+def test_change_in_place_alone_takes_its_pod_out() -> None:
+    record = DisruptionRecord("web-1", Operation.RESTART, "2027-01-15T08:00:00Z")
+    status = PodUnavailableBudgetStatus(unavailable_pods={"uid-web-1": record})
+    assert found(several(3), web(3), status).current == 2
+
+
+def test_api_group_is_the_part_before_the_version() -> None:
+    assert [group_of(each) for each in ("v1", "apps/v1", "")] == ["", "apps", ""]
+
+
+@pytest.mark.parametrize(
     "cluster",
     [
         web(0),
@@ -139,6 +178,7 @@ def test_total_of_a_workload_has_precedence_over_protect_total_replicas() -> Non
         Cluster(builders.scaled(SET, 3, above=DEPLOYMENT, deleting=True), builders.scaled(DEPLOYMENT, 3)),
         Cluster(builders.scaled(SET, 3, above=DEPLOYMENT), gone=["deployment-web"]),
         Cluster(gone=["set-web"]),
+        Cluster(builders.scaled(SET, 0)),
     ],
 )
 def test_pods_of_a_workload_that_ends_do_not_count(cluster: Cluster) -> None:
@@ -197,6 +237,14 @@ def test_number_of_pods_is_the_one_that_the_kind_of_workload_tells() -> None:
         read = scaled.Reader(adapter.resource)(data)
         assert read.replicas == adapter.read(data).replicas
     assert (read.replicas, read.uid, read.resource_version, read.selector.match_labels) == (9, "u", "7", LABELS)
+
+
+def test_workload_that_names_no_number_of_pods_has_one_and_a_deletion_shows() -> None:
+    metadata = {"name": "web", "namespace": NAMESPACE, "uid": "u", "resourceVersion": "7"}
+    read = scaled.Reader(ADAPTERS[0].resource)
+    found = read(msgspec.json.encode({"metadata": metadata}))
+    assert (found.replicas, found.deleting) == (1, False)
+    assert read(msgspec.json.encode({"metadata": metadata | {"deletionTimestamp": "2027-01-15T08:00:00Z"}})).deleting
 
 
 def test_pod_without_optional_fields_is_read() -> None:

@@ -88,7 +88,7 @@ def test_chain_is_verified_as_tls_clients_do() -> None:
 def test_expired_ca_is_refused(chain: Chain, expired: str) -> None:
     data = chain.data(chain.intermediate, trusted=chain.root)
     check(data)
-    with pytest.raises(CertificateError, match=rf"its CA {expired} is valid only from .* to .* UTC; renew the CA"):
+    with pytest.raises(CertificateError, match=rf"its CA {expired} is valid only from .*Z to .*Z; renew the CA"):
         check(data, NOW + 6 * DAY)
 
 
@@ -106,7 +106,7 @@ def test_ca_crt_may_contain_the_expired_ca_beside_its_successor() -> None:
 
 
 def test_certificate_that_is_not_valid_yet_is_refused() -> None:
-    with pytest.raises(CertificateError, match=r"is not valid before .* UTC; wait, or check the clocks"):
+    with pytest.raises(CertificateError, match=r"is not valid before .*Z; wait, or check the clocks"):
         check(GOOD, NOW - DAY)
 
 
@@ -180,7 +180,7 @@ def test_damaged_secret_is_refused_with_one_sentence_without_keys(damage: dict[s
 
 
 def test_expired_certificate_is_refused() -> None:
-    with pytest.raises(CertificateError, match=r"expired at .* UTC; renew it"):
+    with pytest.raises(CertificateError, match=r"expired at .*Z; renew it"):
         check(GOOD, NOW + 2 * DAY)
 
 

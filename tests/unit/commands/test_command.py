@@ -57,7 +57,7 @@ def test_unreadable_option_of_check_prints_one_sentence_and_exits_with_2(run: Ru
     done = run("check", "--namespace=any", wrong)
     assert done.returncode == 2
     (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("error: --pod-spec or --pull-secrets cannot be read: ")
+    assert line.startswith(f"error: {wrong.partition('=')[0]} ")
 
 
 def test_threshold_out_of_range_exits_with_2(run: Run) -> None:
@@ -83,7 +83,7 @@ def test_version_option_prints_the_version() -> None:
         ),
         (
             ["status", "-n", "a/b"],
-            'error: "a/b" is not a namespace: such a name has lower case letters, digits and "-"',
+            'error: "a/b" is not the name of a namespace; use lower case letters, digits and "-"',
         ),
         (
             ["status", "--kubeconfig", "/"],

@@ -1,12 +1,15 @@
 """The report: how releases ended, and what the mode `enforce` would have done."""
 
+import msgspec
 import pytest
 
 from altershield.api.kinds import ChangeWorkloadStatus, WorkloadState
-from altershield.api.meta import Condition
+from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.policy import AppliedPolicy, Mode
-from altershield.commands.report import Ended, Line, count, table
+from altershield.commands.report import Ended, Line, _of_entry, count, table
+from altershield.releases import history
 from altershield.releases.enforcement import Would, would
+from altershield.releases.history import Entry, Record
 
 NOW = 1_700_000_000.0
 
@@ -57,6 +60,17 @@ def test_releases_are_counted_by_namespace() -> None:
         ]
     )
     assert found == [Line("api", 2, 0, 0, 0, 1, 1), Line("shop", 3, 3, 1, 1, 0, 0)]
+
+
+def test_release_that_the_history_has_counts_as_rolled_back_only_if_it_was() -> None:
+    def kept(record: Record) -> Entry:
+        annotations = {history.ANNOTATION: msgspec.json.encode(record).decode()}
+        return Entry(ObjectMeta(name="web", namespace="shop", annotations=annotations), "", {}, 1)
+
+    refused = _of_entry(kept(Record(state="Failed", reason="OrderRefused")))
+    undone = _of_entry(kept(Record(state="Failed", reason="PodNotUp", rolled_back=True)))
+    assert count([refused]) == [Line("shop", 1)]
+    assert count([undone]) == [Line("shop", 1, rolled_back=1)]
 
 
 def test_table_has_a_total_and_says_what_it_covers() -> None:

@@ -13,7 +13,7 @@ import pytest
 from altershield.commands import main
 from altershield.commands.sandbox_server import CALLBACK, running_server
 from altershield.errors import UsageError
-from reconciler.server.options import ServerOptions
+from reconciler.server.server_options import ServerOptions
 from tests.support.processes import call, command, wait_for_line
 
 

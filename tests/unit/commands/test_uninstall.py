@@ -16,7 +16,7 @@ from altershield.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from altershield.commands.uninstall import LeftOverError, take_out
+from altershield.commands.uninstall import LeftOverError, delete_installation
 from altershield.install.crds import crds
 from altershield.kube.errors import UnreachableError
 from tests.support.stub_api import Object, StubApi, answer, serving, status
@@ -48,7 +48,7 @@ def deletes(request: web.Request) -> bool:
 async def test_webhooks_are_deleted_first_and_deployments_next(capsys: pytest.CaptureFixture[str]) -> None:
     async with serving() as (api, client):
         await install(api)
-        await take_out(client, yes=True)
+        await delete_installation(client, yes=True)
         assert [request.path.split("/")[-2] for request in api.requests if deletes(request)] == [
             resource.plural for resource in SAFE_ORDER
         ]
@@ -63,7 +63,7 @@ async def test_crds_lose_their_protection_before_they_are_deleted() -> None:
     (first, *_) = crds()
     async with serving() as (api, client):
         await api.put(CRDS, {"metadata": {**first["metadata"], "uid": "1"}})
-        await take_out(client, crds=True, yes=True)
+        await delete_installation(client, crds=True, yes=True)
         changes = [(each.method, each.path.split("/")[-1]) for each in api.requests if each.method != "GET"]
         assert list(dict.fromkeys(changes)) == [
             ("PATCH", first["metadata"]["name"]),
@@ -75,7 +75,7 @@ async def test_crds_lose_their_protection_before_they_are_deleted() -> None:
 async def test_dry_run_deletes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     async with serving() as (api, client):
         await install(api)
-        await take_out(client, dry_run=True)
+        await delete_installation(client, dry_run=True)
         assert left(api) == {resource.plural for resource in INSTALLED}
     assert "would delete Deployment system/altershield" in capsys.readouterr().out
 
@@ -86,10 +86,10 @@ async def test_uninstall_asks_before_it_deletes(said: str, goes: bool, monkeypat
     async with serving() as (api, client):
         await install(api)
         if goes:
-            await take_out(client)
+            await delete_installation(client)
         else:
             with pytest.raises(typer.Abort):
-                await take_out(client)
+                await delete_installation(client)
         assert (left(api) == set()) is goes
 
 
@@ -98,7 +98,7 @@ async def test_uninstall_retries_while_the_api_server_is_overloaded() -> None:
         await install(api)
         api.fault(lambda request: True, answer(429, "TooManyRequests", **{"Retry-After": "5"}), times=20)
         api.fault(deletes, answer(503), times=3)
-        await take_out(client, yes=True)
+        await delete_installation(client, yes=True)
         assert left(api) == set()
 
 
@@ -110,11 +110,11 @@ async def test_refused_deletion_is_reported_and_the_rest_is_deleted(capsys: pyte
         await install(api)
         api.fault(concerns, answer(403, "Forbidden"))
         with pytest.raises(LeftOverError):
-            await take_out(client, yes=True)
+            await delete_installation(client, yes=True)
         assert left(api) == {VALIDATING_WEBHOOKS.plural}
         refusal = "cannot delete ValidatingWebhookConfiguration altershield: 403 Forbidden"
         assert refusal in capsys.readouterr().err
-        await take_out(client, yes=True)
+        await delete_installation(client, yes=True)
         assert left(api) == set()
 
 
@@ -123,7 +123,7 @@ async def test_forbidden_list_is_reported(capsys: pytest.CaptureFixture[str]) ->
         await install(api)
         api.fault(lambda request: request.path.endswith("/serviceaccounts"), answer(403, "Forbidden"), times=99)
         with pytest.raises(LeftOverError, match="may be left"):
-            await take_out(client, yes=True)
+            await delete_installation(client, yes=True)
         assert left(api) == {SERVICE_ACCOUNTS.plural}
     assert "cannot list serviceaccounts: 403 Forbidden" in capsys.readouterr().err
 
@@ -134,7 +134,7 @@ async def test_uninstall_that_may_list_nothing_does_not_say_that_nothing_is_ther
     async with serving() as (api, client):
         api.fault(lambda request: request.method == "GET", answer(401, "Unauthorized"), times=999)
         with pytest.raises(LeftOverError, match="may be left"):
-            await take_out(client, yes=True)
+            await delete_installation(client, yes=True)
     assert capsys.readouterr().out == ""
 
 
@@ -143,7 +143,7 @@ async def test_object_with_finalizers_is_reported_after_the_timeout(capsys: pyte
         await install(api)
         api.fault(lambda request: deletes(request) and "mutating" in request.path, answer(200))
         with pytest.raises(LeftOverError):
-            await take_out(client, yes=True)
+            await delete_installation(client, yes=True)
     assert "MutatingWebhookConfiguration altershield is not deleted after 60 s" in capsys.readouterr().err
 
 
@@ -163,7 +163,7 @@ async def test_object_that_a_gitops_tool_creates_again_is_reported(capsys: pytes
 
         api.fault(lambda request: deletes(request) and "/deployments/" in request.path, put_back)
         with pytest.raises(LeftOverError):
-            await take_out(client, yes=True)
+            await delete_installation(client, yes=True)
     said = capsys.readouterr().err
     assert "Argo CD manages Deployment system/altershield" in said
     assert "Deployment system/altershield was created again" in said
@@ -178,7 +178,7 @@ async def test_object_that_was_deleted_meanwhile_is_not_an_error(capsys: pytest.
             return status(404, "NotFound")(request)
 
         api.fault(lambda request: deletes(request) and "serviceaccounts" in request.path, gone)
-        await take_out(client, yes=True)
+        await delete_installation(client, yes=True)
     assert "already deleted ServiceAccount system/altershield" in capsys.readouterr().out
 
 
@@ -188,4 +188,4 @@ async def test_stopped_api_server_is_an_unreachable_error() -> None:
         await api.stop()
         with pytest.raises(UnreachableError):
             async with asyncio.timeout(60):
-                await take_out(client, yes=True)
+                await delete_installation(client, yes=True)

@@ -8,6 +8,7 @@ from altershield.api.meta import rfc3339
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control.decision import Working, step, undo
 from altershield.flow_control.deletion import Operation
+from altershield.flow_control.rules import cooldown
 from altershield.flow_control.settling import Seen, settle
 from tests.unit.flow_control.builders import NOW, asked, deletion, one, policy, refusal, written
 
@@ -39,7 +40,8 @@ def test_manual_breaker_refuses_all_deletions_until_a_person_resets_it() -> None
         done, _ = one(of, "x", now)
         assert (done.status, done.verdicts[0].refusal) == (None, OPEN)
     assert next(str(hint) for hint in done.verdicts[0].hints) == (
-        "to let deletions pass again, reset the breaker: altershield breaker reset guard"
+        "to let deletions pass again, a user with the ClusterRole altershield-breaker runs: "
+        "altershield breaker reset guard"
     )
     reset = with_breaker(of, breakers.reset_by("ann", NOW + 100))
     assert refusal(reset, "x", NOW + 100) == ""
@@ -146,3 +148,46 @@ def test_unreadable_times_stop_no_deletion_for_ever(since: str) -> None:
     now = breakers.current(of.status.breaker, of.spec, NOW)
     assert now.until == rfc3339(NOW + 600)  # the leading reconciler stores it
     assert state(with_breaker(of, now), NOW + 600) == BreakerState.HALF_OPEN
+
+
+def test_clocks_may_differ_by_two_seconds() -> None:
+    spec = policy("1m/20", breaker=BreakerMode.MANUAL).spec
+    for ahead, since in ((2, 2), (3, 0)):
+        breaker = Breaker(since=rfc3339(NOW + ahead), reset_by="ann")
+        assert breakers.current(breaker, spec, NOW).since == rfc3339(NOW + since)
+
+
+def test_breaker_begins_each_state_with_no_deletion_passed() -> None:
+    spec = policy("1m/20", breaker=BreakerMode.AUTO).spec
+    patched = Breaker(since=rfc3339(NOW), passed=3)
+    assert breakers.current(patched, spec, NOW + 5) == Breaker(since=rfc3339(NOW + 5))
+    opened = Breaker(BreakerState.OPEN, rfc3339(NOW), rule="1m/20", passed=2)
+    half_open = breakers.current(opened, spec, NOW + 601)
+    assert (half_open.state, half_open.passed) == (BreakerState.HALF_OPEN, 0)
+
+
+@pytest.mark.parametrize(("limit", "passing"), [(5, 1), (19, 1), (20, 2), (0, 1)])
+def test_half_open_breaker_lets_a_tenth_of_the_limit_pass_and_one_deletion_at_least(limit: int, passing: int) -> None:
+    assert breakers.quota(policy(f"1m/{limit}", "1h/1000").spec) == passing
+
+
+def test_one_limit_that_is_reached_since_the_reset_opens_the_breaker_again() -> None:
+    of = policy("1m/2", "1h/4", breaker=BreakerMode.MANUAL)
+    of = with_breaker(asked(of, "a", "b"), breakers.reset_by("ann", NOW + 110))
+    _, after = one(asked(of, "c", "d", now=NOW + 120), "e", NOW + 121)
+    assert after.status.breaker.state == BreakerState.OPEN
+
+
+def test_deletion_that_was_counted_before_the_breaker_was_half_open_leaves_no_place_in_it() -> None:
+    breaker = Breaker(BreakerState.HALF_OPEN, rfc3339(NOW), passed=2)
+    assert [breakers.taken_back(breaker, NOW + after).passed for after in (-1, 0, 5)] == [2, 1, 1]
+
+
+def test_open_breaker_still_names_who_reset_it_last() -> None:
+    assert breakers.opened_by(breakers.reset_by("bob", NOW), "ann", NOW + 5) == Breaker(
+        BreakerState.OPEN, rfc3339(NOW + 5), opened_by="ann", reset_by="bob"
+    )
+
+
+def test_cooldown_that_cannot_be_read_is_that_of_a_spec_without_one() -> None:
+    assert [cooldown(policy("1m/1", cooldown=text).spec) for text in ("soon", "5m")] == [600, 300]

@@ -11,11 +11,14 @@ from altershield.api.flow_control import (
     BreakerState,
     Mode,
     Pending,
+    Source,
 )
+from altershield.api.meta import rfc3339
 from altershield.api.policy import Operator, Requirement, Selector
-from altershield.flow_control.decision import REPEATED, in_order, note_denied, step, undo
+from altershield.flow_control.decision import REPEATED, Working, in_order, note_denied, step, undo
 from altershield.flow_control.deletion import Operation, covering, covers, exempt
-from altershield.flow_control.statistics import denied_entry
+from altershield.flow_control.statistics import denied_entry, with_deletion, with_denied
+from altershield.flow_control.windows import CLOCK_ERROR
 from tests.unit.flow_control.builders import NOW, asked, deletion, one, policy, refusal, written
 
 USED = "PodDeletionFlowControl guard: 2 of 2 pod deletions in 10m are used"
@@ -40,7 +43,7 @@ def test_refusal_beyond_a_limit_has_one_unchanging_sentence_and_no_write() -> No
     assert [str(hint) for hint in done.verdicts[0].hints] == [
         "the next deletion passes at 2027-01-15T08:10:12Z",
         "most deletions come from ann (2)",
-        "to raise a limit, or to exempt pods by spec.whiteListSelector, run: "
+        "to raise a limit, or to exempt pods by spec.whiteListSelector, an administrator runs: "
         "kubectl edit poddeletionflowcontrols guard",
     ]
     assert done.denied == (denied_entry(deletion("c"), NOW + 100),)
@@ -189,3 +192,61 @@ def test_status_is_at_most_a_few_hundred_kilobytes() -> None:
     of = policy(*(f"{number + 1}h/5000" for number in range(8)))
     of = written(of, step(of, [deletion(uid, **names) for uid in uids], NOW).status)
     assert len(msgspec.json.encode(of)) < 500_000
+
+
+def test_pending_deletion_with_a_time_in_the_future_is_one_of_now() -> None:
+    for ahead, seconds in ((CLOCK_ERROR, CLOCK_ERROR), (CLOCK_ERROR + 1, 0)):
+        of = asked(policy("10m/2"), "a", now=NOW + ahead)
+        assert Working(of, NOW).pending["a"].time == rfc3339(NOW + seconds)
+
+
+def test_user_who_deletes_nothing_more_is_named_for_ten_minutes() -> None:
+    of = asked(policy("1m/10"), "a", by="ann")
+    for after, users in ((599, ["ann", "bob"]), (600, ["bob"])):
+        later = asked(of, "b", now=NOW + after, by="bob")
+        assert [each.by for each in later.status.top_sources] == users
+
+
+def test_dry_run_does_not_keep_an_earlier_request_from_taking_its_count_back() -> None:
+    of = asked(policy("10m/2"), "a", shared=True, claim="first")
+    done, _ = one(of, "a", NOW + 1, claim="second", dry_run=True)
+    assert (done.status, done.verdicts[0].counted) == (None, False)
+
+
+def test_refused_repetition_keeps_its_count_also_if_another_deletion_is_written() -> None:
+    lowered = written(policy("10m/1"), asked(policy("10m/2"), "a", "b").status)
+    done = step(lowered, [deletion("a"), deletion("c", exempt=True)], NOW + 30)
+    assert [bool(each.refusal) for each in done.verdicts] == [True, False]
+    after = written(lowered, done.status)
+    assert (used(after), set(after.status.pending)) == ([3], {"a", "b", "c"})
+    assert after.status.pending["a"].time == rfc3339(NOW)
+
+
+def test_refused_repetition_opens_the_breaker() -> None:
+    lowered = written(policy("10m/1", breaker=BreakerMode.MANUAL), asked(policy("10m/2"), "a", "b").status)
+    _, after = one(lowered, "a", NOW + 30)
+    assert after.status.breaker.state == BreakerState.OPEN
+    assert (used(after), set(after.status.pending)) == ([2], {"a", "b"})
+
+
+def test_whitelist_may_have_expressions_alone() -> None:
+    of = policy("1m/1", white_list_selector=Selector({}, (Requirement("tier", Operator.IN, ("test",)),)))
+    assert [covers(of, deletion(labels={"tier": tier})) for tier in ("test", "live")] == [False, True]
+
+
+def test_source_is_dropped_after_the_horizon_and_replaces_the_smallest_one_with_its_count() -> None:
+    sources = [Source(f"user-{number}", number + 3, rfc3339(NOW)) for number in range(MAX_SOURCES)]
+    found = with_deletion(sources, "zoe", NOW + 10, 600)
+    assert (len(found), found[-1]) == (MAX_SOURCES, Source("zoe", 4, rfc3339(NOW + 10)))
+    assert [each.count for each in found] == sorted((each.count for each in found), reverse=True)
+    few = with_deletion(sources[:-1], "zoe", NOW + 10, 600)
+    assert (len(few), few[-1].count) == (MAX_SOURCES, 1)
+    assert with_deletion(sources, "zoe", NOW + 600, 600) == (Source("zoe", 1, rfc3339(NOW + 600)),)
+
+
+def test_refused_deletions_are_listed_the_last_first_and_names_are_cut() -> None:
+    entries = [denied_entry(deletion(uid, by="x" * 300), NOW) for uid in "abc"]
+    assert len(entries[0].by) == 253
+    listed = with_denied(with_denied((), entries), [entries[0]])
+    assert [(each.name, each.count) for each in listed] == [("web-a", 2), ("web-c", 1), ("web-b", 1)]
+    assert with_denied(listed, ()) == listed

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from altershield.api import durations
 from altershield.api.flow_control import Window
+from altershield.api.meta import rfc3339
 from altershield.flow_control.rules import Rule, rules_of, useless
 from altershield.flow_control.windows import CLOCK_ERROR, Tally, bucket_seconds, tallies
 from tests.unit.flow_control.builders import NOW, policy
@@ -121,3 +122,59 @@ def test_unreadable_status_and_spec_are_left_out() -> None:
 def test_rule_is_useless_if_a_longer_interval_has_no_higher_limit() -> None:
     assert useless(rules_of(policy("1m/10", "1h/50").spec)) is None
     assert useless(rules_of(policy("1h/50", "1m/50").spec)) == (rule("1m", 50), rule("1h", 50))
+
+
+@pytest.mark.parametrize(("interval", "seconds"), [(1, 1), (60, 1), (61, 2), (600, 10), (601, 11)])
+def test_bucket_is_a_sixtieth_of_the_interval_rounded_up(interval: int, seconds: int) -> None:
+    assert bucket_seconds(interval) == seconds
+
+
+def test_window_begins_now_at_the_latest() -> None:
+    assert tally("1m", Window("1m", 10, bucket_seconds=1, since=rfc3339(NOW + 50)), NOW).since == NOW
+
+
+def test_deletion_of_a_longer_bucket_counts_as_late_as_it_may_have_been() -> None:
+    hour = tally("1h", None, NOW + 3)
+    hour.add()
+    (found,) = tallies((rule("10m"),), (hour.window(),), NOW + 59)
+    assert found.window().buckets == {str(NOW + 50): 1}
+
+
+def test_deletions_after_a_time_are_those_of_later_buckets() -> None:
+    found = tally("1m", None, NOW)
+    found.add()
+    assert [found.counted_since(NOW + after) for after in (-1, 0, 1)] == [1, 0, 0]
+
+
+def test_deletion_of_the_second_in_which_the_window_began_can_be_taken_back() -> None:
+    (found,) = tallies((rule("1h"),), (tally("10m", None, NOW).window(),), NOW + 300)
+    found.add()
+    found.take_back(NOW + 300)
+    assert (found.used, found.window().buckets) == (0, {})
+
+
+def test_deletion_that_a_clock_slightly_ahead_counted_keeps_its_time() -> None:
+    for ahead, kept in ((CLOCK_ERROR, CLOCK_ERROR), (CLOCK_ERROR + 1, 0)):
+        stored = tally("1m", None, NOW + ahead)
+        stored.add()
+        assert tally("1m", stored.window(), NOW).window().buckets == {str(NOW + kept): 1}
+
+
+def test_counts_below_zero_do_not_count() -> None:
+    stored = Window("1m", 10, bucket_seconds=1, buckets={str(NOW): -3, str(NOW - 1): 2})
+    assert tally("1m", stored, NOW).used == 2
+
+
+def test_new_interval_takes_over_the_shortest_window_that_is_long_enough_else_the_longest_one() -> None:
+    known = []
+    for interval, count in (("10m", 1), ("1h", 2), ("30m", 3)):
+        each = tally(interval, None, NOW)
+        for _ in range(count):
+            each.add()
+        known.append(each.window())
+    for interval, used in (("5m", 1), ("20m", 3), ("2h", 2)):
+        assert tallies((rule(interval),), known, NOW)[0].used == used
+
+
+def test_limit_of_zero_is_used_wholly() -> None:
+    assert tally("1m", None, NOW, limit=0).percent() == 100

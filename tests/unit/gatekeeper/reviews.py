@@ -123,13 +123,13 @@ class NoFlowControls:
     filled = True
     exist = False
 
-    def refuse(self, deletion: Deletion) -> bool:
+    def would_refuse(self, deletion: Deletion) -> bool:
         return False
 
     async def decide(self, deletion: Deletion, seconds: float) -> Decided | None:
         return None
 
-    def unknown(self, pod: str) -> Decided | None:
+    def decide_unread(self, pod: str) -> Decided | None:
         return None
 
 

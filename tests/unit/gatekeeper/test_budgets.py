@@ -377,7 +377,8 @@ async def test_budget_that_overlaps_another_one_is_refused_unless_altershield_ma
         for target in ("Deployment", "ReplicaSet"):
             ref = {"apiVersion": "apps/v1", "kind": target, "name": "web" if target == "Deployment" else "web-1"}
             with pytest.raises(
-                ForbiddenError, match="PodUnavailableBudget other: web covers pod web-1-0 too, and a pod can"
+                ForbiddenError,
+                match="other is not created: PodUnavailableBudget web covers pod web-1-0 too; change that",
             ):
                 await cluster.budget("other", selector=None, targetRef=ref, maxUnavailable=1)
         await cluster.budget("elsewhere", targetRef={**ref, "name": "no"}, selector=None, maxUnavailable=1)

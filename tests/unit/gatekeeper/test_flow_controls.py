@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api.flow_control import BreakerMode, OnError, PodDeletionFlowControl
+from altershield.api.flow_control import BreakerMode, Mode, OnError, PodDeletionFlowControl
 from altershield.api.policy import Selector
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control.deletion import Deletion, Operation
@@ -166,7 +166,7 @@ async def test_on_error_decides_about_deletions_that_cannot_be_counted(on_error:
         (found,) = await decide(controls, deletion("a"))
         assert asyncio.get_running_loop().time() - began <= 3.1
         if on_error == OnError.DENY:
-            assert found.refusal == "PodDeletionFlowControl guard is busy, others are deciding: try again"
+            assert found.refusal == "PodDeletionFlowControl guard is busy with other requests: try again"
             assert found.busy
         else:
             assert "is not counted (onError: Allow)" in str(found.hints[0])
@@ -190,7 +190,7 @@ async def test_dry_runs_write_nothing_and_deleted_or_other_policies_decide_nothi
     api = Api()
     api.put(policy("1h/1"))
     controls = gatekeeper(api)
-    assert not controls.refuse(deletion("a", dry_run=True))
+    assert not controls.would_refuse(deletion("a", dry_run=True))
     (found,) = await decide(controls, deletion("a", dry_run=True))
     assert (found.refusal, api.puts) == ("", 0)
     del api.stored["guard"]
@@ -199,4 +199,53 @@ async def test_dry_runs_write_nothing_and_deleted_or_other_policies_decide_nothi
     other = Api()
     other.put(policy("1h/0", namespace_selector=Selector({"team": "bank"})))
     assert await gatekeeper(other).decide(deletion("a"), 3.0) is None
-    assert gatekeeper(other).unknown("shop/web") is not None
+    assert gatekeeper(other).decide_unread("shop/web") is not None
+
+
+@pytest.mark.parametrize("synced", [(True, True), (True, False), (False, True)])
+def test_caches_are_filled_when_those_of_policies_and_namespaces_are(synced: tuple[bool, bool]) -> None:
+    api: Any = Api()
+    policies: Any = Cache(api)
+    namespaces: Any = Cache(api)
+    policies.synced, namespaces.synced = synced
+    assert CountedFlowControls(api, policies, namespaces, lambda namespace: {}, lambda: NOW).filled == all(synced)
+
+
+@pytest.mark.parametrize(
+    ("spec", "refused"),
+    [({}, True), ({"mode": Mode.WARN}, False), ({"on_error": OnError.ALLOW}, False)],
+)
+async def test_pod_that_cannot_be_read_or_counted_is_kept_only_by_an_enforced_policy_that_denies_on_errors(
+    spec: dict[str, Any], refused: bool
+) -> None:
+    api = Api()
+    api.put(policy("1h/5", **{"on_error": OnError.DENY, **spec}))
+    controls = gatekeeper(api)
+    assert (controls.decide_unread("shop/web") is not None) == refused
+    api.error = ServerError("down", code=500)
+    (found,) = await decide(controls, deletion("a"))
+    assert bool(found.refusal) == refused
+
+
+async def test_deletion_whose_time_is_up_is_refused_and_not_counted_afterwards() -> None:
+    api = Api(seconds=2.0)
+    api.put(policy("1h/5", on_error=OnError.DENY))
+    controls = gatekeeper(api)
+    first = asyncio.create_task(controls.decide(deletion("a"), 3.0))
+    await asyncio.sleep(0.1)
+    began = asyncio.get_running_loop().time()
+    found = await controls.decide(deletion("b"), 0.5)
+    assert asyncio.get_running_loop().time() - began == pytest.approx(0.5, abs=0.1)
+    assert found is not None
+    assert found.busy
+    await first
+    await asyncio.sleep(5)
+    assert (api.used(), set(api.stored["guard"].status.pending)) == (1, {"a"})
+
+
+async def test_memory_of_refused_deletions_that_wait_to_be_written_is_bounded() -> None:
+    api = Api()
+    api.put(policy("1h/0"))
+    controls = gatekeeper(api)
+    await decide(controls, *uids(150))
+    assert len(controls._counters["guard"]._denied) == 100

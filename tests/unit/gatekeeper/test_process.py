@@ -166,7 +166,7 @@ async def test_service_account_option_names_the_reconciler(
         assert (await process.post(client, VALIDATING_PATH, body))["allowed"] is True
         body["request"]["userInfo"]["username"] = "system:serviceaccount:ops:reconciler"
         denied = await process.post(client, VALIDATING_PATH, body)
-        assert "its account may release the template" in denied["status"]["message"]
+        assert "AlterShield's account may release the template" in denied["status"]["message"]
 
 
 async def test_gatekeeper_is_ready_only_with_certificate_and_filled_caches(

@@ -24,8 +24,8 @@ def test_another_template_than_that_of_the_rollback_is_denied_for_good() -> None
     response = sent(StaticListers(releases=rolling_back("busybo")))
     assert (response["status"]["code"], response["status"]["reason"]) == (403, "Forbidden")
     assert response["status"]["message"] == (
-        f"AlterShield: its account may release the template {NEW} of {kind()} sleep only in a rollback of version "
-        f"{OLD}, and that rollback names another template: {version_of(deployment('busybo'))}; see "
+        f"AlterShield: AlterShield's account may release the template {NEW} of {kind()} sleep only in a rollback of "
+        f"version {OLD}, and that rollback names another template: {version_of(deployment('busybo'))}; see "
         "https://github.com/traas-stack/altershield/blob/main/docs/denied.md"
     )
 

@@ -150,7 +150,7 @@ async def test_a_review_above_8_mib_gets_413(served: Served, client: aiohttp.Cli
     assert code == 413
     assert "8 MiB" in answer["message"]
     assert "failurePolicy is Ignore" in answer["message"]
-    assert "recorded as ungated and verified" in answer["message"]
+    assert "records it as ungated and verifies it" in answer["message"]
     assert (await post(client, served.url(MUTATING_PATH), encode(review(deployment()))))[0] == 200
 
 

@@ -163,7 +163,9 @@ def test_one_overdue_pod_of_ten_stalls_the_release_and_two_cause_a_rollback(kind
     assert world.said(STALLED) == ("True", "PodsOverdue")
     found = world.condition(STALLED)
     assert found is not None
-    assert found.message.startswith(f"1 of 10 pods overdue, too few to end the release: pod {pods[0].name} is not up")
+    assert found.message.startswith(
+        f"1 of 10 pods are overdue, too few to end the release: pod {pods[0].name} is not up"
+    )
     assert world.reasons.count("ReleaseStalled") == 1
     assert world.rest() == 0
     world.touch(pods[1].crash(world.t))

@@ -142,6 +142,20 @@ def test_reason_of_a_rolled_back_release_is_that_of_the_rollback_and_the_message
     assert record(of("Running"), succeeded, None, ()).reason == "FailedByHealth"
 
 
+@pytest.mark.parametrize(
+    ("state", "condition", "rolled_back"),
+    [
+        ("Failed", Condition("RolledBack", "True", "PodNotUp"), True),
+        ("Rollback", Condition("RolledBack", "False", "Withdrawn"), True),
+        ("Failed", Condition("Verified", "False", "OrderRefused"), False),
+        ("Suspend", Condition("RolledBack", "False", "NotUndone"), False),
+    ],
+)
+def test_record_says_whether_the_version_was_rolled_back(state: str, condition: Condition, rolled_back: bool) -> None:
+    ended = of(state, conditions=(condition,)).status
+    assert record(of("Running"), ended, None, ()).rolled_back == rolled_back
+
+
 def batch(*checks: tuple[str, str, str]) -> Batch:
     return Batch(Meta("shop", "web--x--1", "", ""), NO_OWNER, (), True, "", "", "", None, checks)
 

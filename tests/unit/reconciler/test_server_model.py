@@ -31,8 +31,8 @@ from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Fail, Pass, entry_of
 from reconciler.machinery.metrics import Metrics
 from reconciler.server.answers import Polled, ServerVerdict
-from reconciler.server.errors import NotAllowedError, RejectedError, UnavailableError
 from reconciler.server.messages import BatchFinish, BatchStart, Order, Stage
+from reconciler.server.server_errors import NotAllowedError, RejectedError, UnavailableError
 from tests.unit.reconciler.builders import NOW, change_pod, release
 
 PRE, POST = Phase

@@ -21,8 +21,8 @@ from reconciler.releases.ungated import (
     UngatedReason,
     UngatedRelease,
     classify,
+    current_revision,
     may_be_ungated,
-    present,
 )
 
 from . import builders
@@ -243,17 +243,17 @@ def test_release_possibly_older_than_governance_is_not_ungated(
 
 def test_present_revision_is_the_newest_with_the_template_of_the_workload() -> None:
     older, newer = revision(number=1, uid="a"), revision(number=3, uid="b")
-    assert present(workload(), [newer, older, revision(V2, number=9)]) is newer
-    assert present(workload(), [revision(V2)]) is None
+    assert current_revision(workload(), [newer, older, revision(V2, number=9)]) is newer
+    assert current_revision(workload(), [revision(V2)]) is None
     twins = [revision(uid="a", created=NOW), revision(uid="b", created=NOW + 1)]
-    assert present(workload(), twins) is twins[1]
+    assert current_revision(workload(), twins) is twins[1]
 
 
 def test_present_revision_is_the_one_that_the_controller_rolls_out() -> None:
     older, newer = revision(number=1, uid="a", name="sleep-a"), revision(number=3, uid="b")
-    assert present(workload(rolls_out="sleep-a"), [newer, older]) is older
+    assert current_revision(workload(rolls_out="sleep-a"), [newer, older]) is older
     other = revision(V2, number=9, name="sleep-x")
-    assert present(workload(rolls_out="sleep-x"), [newer, other]) is newer
+    assert current_revision(workload(rolls_out="sleep-x"), [newer, other]) is newer
 
 
 @pytest.mark.parametrize(
@@ -346,7 +346,7 @@ class World:
             case Refresh(source):
                 self.releases[self.version] = release_of(self.version, source)
             case None:
-                now = present(target, revisions)
+                now = current_revision(target, revisions)
                 if now is not None and self.version and self.version not in self.releases:
                     self.releases[self.version] = release_of(self.version, now.source)
         return found

@@ -172,7 +172,7 @@ def test_missing_pods_name_the_budget_that_admits_no_deletion(kind: str) -> None
     assert found is not None
     assert found.reason == "PodsMissing"
     name, namespace = "PodUnavailableBudget web", world.workload.metadata.namespace
-    text = f"{name} admits no deletion of the workload's pods now: altershield budgets web -n {namespace}"
+    text = f"{name} admits no deletion of the workload's pods now; to see why: altershield budgets web -n {namespace}"
     assert found.message.endswith(f"none came up for 120 s; {text}")
 
 

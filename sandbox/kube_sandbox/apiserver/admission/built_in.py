@@ -7,10 +7,11 @@ and `k8s.io/apiserver`, `pkg/admission/plugin/namespace`.
 import secrets
 from typing import Any
 
+from kube_sandbox.apiserver import errors
 from kube_sandbox.apiserver.attributes import Attributes, Object, Reader
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.storage.registry import NAMESPACES
-from kube_sandbox.apiserver.storage.store import details, not_found, qualified
+from kube_sandbox.apiserver.storage.store import not_found
 
 IMMORTAL_NAMESPACES = ("default", "kube-system", "kube-public")
 _ACCESS_REVIEWS = ("authorization.k8s.io", "localsubjectaccessreviews")
@@ -41,10 +42,7 @@ def forbidden(attributes: Attributes, why: str) -> StatusError:
     """403 with the text of an admission plugin."""
     metadata = (attributes.obj or {}).get("metadata") or {}
     name = attributes.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
-    storage = (attributes.group, attributes.plural)
-    return StatusError(
-        403, f'{qualified(storage)} "{name}" is forbidden: {why}', reason="Forbidden", details=details(storage, name)
-    )
+    return errors.forbidden(attributes.group, attributes.plural, name, why)
 
 
 def _namespace_lifecycle(attributes: Attributes, reader: Reader) -> None:

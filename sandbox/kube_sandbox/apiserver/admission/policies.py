@@ -1,20 +1,21 @@
 """ValidatingAdmissionPolicies: CEL expressions that a request has to meet.
 
-The rules are those of kube-apiserver's `pkg/admission/plugin/policy/validating`. Not supported are parameters
-(`paramKind`; the validation refuses such a policy) and type checking (`status.typeChecking` stays empty). Audit
+The rules are those of kube-apiserver's `pkg/admission/plugin/policy/validating`. Parameters are not supported: the
+validation refuses a policy with `paramKind`. There is no type checking: `status.typeChecking` stays empty. Audit
 annotations have no effect, because this server writes no audit log.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kube_sandbox.apiserver.admission.built_in import forbidden
 from kube_sandbox.apiserver.admission.webhooks import match
 from kube_sandbox.apiserver.admission.webhooks.conditions import Evaluation, EvaluationError, Evaluations
 from kube_sandbox.apiserver.admission.webhooks.match import GROUP, Hook
 from kube_sandbox.apiserver.admission.webhooks.review import Invocation
 from kube_sandbox.apiserver.attributes import Attributes, Object, Reader
 from kube_sandbox.apiserver.auth.authorization import includes
-from kube_sandbox.apiserver.errors import StatusError, forbidden
+from kube_sandbox.apiserver.errors import StatusError
 
 _ALL: list[Object] = [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}  # any other reason: 422
@@ -110,9 +111,7 @@ def _denied(attributes: Attributes, policy: Object, binding: Object, failure: _F
     message = (
         f"ValidatingAdmissionPolicy '{_name(policy)}' with binding '{_name(binding)}' denied request: {failure.message}"
     )
-    metadata = (attributes.obj or {}).get("metadata") or {}
-    name = attributes.name or metadata.get("name") or metadata.get("generateName") or "Unknown"
-    error = forbidden(attributes.group, attributes.plural, name, message)
+    error = forbidden(attributes, message)
     details = {**(error.details or {}), "causes": [{"message": message}]}
     return StatusError(_CODES.get(failure.reason, 422), error.message, reason=failure.reason, details=details)
 
@@ -125,11 +124,13 @@ def _matched(
     reader: Reader,
     evaluations: Evaluations,
 ) -> Invocation | None:
-    """Whether MatchResources select the request: they have the rules of a webhook, and two more. A binding without
-    rules selects all that its policy selects."""
+    """The invocation if MatchResources select the request, else None.
+
+    MatchResources have the rules and selectors of a webhook. In addition, they have `excludeResourceRules`, and rules
+    with `resourceNames`. Without rules, they select each request."""
 
     def hook(rules: Sequence[Object] | None, **more: object) -> Hook:
-        named = [each for each in rules or () if _names(each, attributes.name)]
+        named = [each for each in rules or () if _has_name(each, attributes.name)]
         return Hook(name, {"name": name, "rules": _ALL if rules is None else named, **more})
 
     rules = resources.get("resourceRules")
@@ -142,7 +143,8 @@ def _matched(
     return match.match(hook(rules, **kept, **conditions), attributes, reader, evaluations)
 
 
-def _names(rule: Object, name: str) -> bool:
+def _has_name(rule: Object, name: str) -> bool:
+    """Whether the `resourceNames` of a rule select the name. An empty list selects each name."""
     names = rule.get("resourceNames")
     return not names or name in names
 

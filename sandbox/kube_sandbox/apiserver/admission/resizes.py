@@ -31,9 +31,9 @@ def check(attributes: Attributes, reader: Reader) -> None:
 def _missing(pod: Object, allocatable: Object) -> list[str]:
     missing = []
     for name, unit in (("cpu", 1000), ("memory", 1)):
-        requests = [(one.get("resources") or {}).get("requests") or {} for one in pod["spec"]["containers"]]
-        wanted = sum((quantities.parse(str(one.get(name, "0"))) for one in requests), Fraction(0))
-        room = quantities.parse(str(allocatable.get(name, "0")))
-        if wanted > room:
-            missing.append(f"{name}, requested: {int(wanted * unit)}, allocatable: {int(room * unit)}")
+        requests = [(container.get("resources") or {}).get("requests") or {} for container in pod["spec"]["containers"]]
+        wanted = sum((quantities.parse(str(request.get(name, "0"))) for request in requests), Fraction(0))
+        limit = quantities.parse(str(allocatable.get(name, "0")))
+        if wanted > limit:
+            missing.append(f"{name}, requested: {int(wanted * unit)}, allocatable: {int(limit * unit)}")
     return missing

@@ -10,7 +10,7 @@ from kube_sandbox.apiserver.attributes import Attributes, Object, User
 from kube_sandbox.apiserver.auth.authentication import Authenticator
 from kube_sandbox.apiserver.auth.authorization import Authorizer
 from kube_sandbox.apiserver.auth.tokens import AUDIENCES, TokenError
-from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.errors import StatusError, invalid
 from kube_sandbox.apiserver.gotext import aggregated
 from kube_sandbox.times import now
 
@@ -158,13 +158,8 @@ def _invalid(causes: list[tuple[str, object, str]]) -> StatusError:
         f"Invalid value: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}: {why}"
         for _, value, why in causes
     ]
-    listed = [f"{field}: {text}" for (field, _, _), text in zip(causes, texts, strict=True)]
-    details = {
-        "group": "authorization.k8s.io",
-        "causes": [
-            {"reason": "FieldValueInvalid", "message": text, "field": field}
-            for (field, _, _), text in zip(causes, texts, strict=True)
-        ],
-    }
-    message = f'.authorization.k8s.io "" is invalid: {aggregated(listed)}'
-    return StatusError(422, message, details=details)
+    listed = [
+        {"reason": "FieldValueInvalid", "message": text, "field": field}
+        for (field, _, _), text in zip(causes, texts, strict=True)
+    ]
+    return invalid("authorization.k8s.io", "", "", listed)

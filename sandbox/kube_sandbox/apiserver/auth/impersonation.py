@@ -1,10 +1,11 @@
 """Impersonation (`kubectl --as`): a user makes a request as another user.
 
 The rules are those of kube-apiserver's `pkg/endpoints/filters/impersonation`. Its constrained modes (KEP-5284) are
-enabled in 1.36: a user without the permission to impersonate another user in all requests (`impersonate`) may have it
-for some verbs.
+enabled in 1.36. The permission `impersonate` is for all requests. A constrained mode gives the permission for some
+verbs.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
@@ -42,15 +43,15 @@ def impersonate(headers: Sequence[tuple[str, str]], attributes: Attributes, auth
         if wanted.has_only_name:
             return attributes.user
         raise StatusError(400, f"requested {_go_value(wanted)} without impersonating a user name")
-    refusal: StatusError | None = None
-    for mode in (_mode(wanted), ""):
-        if mode is None:
-            continue
-        try:
-            return _impersonated(mode, wanted, attributes, authorizer)
-        except StatusError as error:
-            refusal = refusal or error
-    raise refusal or StatusError(500, "all impersonation modes failed")
+    mode = _mode(wanted)
+    if mode is None:
+        return _impersonated("", wanted, attributes, authorizer)
+    try:
+        return _impersonated(mode, wanted, attributes, authorizer)
+    except StatusError:
+        with contextlib.suppress(StatusError):
+            return _impersonated("", wanted, attributes, authorizer)
+        raise
 
 
 def _wanted(headers: Sequence[tuple[str, str]]) -> _Wanted:
@@ -69,8 +70,7 @@ def _wanted(headers: Sequence[tuple[str, str]]) -> _Wanted:
 
 
 def _mode(wanted: _Wanted) -> str | None:
-    """The constrained mode for a user. ServiceAccounts and nodes have one only when the headers contain no more than
-    the name."""
+    """The constrained mode for a user; None for a ServiceAccount or node if the headers contain more than the name."""
     if _service_account(wanted.name):
         return "serviceaccount" if wanted.has_only_name else None
     if wanted.name.startswith("system:node:"):

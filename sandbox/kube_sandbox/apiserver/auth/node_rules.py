@@ -1,7 +1,7 @@
-"""What kubelets may do. In Kubernetes, the Node authorizer decides this for the group `system:nodes`; of its checks,
-this module has the rules, but not which objects belong to the node.
+"""The permissions of kubelets, which the Node authorizer of Kubernetes gives to the group `system:nodes`.
 
-The rules are those of kube-apiserver's `bootstrappolicy.NodeRules`.
+The rules are those of kube-apiserver's `bootstrappolicy.NodeRules`. Unlike the Node authorizer, this module does not
+check that an object belongs to the node of the kubelet.
 """
 
 from kube_sandbox.apiserver.attributes import User

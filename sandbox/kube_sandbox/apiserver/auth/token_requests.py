@@ -7,7 +7,7 @@ import time
 
 from kube_sandbox.apiserver.attributes import Object, Reader
 from kube_sandbox.apiserver.auth.tokens import AUDIENCES, ServiceAccountTokens
-from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.errors import StatusError, invalid
 from kube_sandbox.apiserver.storage.store import conflict, not_found
 from kube_sandbox.times import rfc3339
 
@@ -55,8 +55,8 @@ def create(tokens: ServiceAccountTokens, reader: Reader, namespace: str, name: s
 
 
 def _bound(reader: Reader, reference: Object, account: str, namespace: str) -> dict[str, Object]:
-    """The object that a token is bound to, by its kind in lower case; for a pod also its node. The token becomes
-    invalid when the object is deleted."""
+    """The object that a token is bound to, with its kind in lower case as the key; for a pod also its node. The token
+    becomes invalid when the object is deleted."""
     api_version, kind = str(reference.get("apiVersion", "")), str(reference.get("kind", ""))
     name = str(reference.get("name", ""))
     if "/" in api_version or kind not in ("Pod", "Node", "Secret"):
@@ -97,5 +97,4 @@ def _invalid(name: str, field: str, value: object, why: str) -> StatusError:
     shown = f'"{value}"' if isinstance(value, str) else value
     message = f"Invalid value: {shown}: {why}"
     cause = {"reason": "FieldValueInvalid", "message": message, "field": field}
-    details = {"group": _GROUP, "kind": "TokenRequest", "causes": [cause]} | ({"name": name} if name else {})
-    return StatusError(422, f'TokenRequest.{_GROUP} "{name}" is invalid: {field}: {message}', details=details)
+    return invalid(_GROUP, "TokenRequest", name, [cause])

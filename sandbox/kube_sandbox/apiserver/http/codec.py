@@ -5,14 +5,13 @@ from typing import Any
 import orjson
 
 from kube_sandbox.apiserver.attributes import Object
-from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.errors import StatusError, invalid
 from kube_sandbox.apiserver.http import requests
 from kube_sandbox.apiserver.http.responses import with_type
 from kube_sandbox.apiserver.schema import custom, defaults, fields, types
 from kube_sandbox.apiserver.storage.events import from_core, to_core
 from kube_sandbox.apiserver.storage.registry import ResourceType, Subresource
 from kube_sandbox.apiserver.storage.store import Item
-from kube_sandbox.apiserver.validation import objects as validation
 
 
 def decode(resource: ResourceType, body: bytes, content_type: str, validation: str, warnings: list[str]) -> Object:
@@ -50,13 +49,13 @@ def report(resource: ResourceType, problems: list[str], validation: str, warning
 
 
 def decode_subresource(
-    kind: tuple[str, str, str], body: bytes, content_type: str, *, also: tuple[str, ...] = ()
+    kind: tuple[str, str, str], body: bytes, content_type: str, *, older: tuple[str, ...] = ()
 ) -> Object:
-    """The body of a subresource that has its own type, such as Scale or TokenRequest. `also` are older versions of the
-    type with the same fields; the result is in the version of `kind`."""
+    """The body of a subresource that has its own type, such as Scale or TokenRequest. `older` are older versions of
+    the type with the same fields; the result is in the version of `kind`."""
     group, version, name = kind
     obj = requests.decode(body, content_type, name)
-    if any(obj.get("apiVersion") == f"{group}/{one}" for one in also):
+    if any(obj.get("apiVersion") == f"{group}/{each}" for each in older):
         obj["apiVersion"] = f"{group}/{version}"
     _check_built_in(obj, group, version, name)
     return fields.check(obj, api_version=f"{group}/{version}" if group else version, kind=name)[0]
@@ -119,7 +118,7 @@ def check_type(resource: ResourceType, obj: Object, body: bytes) -> None:
                 "message": f'Invalid value: "{kind}": must be {resource.kind}',
                 "field": "kind",
             }
-            raise validation.invalid(resource.group, kind, (obj.get("metadata") or {}).get("name", ""), [cause])
+            raise invalid(resource.group, kind, (obj.get("metadata") or {}).get("name", ""), [cause])
         return
     _check_built_in(obj, resource.group, resource.version, resource.kind)
 

@@ -66,7 +66,8 @@ def serve(registry: Registry, path: list[str], accept: str) -> web.Response:
 
 
 def _cached(registry: Registry, name: str, build: Callable[[], bytes]) -> bytes:
-    """kubectl reads the documents in each of its processes, and building one takes a tenth of a second."""
+    """The document with this name, which is built once after each change of the resources: each process of kubectl
+    reads the documents, and to build one takes a tenth of a second."""
     if name not in registry.documents:
         registry.documents[name] = build()
     return registry.documents[name]
@@ -151,10 +152,14 @@ def _query(refs: str) -> list[Object]:
     return [{"name": name, "in": "query", **type_} for name in _WRITE_QUERY]
 
 
+def _model(resource: ResourceType) -> str:
+    """The model of a built-in kind."""
+    return types.model_of(resource.api_version, resource.kind) or ""
+
+
 def _schema_name(resource: ResourceType) -> str:
     if resource.custom is None:
-        model = types.model_of(resource.api_version, resource.kind)
-        return _model_name(model) if model else f"io.k8s.{resource.version}.{resource.kind}"
+        return _model_name(_model(resource))
     return ".".join([*reversed(resource.group.split(".")), resource.version, resource.kind])
 
 
@@ -170,9 +175,7 @@ def _components(resource: ResourceType, refs: str) -> Object:
         }
         schema["properties"] = {**(schema.get("properties") or {}), **properties}
         return {_schema_name(resource): {**schema, **kind}, **_closure(_METADATA, refs)}
-    model = types.model_of(resource.api_version, resource.kind)
-    if model is None:
-        return {_schema_name(resource): {"type": "object", "x-kubernetes-preserve-unknown-fields": True, **kind}}
+    model = _model(resource)
     found = dict(_closure(model, refs))
     found[_model_name(model)] = {**found[_model_name(model)], **kind}
     return found

@@ -50,7 +50,6 @@ EventsV1Event metadata eventTime series reportingController reportingInstance ac
 EventsV1EventSeries count lastObservedTime
 FlowcontrolV1Subject kind user group serviceAccount
 RbacV1Subject kind apiGroup name namespace
-StorageV1TokenRequest audience expirationSeconds
 V1AWSElasticBlockStoreVolumeSource volumeID fsType partition readOnly
 V1Affinity nodeAffinity podAffinity podAntiAffinity
 V1AggregationRule clusterRoleSelectors
@@ -74,7 +73,6 @@ V1ClientIPConfig timeoutSeconds
 V1ClusterRole metadata rules aggregationRule
 V1ClusterRoleBinding metadata subjects roleRef
 V1ClusterTrustBundleProjection name signerName labelSelector path optional
-V1ComponentCondition type status message error
 V1Condition type status observedGeneration lastTransitionTime reason message
 V1ConfigMap metadata data binaryData immutable
 V1ConfigMapEnvSource *(name) optional
@@ -471,11 +469,9 @@ V1Volume name
   vsphereVolume,quobyte,azureDisk,photonPersistentDisk,portworxVolume,scaleIO,projected,storageos,csi,
   ephemeral,image)
 V1VolumeDevice name devicePath
-V1VolumeError time message errorCode
 V1VolumeMount name readOnly mountPath subPath mountPropagation subPathExpr recursiveReadOnly
 V1VolumeMountStatus name mountPath readOnly recursiveReadOnly volumeStatus
 V1VolumeNodeAffinity required
-V1VolumeNodeResources count
 V1VolumeProjection secret downwardAPI configMap serviceAccountToken clusterTrustBundle podCertificate
 V1VolumeResourceRequirements limits requests
 V1VolumeStatus image

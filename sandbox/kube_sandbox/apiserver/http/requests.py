@@ -11,7 +11,8 @@ import yaml
 
 from kube_sandbox.apiserver import syntax
 from kube_sandbox.apiserver.attributes import Object
-from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.errors import StatusError, invalid
+from kube_sandbox.apiserver.gotext import TYPE_META, json_name
 from kube_sandbox.apiserver.http import protobuf
 
 _SUMMARY = 30
@@ -78,11 +79,8 @@ _FIELD_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 def write_options(kind: str, query: Mapping[str, Any], dry_run: list[str]) -> Object:
     """The CreateOptions, UpdateOptions or PatchOptions of a query. Raises StatusError 422 for invalid options."""
     options: Object = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
-    causes = []
-    if dry_run and dry_run != ["All"]:
-        listed = " ".join(json.dumps(value) for value in dry_run)
-        causes.append(("FieldValueNotSupported", f'Unsupported value: [{listed}]: supported values: "All"', "dryRun"))
-    elif dry_run:
+    causes = _dry_run_causes(dry_run)
+    if dry_run and not causes:
         options["dryRun"] = dry_run
     if force := query.get("force"):
         options["force"] = force.lower() not in ("false", "0")
@@ -111,19 +109,17 @@ def write_options(kind: str, query: Mapping[str, Any], dry_run: list[str]) -> Ob
     return options
 
 
+def _dry_run_causes(dry_run: list[str]) -> list[tuple[str, str, str]]:
+    if dry_run in ([], ["All"]):
+        return []
+    listed = " ".join(json.dumps(value) for value in dry_run)
+    return [("FieldValueNotSupported", f'Unsupported value: [{listed}]: supported values: "All"', "dryRun")]
+
+
 def invalid_options(kind: str, causes: list[tuple[str, str, str]]) -> StatusError:
     """422 for invalid request options. A cause is (reason, message, field)."""
-    texts = [f"{field}: {message}" for _, message, field in causes]
-    joined = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-    return StatusError(
-        422,
-        f'{kind}.meta.k8s.io "" is invalid: {joined}',
-        details={
-            "group": "meta.k8s.io",
-            "kind": kind,
-            "causes": [{"reason": reason, "message": message, "field": field} for reason, message, field in causes],
-        },
-    )
+    listed = [{"reason": reason, "message": message, "field": field} for reason, message, field in causes]
+    return invalid("meta.k8s.io", kind, "", listed)
 
 
 def delete_options(body: bytes, content_type: str, query: Mapping[str, Any], dry_run: list[str]) -> Object:
@@ -189,15 +185,11 @@ def check_delete_options(options: Object) -> None:
                 "propagationPolicy",
             )
         )
-    dry_run = options.get("dryRun") or []
-    if dry_run not in ([], ["All"]):
-        listed = " ".join(json.dumps(value) for value in dry_run)
-        causes.append(("FieldValueNotSupported", f'Unsupported value: [{listed}]: supported values: "All"', "dryRun"))
+    causes += _dry_run_causes(options.get("dryRun") or [])
     if causes:
         raise invalid_options("DeleteOptions", causes)
 
 
-GO_TYPES: dict[type, str] = {list: "array", str: "string", bool: "bool", dict: "object"}
 _ACCEPTED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 
 
@@ -227,22 +219,14 @@ def decode(body: bytes, content_type: str, kind: str) -> Object:
             415, f"the body of the request was in an unknown format - accepted media types include: {_ACCEPTED}"
         )
     if not isinstance(obj, dict):
-        go = GO_TYPES.get(type(obj), "number")
-        struct = (
-            'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
-        )
         if obj is None:
             return {}
-        raise _unreadable(
-            kind, f"{_NO_KIND}; json parse error: json: cannot unmarshal {go} into Go value of type {struct}", body
-        )
+        why = f"json: cannot unmarshal {json_name(obj)} into Go value of type {TYPE_META}"
+        raise _unreadable(kind, f"{_NO_KIND}; json parse error: {why}", body)
     for key in ("apiVersion", "kind"):
         if not isinstance(obj.get(key, ""), str):
-            go = GO_TYPES.get(type(obj[key]), "number")
-            why = (
-                f"{_NO_KIND}; json parse error: json: cannot unmarshal {go} into Go struct field .{key} of type string"
-            )
-            raise _unreadable(kind, why, body)
+            why = f"json: cannot unmarshal {json_name(obj[key])} into Go struct field .{key} of type string"
+            raise _unreadable(kind, f"{_NO_KIND}; json parse error: {why}", body)
     return obj
 
 

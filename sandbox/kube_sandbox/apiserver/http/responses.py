@@ -98,15 +98,14 @@ def add_warnings(response: web.StreamResponse, warnings: Sequence[str]) -> None:
         response.headers.add("Warning", value)
 
 
-def status_response(
-    error: StatusError, form: Form, warnings: Sequence[str] = (), *, pretty: bool = False
-) -> web.Response:
-    return respond(orjson.dumps(error.status), form, code=error.code, warnings=warnings, pretty=pretty)
-
-
 def success(details: Object) -> Object:
     """The Status of a successful deletion."""
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def created() -> Object:
+    """The Status of a subresource that was created and is not stored, such as a Binding."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
 def list_body(api_version: str, kind: str, metadata: Mapping[str, Any], items: Sequence[bytes]) -> bytes:

@@ -10,7 +10,7 @@ import orjson
 
 from kube_sandbox.apiserver import gotext, syntax
 from kube_sandbox.apiserver.attributes import Object
-from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.errors import StatusError, invalid
 from kube_sandbox.apiserver.patch import json_patch, strategic
 from kube_sandbox.apiserver.schema import fields, types
 
@@ -77,8 +77,7 @@ def rejected(shown: str, why: str) -> StatusError:
     """422: the result of the patch is not a valid object. `shown` is the result; for a strategic merge patch it is the
     patch."""
     message = f"Invalid value: {gotext.quoted(shown)}: {why}"
-    causes = [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}]
-    return StatusError(422, f' "" is invalid: patch: {message}', details={"causes": causes})
+    return invalid("", "", "", [{"reason": "FieldValueInvalid", "message": message, "field": "patch"}])
 
 
 def _parse(patch: bytes, prefix: str, *, expect: type) -> tuple[Any, list[str]]:
@@ -93,7 +92,7 @@ def _parse(patch: bytes, prefix: str, *, expect: type) -> tuple[Any, list[str]]:
         go_type = "handlers.jsonPatchOp"
     if wrong is not None:
         raise StatusError(
-            400, f"{prefix}json: cannot unmarshal {fields.JSON_NAMES[type(wrong)]} into Go value of type {go_type}"
+            400, f"{prefix}json: cannot unmarshal {gotext.json_name(wrong)} into Go value of type {go_type}"
         )
     return document, duplicates
 

@@ -15,10 +15,6 @@ from kube_sandbox.apiserver.schema import types
 _PATCH, _RETAIN = "$patch", "$retainKeys"
 _ORDER, _DELETE = "$setElementOrder", "$deleteFromPrimitiveList"
 _BAD_FORMAT = {_RETAIN: "retainKeys", _ORDER: "setElementOrder list", _DELETE: "primitive list"}
-_GO_TYPES = {
-    dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64",
-    float: "float64", type(None): "%!s(<nil>)",
-}  # fmt: skip
 _ANY = types.Type("any")
 
 
@@ -41,7 +37,7 @@ def _malformed(directive: str) -> StatusError:
 
 
 def _wrong_type(expected: type, value: object) -> StatusError:
-    return _failed(f"expected a {_GO_TYPES[expected]}, but received a {_GO_TYPES[type(value)]}")
+    return _failed(f"expected a {gotext.GO_TYPES[expected]}, but received a {gotext.GO_TYPES[type(value)]}")
 
 
 def _no_merge_key(item: Any, key: str) -> StatusError:

@@ -16,10 +16,6 @@ from kube_sandbox.apiserver.patch.field_sets import EMPTY, Fields, Path
 from kube_sandbox.apiserver.patch.shapes import Shape
 
 ABSENT: Final = object()
-_GO_TYPES = {
-    dict: "map[string]interface {}", list: "[]interface {}", str: "string", bool: "bool", int: "int64",
-    float: "float64",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +287,7 @@ def validate(shape: Shape, value: Any, path: str = "") -> list[str]:
         case "list":
             return _validate_list(shape, value, path)
         case "numeric" if isinstance(value, bool) or not isinstance(value, int | float):
-            return [f"{path}: expected numeric (int or float), got {_GO_TYPES[type(value)]}"]
+            return [f"{path}: expected numeric (int or float), got {gotext.GO_TYPES[type(value)]}"]
         case "string" if not isinstance(value, str):
             return [f"{path}: expected string, got &value.valueUnstructured{{Value:{gotext.value_text(value)}}}"]
         case "boolean" if not isinstance(value, bool):

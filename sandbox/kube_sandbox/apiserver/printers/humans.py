@@ -9,15 +9,10 @@ _YEAR = 365  # days
 
 
 def age(text: Any) -> str:
-    """The time since a Kubernetes timestamp; `<unknown>` without a timestamp."""
+    """The time since a Kubernetes timestamp; `<unknown>` without a timestamp. Raises ValueError for other text."""
     if not isinstance(text, str) or not text:
         return "<unknown>"
-    return since(calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")))
-
-
-def since(moment: float) -> str:
-    """The time since a Unix time."""
-    return duration(time.time() - moment)
+    return duration(time.time() - calendar.timegm(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S")))
 
 
 def duration(seconds: float) -> str:

@@ -1,8 +1,6 @@
 """Encodes objects as tables for `kubectl get`, with the columns of built-in kinds or of CRDs."""
 
-import calendar
 import re
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +9,7 @@ import orjson
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.printers import columns as built_in
-from kube_sandbox.apiserver.printers.humans import age, since
+from kube_sandbox.apiserver.printers.humans import age
 from kube_sandbox.apiserver.storage.registry import CustomType, ResourceType
 from kube_sandbox.apiserver.storage.store import Item
 
@@ -146,10 +144,8 @@ def _cell(value: Any, type_: str) -> Any:
         case "boolean":
             return value if isinstance(value, bool) else None
         case "date":
-            if not isinstance(value, str):
-                return "<invalid>"
             try:
-                return since(calendar.timegm(time.strptime(value[:19], "%Y-%m-%dT%H:%M:%S")))
+                return age(value) if isinstance(value, str) and value else "<invalid>"
             except ValueError:
                 return "<invalid>"
         case "string" if isinstance(value, (dict, list)):

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from kube_sandbox import quantities
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.gotext import json_name
 from kube_sandbox.apiserver.schema import types
 
-JSON_NAMES = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 _REFLECT_KINDS = {dict: "map", list: "slice", str: "string", bool: "bool", int: "int64", float: "float64"}
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
@@ -245,7 +245,7 @@ class _Decoder:
     def _mismatch(self, value: Any, place: _Place, model: str, type_: types.Type) -> ValueError:
         if self._unstructured:
             return ValueError(_unconvertible(value, type_))
-        name = JSON_NAMES[type(value)]
+        name = json_name(value)
         if name == "number" and type_.kind in ("int32", "int64", "int-or-string"):
             name = f"number {json.dumps(value)}"
         where = f"{types.go_name(model)}{place.go_path()}"
@@ -269,7 +269,7 @@ def _unconvertible(value: Any, type_: types.Type) -> str:
         case "list" | "map":
             return f"cannot restore {'slice' if type_.kind == 'list' else 'map'} from {kind}"
         case "int-or-string":
-            return f"json: cannot unmarshal {JSON_NAMES[type(value)]} into Go value of type int32"
+            return f"json: cannot unmarshal {json_name(value)} into Go value of type int32"
         case "string" | "bool" if kind in ("int64", "float64", "bool"):
             return f"cannot convert {kind} to {type_.kind}"
     return f"unrecognized type: {type_.go_name}"

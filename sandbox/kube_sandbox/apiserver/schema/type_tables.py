@@ -18,7 +18,6 @@ EventsV1Event !eventTime !regarding !deprecatedSource !deprecatedFirstTimestamp 
 EventsV1EventSeries !count !lastObservedTime
 FlowcontrolV1Subject !kind user group serviceAccount
 RbacV1Subject !kind !name
-StorageV1TokenRequest !audience expirationSeconds
 V1AppArmorProfile !type localhostProfile
 V1AttachedVolume !name !devicePath
 V1AuditAnnotation !key !valueExpression
@@ -46,7 +45,6 @@ V1ContainerStatus !name !state !lastState !ready !restartCount !image !imageID s
 V1ControllerRevision !data !revision
 V1CronJobSpec !schedule timeZone startingDeadlineSeconds suspend !jobTemplate successfulJobsHistoryLimit
   failedJobsHistoryLimit
-V1CrossVersionObjectReference !kind !name
 V1CustomResourceColumnDefinition !name !type !jsonPath
 V1CustomResourceConversion !strategy
 V1CustomResourceDefinitionCondition !type !status
@@ -86,8 +84,6 @@ V1HTTPGetAction !port
 V1HTTPHeader !name !value
 V1HTTPIngressPath ?pathType !backend
 V1HTTPIngressRuleValue !paths
-V1HorizontalPodAutoscalerSpec !scaleTargetRef minReplicas !maxReplicas targetCPUUtilizationPercentage
-V1HorizontalPodAutoscalerStatus observedGeneration !currentReplicas !desiredReplicas currentCPUUtilizationPercentage
 V1HostAlias !ip
 V1HostIP !ip
 V1HostPathVolumeSource !path type
@@ -240,10 +236,8 @@ V1ValidationRule !rule reason optionalOldSelf
 V1Variable !name !expression
 V1Volume !name
 V1VolumeDevice !name !devicePath
-V1VolumeError !time errorCode
 V1VolumeMount !name recursiveReadOnly !mountPath mountPropagation
 V1VolumeMountStatus !name !mountPath recursiveReadOnly
-V1VolumeNodeResources count
 V1WebhookConversion !conversionReviewVersions
 V1WeightedPodAffinityTerm !weight !podAffinityTerm
 V2ContainerResourceMetricSource !name !target !container

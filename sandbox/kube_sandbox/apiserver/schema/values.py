@@ -33,8 +33,6 @@ def invalid(field: str, value: Any, why: str) -> Cause:
 
 def shown(value: Any) -> str:
     """The text of a value in field errors."""
-    if value is None:
-        return "null"
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 

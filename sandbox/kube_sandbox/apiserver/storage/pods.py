@@ -1,4 +1,4 @@
-"""What the server computes and reverts in pods: the QoS class, and the changes of a resize."""
+"""The QoS class of pods, and the changes that a resize of a pod must not make."""
 
 from kube_sandbox.apiserver.attributes import Object, copied
 
@@ -18,7 +18,7 @@ def qos_class(pod: Object) -> str:
 
 
 def revert_all_but_resources(obj: Object, old: Object) -> None:
-    """Restore everything but the resources and resize policies of the containers, in place."""
+    """Revert all changes except those of the containers' resources and resize policies, in place."""
     kept = {key: value for key, value in obj["metadata"].items() if key in ("resourceVersion", "uid", "managedFields")}
     unmanaged = {key: value for key, value in old["metadata"].items() if key != "managedFields"}
     obj["metadata"].clear()

@@ -125,7 +125,7 @@ def _builtin(
 
 
 _CLUSTER = "Cluster"
-_REVIEW = ("create",)
+_CREATE_ONLY = ("create",)
 _EVENT_FIELDS = (
     "involvedObject.kind involvedObject.namespace involvedObject.name involvedObject.uid involvedObject.apiVersion"
     " involvedObject.resourceVersion involvedObject.fieldPath reason reportingComponent source type"
@@ -136,9 +136,9 @@ _POD_FIELDS = (
 )
 _POD_SUBRESOURCES = (
     Subresource("attach", ("", "v1", "PodAttachOptions"), _CONNECT),
-    Subresource("binding", ("", "v1", "Binding"), _REVIEW),
+    Subresource("binding", ("", "v1", "Binding"), _CREATE_ONLY),
     Subresource("ephemeralcontainers", ("", "v1", "Pod"), _STATUS_VERBS),
-    Subresource("eviction", ("policy", "v1", "Eviction"), _REVIEW),
+    Subresource("eviction", ("policy", "v1", "Eviction"), _CREATE_ONLY),
     Subresource("exec", ("", "v1", "PodExecOptions"), _CONNECT),
     Subresource("log", ("", "v1", "Pod"), ("get",)),
     Subresource("portforward", ("", "v1", "PodPortForwardOptions"), _CONNECT),
@@ -152,7 +152,7 @@ _FLOW_CONTROL = "flowcontrol.apiserver.k8s.io"
 _EXTENSIONS = "api-extensions"
 
 BUILT_IN: tuple[ResourceType, ...] = (
-    _builtin("", "v1", "bindings", "Binding", verbs=_REVIEW),
+    _builtin("", "v1", "bindings", "Binding", verbs=_CREATE_ONLY),
     _builtin("", "v1", "configmaps", "ConfigMap", short="cm"),
     _builtin("", "v1", "endpoints", "Endpoints", short="ep", flags=CREATE_ON_PUT),
     _builtin("", "v1", "events", "Event", short="ev", flags=f"{CREATE_ON_PUT} {NO_ORPHANS}",
@@ -179,7 +179,7 @@ BUILT_IN: tuple[ResourceType, ...] = (
     _builtin("", "v1", "resourcequotas", "ResourceQuota", short="quota", status=True, flags=RETURNS_DELETED),
     _builtin("", "v1", "secrets", "Secret", fields="type"),
     _builtin("", "v1", "serviceaccounts", "ServiceAccount", short="sa", flags=RETURNS_DELETED,
-        subresources=(Subresource("token", (_AUTHENTICATION, "v1", "TokenRequest"), _REVIEW),)),
+        subresources=(Subresource("token", (_AUTHENTICATION, "v1", "TokenRequest"), _CREATE_ONLY),)),
     _builtin("", "v1", "services", "Service", short="svc", category="all", status=True,
         flags=f"{CREATE_ON_PUT} {RETURNS_DELETED}",
         fields="spec.clusterIP spec.type", subresources=(Subresource("proxy", ("", "v1", "ServiceProxyOptions"),
@@ -197,12 +197,12 @@ BUILT_IN: tuple[ResourceType, ...] = (
         storage=("", "events"),
         fields=_EVENT_FIELDS.replace("involvedObject", "regarding").replace("reportingComponent",
         "reportingController")),
-    _builtin(_AUTHENTICATION, "v1", "selfsubjectreviews", "SelfSubjectReview", _CLUSTER, verbs=_REVIEW),
-    _builtin(_AUTHENTICATION, "v1", "tokenreviews", "TokenReview", _CLUSTER, verbs=_REVIEW),
-    _builtin(_AUTHORIZATION, "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", verbs=_REVIEW),
-    _builtin(_AUTHORIZATION, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", _CLUSTER, verbs=_REVIEW),
-    _builtin(_AUTHORIZATION, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", _CLUSTER, verbs=_REVIEW),
-    _builtin(_AUTHORIZATION, "v1", "subjectaccessreviews", "SubjectAccessReview", _CLUSTER, verbs=_REVIEW),
+    _builtin(_AUTHENTICATION, "v1", "selfsubjectreviews", "SelfSubjectReview", _CLUSTER, verbs=_CREATE_ONLY),
+    _builtin(_AUTHENTICATION, "v1", "tokenreviews", "TokenReview", _CLUSTER, verbs=_CREATE_ONLY),
+    _builtin(_AUTHORIZATION, "v1", "localsubjectaccessreviews", "LocalSubjectAccessReview", verbs=_CREATE_ONLY),
+    _builtin(_AUTHORIZATION, "v1", "selfsubjectaccessreviews", "SelfSubjectAccessReview", _CLUSTER, verbs=_CREATE_ONLY),
+    _builtin(_AUTHORIZATION, "v1", "selfsubjectrulesreviews", "SelfSubjectRulesReview", _CLUSTER, verbs=_CREATE_ONLY),
+    _builtin(_AUTHORIZATION, "v1", "subjectaccessreviews", "SubjectAccessReview", _CLUSTER, verbs=_CREATE_ONLY),
     _builtin("autoscaling", "v2", "horizontalpodautoscalers", "HorizontalPodAutoscaler", short="hpa",
         category="all", status=True),
     _builtin("batch", "v1", "cronjobs", "CronJob", short="cj", category="all", status=True, flags=GENERATION),

@@ -11,8 +11,8 @@ def matches(selector: Object, labels: Mapping[str, str]) -> bool:
     return all(
         label_selectors.meets(labels, key, "In", (value,)) for key, value in (selector.get("matchLabels") or {}).items()
     ) and all(
-        label_selectors.meets(labels, one["key"], one["operator"], one.get("values") or ())
-        for one in selector.get("matchExpressions") or ()
+        label_selectors.meets(labels, requirement["key"], requirement["operator"], requirement.get("values") or ())
+        for requirement in selector.get("matchExpressions") or ()
     )
 
 

@@ -71,9 +71,9 @@ class Change:
 class Collection:
     """All objects of one type, and at least the last `window` changes to them."""
 
-    def __init__(self, window: int, revision: int) -> None:
+    def __init__(self, window: int) -> None:
         self.items: dict[Key, Item] = {}
-        self.compacted_revision = revision
+        self.compacted_revision = 0
         """The store has discarded the changes up to and including this revision."""
         self.closed = False
         """Whether no more changes will follow: the type is no longer served, or the server stops."""
@@ -148,7 +148,7 @@ class Store:
     def collection(self, storage: Storage) -> Collection:
         found = self._collections.get(storage)
         if found is None:
-            found = self._collections[storage] = Collection(self._window, 0)
+            found = self._collections[storage] = Collection(self._window)
         return found
 
     def drop(self, storage: Storage) -> None:

@@ -4,11 +4,10 @@ The objects are decoded and defaulted (`fields`, `defaults`). Rules and texts ar
 (k8s.io/kubernetes, pkg/apis/*/validation and pkg/registry).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from kube_sandbox.apiserver import gotext
 from kube_sandbox.apiserver.attributes import Object
-from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.storage.registry import BUILT_IN
 from kube_sandbox.apiserver.validation import texts
 from kube_sandbox.apiserver.validation.admission_policy import admission_policy, admission_policy_binding
 from kube_sandbox.apiserver.validation.batch import cron_job, job
@@ -34,16 +33,11 @@ from kube_sandbox.apiserver.validation.workload import (
 
 Rule = Callable[[Object, Object | None], Causes]
 
-_CLUSTER_SCOPED = frozenset({
-    "Namespace", "Node", "PersistentVolume", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition",
-    "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding", "PriorityClass", "RuntimeClass", "StorageClass",
-    "IngressClass", "FlowSchema", "PriorityLevelConfiguration",
-})  # fmt: skip
+_CLUSTER_SCOPED = frozenset(resource.kind for resource in BUILT_IN if not resource.namespaced)
 _PATH_SEGMENT_NAMES = frozenset({"Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"})
 _CHECKED_BY_REGISTRY = frozenset({"Event", "PodDisruptionBudget", "HorizontalPodAutoscaler"})
-"""Kinds whose validation does not check names. The registry checks them, with a less strict rule, after the validation
-has succeeded."""
+"""Kinds whose validation does not check names. After the validation has succeeded, the registry checks the name with a
+less strict rule."""
 _FREE_FINALIZERS = frozenset({
     "CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 })  # fmt: skip
@@ -103,14 +97,6 @@ def validate_metadata(obj: Object, old: Object | None) -> list[Cause]:
     if old is not None:
         return list(changed_metadata(metadata, old["metadata"])) * 2
     return list(new_metadata(metadata, namespaced="namespace" in metadata, name_rule=texts.subdomain))
-
-
-def invalid(group: str, kind: str, name: str, causes: Sequence[Cause]) -> StatusError:
-    """422 for an invalid object."""
-    qualified = f"{kind}.{group}" if group else kind
-    message = gotext.aggregated(f"{cause['field']}: {cause['message']}" for cause in causes)
-    details = {key: value for key, value in (("name", name), ("group", group), ("kind", kind)) if value}
-    return StatusError(422, f'{qualified} "{name}" is invalid: {message}', details={**details, "causes": list(causes)})
 
 
 def _metadata(obj: Object, old: Object | None) -> Causes:

@@ -13,9 +13,9 @@ from kube_sandbox.apiserver.context import Api, Call
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.http import requests
 from kube_sandbox.apiserver.http.responses import success
+from kube_sandbox.apiserver.http.selection import Selection
 from kube_sandbox.apiserver.storage import crds, registry
 from kube_sandbox.apiserver.storage.registry import ResourceType
-from kube_sandbox.apiserver.storage.selection import Selection
 from kube_sandbox.apiserver.storage.store import Item, Key, conflict, details, not_found, sorted_by_key
 from kube_sandbox.times import now, rfc3339, unix
 
@@ -57,8 +57,8 @@ async def delete_collection(api: Api, call: Call, selection: Selection) -> list[
 async def _delete_one(api: Api, call: Call, key: Key, options: Object, shown: Object) -> tuple[Item, bool]:
     """Admit and delete one object. Returns the object and whether the store no longer contains it.
 
-    `shown` are the options in the AdmissionReviews. A deletion in two writes is reviewed before each of them: the
-    second review shows an object with a deletion timestamp. A deletion that changes nothing, because the object is
+    `shown` are the options in the AdmissionReviews. A deletion in two writes is reviewed before each write. The second
+    review shows an object with a deletion timestamp. A deletion that changes nothing, because the object is
     already being deleted, is not reviewed.
     """
     resource = call.resource
@@ -85,8 +85,8 @@ async def _delete_one(api: Api, call: Call, key: Key, options: Object, shown: Ob
 
 
 async def _admit(api: Api, call: Call, key: Key, options: Object, shown: Object) -> Item:
-    """Call the admission plugins and webhooks. Returns the object that they reviewed. If the object changes meanwhile,
-    they are called again, with the changed object."""
+    """Call the admission plugins and webhooks. If the object changes meanwhile, call them again with the changed
+    object. Returns the object that they reviewed last."""
     attributes, resource = call.attributes, call.resource
     while True:
         current = _current(api, resource, key)
@@ -117,18 +117,18 @@ def remove(api: Api, resource: ResourceType, current: Item, options: Object) -> 
 
 
 class _State(enum.Enum):
-    """What follows the first step of a deletion."""
+    """The state of a deletion after its first step."""
 
     WAITS = enum.auto()
-    """Nothing: the grace period, a finalizer or a controller completes the deletion."""
+    """The grace period, a finalizer or a controller completes the deletion."""
     MARKED = enum.auto()
-    """The deletion, which is a second write: the first one had to change the object."""
+    """The real server changes the object first. The deletion is a second write, which is reviewed again."""
     FREE = enum.auto()
-    """The deletion, which is the only write."""
+    """The deletion is the only write."""
 
 
 def _begin(api: Api, resource: ResourceType, current: Item, options: Object) -> tuple[Item, _State]:
-    """Write what an object has during its deletion: the deletion timestamp, the grace period and the finalizers."""
+    """The first step of a deletion: set the deletion timestamp, the grace period and the finalizers of the object."""
     obj, dry_run = current.copy(), bool(options.get("dryRun"))
     metadata = obj["metadata"]
 
@@ -198,9 +198,10 @@ def _grace(pod: Object, options: Object) -> int:
 
 
 def _begin_grace(resource: ResourceType, obj: Object, options: Object) -> bool:
-    """Set the grace period and the deletion timestamp of a pod, in place. Returns False when this request sets none:
-    for all other types, and for a pod that is already being deleted when the request contains no grace period or the
-    pod's is 0."""
+    """Set the grace period and the deletion timestamp of a pod, in place. Returns whether this request sets them.
+
+    It sets none for other types. It sets none for a pod that is already being deleted, if the request contains no
+    grace period or the grace period of the pod is 0."""
     if resource.storage != _PODS:
         return False
     metadata = obj["metadata"]

@@ -1,4 +1,4 @@
-"""What PodDisruptionBudgets say about the eviction of a pod. Pure functions.
+"""Whether PodDisruptionBudgets allow the eviction of a pod. Pure functions.
 
 The rules are those of `pkg/registry/core/pod/storage/eviction.go`. Times are RFC 3339.
 """
@@ -23,7 +23,8 @@ class Charge(NamedTuple):
 
 
 def needs_no_budget(pod: Object) -> bool:
-    """Whether the pod may be evicted without a look at budgets: it does not serve yet, or does not serve any more."""
+    """Whether the eviction of the pod needs no budget, because the pod does not serve yet or does not serve any
+    more."""
     return bool(pod["metadata"].get("deletionTimestamp")) or pod["status"].get("phase") in (
         "Pending",
         "Succeeded",
@@ -42,7 +43,7 @@ def selecting(budgets: Iterable[Object], labels: dict[str, str]) -> list[Object]
 
 def charge(pod: Object, budgets: Iterable[Object], now: str) -> Charge | None:
     """The charge for the eviction of a pod; None if no budget selects the pod, or if the pod is unhealthy and its
-    budget lets it go.
+    budget allows the eviction of unhealthy pods.
 
     Raises StatusError: 429 if the budget allows no disruption now, 500 if two budgets select the pod, 403 if the status
     of the budget is invalid.
@@ -51,7 +52,7 @@ def charge(pod: Object, budgets: Iterable[Object], now: str) -> Charge | None:
     if len(found) > 1:
         why = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         raise StatusError(500, why, reason="")
-    if not found or (not _is_ready(pod) and _lets_unhealthy_go(found[0])):
+    if not found or (not _is_ready(pod) and _allows_unhealthy(found[0])):
         return None
     (budget,) = found
     metadata, status = budget["metadata"], budget.get("status") or {}
@@ -80,7 +81,8 @@ def _is_ready(pod: Object) -> bool:
     )
 
 
-def _lets_unhealthy_go(budget: Object) -> bool:
+def _allows_unhealthy(budget: Object) -> bool:
+    """Whether the budget allows the eviction of pods that are not ready."""
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     status = budget.get("status") or {}

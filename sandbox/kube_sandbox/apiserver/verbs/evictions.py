@@ -1,15 +1,16 @@
 """CREATE of `pods/eviction`: deletes a pod, unless its PodDisruptionBudget allows no disruption.
 
 The order is that of `pkg/registry/core/pod/storage/eviction.go`. Webhooks are called for the Eviction, before the pod
-is read. They are not called for the handler's own writes: the condition and the deletion of the pod. After the webhooks
-nothing awaits, so the handler decides and writes in one step, and needs none of the real server's retries.
+is read. They are not called for the handler's own writes: the condition and the deletion of the pod. After the call of
+the webhooks, no other task runs until the handler has decided and written. So it needs no retries, unlike the handler
+of the real server.
 """
 
 from kube_sandbox.apiserver.admission import built_in
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.context import Api, Call, Result
 from kube_sandbox.apiserver.errors import StatusError
-from kube_sandbox.apiserver.http import codec, requests
+from kube_sandbox.apiserver.http import codec, requests, responses
 from kube_sandbox.apiserver.patch import apply
 from kube_sandbox.apiserver.storage.store import Item, Storage
 from kube_sandbox.apiserver.verbs import deletes, disruption_budgets, write_checks
@@ -24,11 +25,11 @@ _WRITER = "kube-apiserver"
 
 async def evict(api: Api, call: Call) -> Result:
     """Admit the Eviction, then delete the pod. Raises StatusError 429 while the pod's budget allows no disruption."""
-    created = requests.write_options("CreateOptions", call.query, call.dry_run)
+    create_options = requests.write_options("CreateOptions", call.query, call.dry_run)
     kind = ("policy", "v1", "Eviction")
-    eviction = codec.decode_subresource(kind, await call.body(), call.content_type, also=("v1beta1",))
+    eviction = codec.decode_subresource(kind, await call.body(), call.content_type, older=("v1beta1",))
     write_checks.check_namespace(call, eviction)
-    options = await _admit(api, call, eviction, created)
+    options = await _admit(api, call, eviction, create_options)
     pod = call.current(api)
     if not disruption_budgets.needs_no_budget(pod.object):
         budgets = api.store.list(*_BUDGETS, call.attributes.namespace)
@@ -40,27 +41,27 @@ async def evict(api: Api, call: Call) -> Result:
         pod = _mark(api, pod)
     requests.check_delete_options(options)
     deletes.remove(api, call.resource, pod, options)
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
+    return responses.created(), 201
 
 
-async def _admit(api: Api, call: Call, eviction: Object, created: Object) -> Object:
+async def _admit(api: Api, call: Call, eviction: Object, create_options: Object) -> Object:
     """Call the admission plugins and webhooks. Returns the DeleteOptions of the Eviction as the webhooks left it."""
     attributes = call.attributes
-    attributes.operation, attributes.options, attributes.dry_run = "CREATE", created, bool(call.dry_run)
+    attributes.operation, attributes.options, attributes.dry_run = "CREATE", create_options, bool(call.dry_run)
     attributes.obj, attributes.old = eviction, None
     built_in.admit(attributes, api.store)
     await api.webhooks.mutate(attributes)
     eviction = attributes.obj
     if eviction["metadata"].get("name", "") != attributes.name:
         raise StatusError(400, "name in URL does not match name in Eviction object")
-    options = _with_dry_run(eviction, created.get("dryRun") or [])
+    options = _with_dry_run(eviction, create_options.get("dryRun") or [])
     await api.webhooks.validate(attributes)
     return options
 
 
 def _with_dry_run(eviction: Object, requested: list[str]) -> Object:
     """The DeleteOptions of an Eviction. The dry run of the request is added to them, in place. Raises StatusError 500
-    if the Eviction has another one."""
+    if the Eviction has other dry-run options."""
     options: Object | None = eviction.get("deleteOptions")
     if options is not None and requested:
         present = options.setdefault("dryRun", requested) or requested

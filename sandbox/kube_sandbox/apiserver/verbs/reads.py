@@ -11,8 +11,8 @@ from kube_sandbox.apiserver.context import Api, Call
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.http import codec, requests
 from kube_sandbox.apiserver.http.responses import list_body, with_type
+from kube_sandbox.apiserver.http.selection import select
 from kube_sandbox.apiserver.printers import tables
-from kube_sandbox.apiserver.storage.selection import select
 from kube_sandbox.apiserver.storage.store import Item, Key, sorted_by_key
 
 _META = "meta.k8s.io/v1"

@@ -8,10 +8,11 @@ from kube_sandbox.apiserver.admission import built_in
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.auth import token_requests
 from kube_sandbox.apiserver.context import Api, Call, Result
-from kube_sandbox.apiserver.errors import StatusError, not_allowed
+from kube_sandbox.apiserver.errors import StatusError, invalid, not_allowed
 from kube_sandbox.apiserver.http import codec, requests
+from kube_sandbox.apiserver.http.responses import created
 from kube_sandbox.apiserver.patch import apply, patches
-from kube_sandbox.apiserver.printers.columns import selector_text
+from kube_sandbox.apiserver.printers.cells import selector_text
 from kube_sandbox.apiserver.storage.store import Item, conflict, not_found
 from kube_sandbox.apiserver.verbs import evictions, write_checks, writes
 from kube_sandbox.times import now
@@ -173,16 +174,8 @@ async def _admit(api: Api, call: Call, obj: Object, old: Object | None, operatio
 
 def _negative_replicas(name: str, replicas: int) -> StatusError:
     message = f"Invalid value: {replicas}: must be greater than or equal to 0"
-    return StatusError(
-        422,
-        f'Scale.autoscaling "{name}" is invalid: spec.replicas: {message}',
-        details={
-            "name": name,
-            "group": "autoscaling",
-            "kind": "Scale",
-            "causes": [{"reason": "FieldValueInvalid", "message": message, "field": "spec.replicas"}],
-        },
-    )
+    cause = {"reason": "FieldValueInvalid", "message": message, "field": "spec.replicas"}
+    return invalid("autoscaling", "Scale", name, [cause])
 
 
 def _set_at(obj: Object, path: str, value: int) -> None:
@@ -230,7 +223,7 @@ async def _bind(api: Api, call: Call) -> Result:
     pod = apply.track_update(item.copy(), pod, manager=call.manager, subresource="binding", now=now(), crd_schema=None)
     if not options.get("dryRun"):
         api.store.update(("", "pods"), item, pod)
-    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}, 201
+    return created(), 201
 
 
 async def _request_token(api: Api, call: Call) -> Result:

@@ -13,8 +13,8 @@ from kube_sandbox.apiserver.context import Api, Call
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.http import codec, requests
 from kube_sandbox.apiserver.http.responses import add_warnings, with_type
+from kube_sandbox.apiserver.http.selection import Selection, select
 from kube_sandbox.apiserver.printers import tables
-from kube_sandbox.apiserver.storage.selection import Selection, select
 from kube_sandbox.apiserver.storage.store import Change, Item, sorted_by_key
 from kube_sandbox.apiserver.verbs import reads
 

@@ -2,12 +2,12 @@
 
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.context import Call
-from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.errors import StatusError, invalid
 from kube_sandbox.apiserver.patch.patches import APPLY, JSON, MERGE, STRATEGIC
 from kube_sandbox.apiserver.schema import custom
 from kube_sandbox.apiserver.storage import registry
 from kube_sandbox.apiserver.storage.registry import ResourceType
-from kube_sandbox.apiserver.storage.store import Item, conflict, details, qualified
+from kube_sandbox.apiserver.storage.store import Item, conflict
 from kube_sandbox.apiserver.validation import objects
 
 _PATCH_TYPES = (JSON, MERGE, STRATEGIC, APPLY)
@@ -65,16 +65,9 @@ def check_version(resource: ResourceType, name: str, metadata: Object, current: 
 
 
 def _version_required(resource: ResourceType, name: str) -> StatusError:
-    message, storage = "Invalid value: 0: must be specified for an update", (resource.group, resource.plural)
-    return StatusError(
-        422,
-        f'{qualified(storage)} "{name}" is invalid: metadata.resourceVersion: {message}',
-        details=details(
-            storage,
-            name,
-            causes=[{"reason": "FieldValueInvalid", "message": message, "field": "metadata.resourceVersion"}],
-        ),
-    )
+    message = "Invalid value: 0: must be specified for an update"
+    cause = {"reason": "FieldValueInvalid", "message": message, "field": "metadata.resourceVersion"}
+    return invalid(resource.group, resource.plural, name, [cause])
 
 
 def uid_conflict(resource: ResourceType, current: Item, wanted: str) -> StatusError:
@@ -96,4 +89,4 @@ def validate(resource: ResourceType, obj: Object, old: Object | None, subresourc
         causes = objects.validate_metadata(obj, old)
         causes += custom.validate(obj, old, resource.custom, subresource, causes)
     if causes:
-        raise objects.invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)
+        raise invalid(resource.group, resource.kind, obj["metadata"].get("name", ""), causes)

@@ -4,7 +4,6 @@ The order is that of the real server (`k8s.io/apiserver`, `pkg/endpoints/handler
 decode, field ownership, mutating admission, fields that the server sets, validation, validating admission, store.
 """
 
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -15,6 +14,7 @@ from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.auth import authorization, escalation
 from kube_sandbox.apiserver.context import Api, Call
 from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.gotext import json_name
 from kube_sandbox.apiserver.http import codec, requests
 from kube_sandbox.apiserver.patch import apply, patches
 from kube_sandbox.apiserver.patch.patches import APPLY, STRATEGIC
@@ -178,7 +178,7 @@ def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> 
     except ValueError as error:
         raise StatusError(400, f"error decoding YAML: error converting YAML to JSON: yaml: {error}") from error
     if not isinstance(applied, dict):
-        why = f"cannot unmarshal {requests.GO_TYPES.get(type(applied), 'number')} into Go value of type"
+        why = f"cannot unmarshal {json_name(applied)} into Go value of type"
         raise StatusError(
             400,
             f"error decoding YAML: error unmarshaling JSON: while decoding JSON: json: {why} map[string]interface {{}}",
@@ -206,8 +206,8 @@ def _applied(call: Call, current: Item | None, body: bytes, options: Object) -> 
 
 
 def _in_go_order(obj: Object) -> Object:
-    """The result of a strategic merge patch or of an apply, as the real server has it: it writes `data` of a
-    ControllerRevision anew, with sorted keys. So `data` seems changed if its creator did not sort the keys."""
+    """The result of a strategic merge patch or of an apply. As in the real server, the keys in `data` of a
+    ControllerRevision are sorted. `data` therefore counts as changed if its creator did not sort them."""
     if obj["kind"] == "ControllerRevision" and "data" in obj:
         obj["data"] = orjson.loads(orjson.dumps(obj["data"], option=orjson.OPT_SORT_KEYS))
     return obj
@@ -227,7 +227,9 @@ async def modify(
     When another write changes the object at the same time, and the request does not contain a resourceVersion, the
     function tries again. `tracked` updates managedFields. `admitted` skips the webhooks, which were called before.
     """
-    for attempt in itertools.count(1):
+    attempt = 0
+    while True:
+        attempt += 1
         current = call.current(api)
         obj = build(current)
         try:
@@ -236,7 +238,6 @@ async def modify(
             changed_meanwhile = error.reason == "Conflict" and find(api, call) is not current
             if not changed_meanwhile or attempt >= _MAX_ATTEMPTS:
                 raise
-    raise AssertionError("unreachable")
 
 
 async def _modify_once(

@@ -22,6 +22,7 @@ from kube_sandbox.cluster.controller import WorkloadController, failure_of
 from kube_sandbox.cluster.history import History, Revisions
 from kube_sandbox.cluster.kinds import Condition, Meta, Pod, find
 from kube_sandbox.cluster.pod_control import Messages, PodControl, in_batches
+from kube_sandbox.cluster.templates import NAME_CHARACTERS
 from kube_sandbox.cluster.work import Key
 from kube_sandbox.cluster.workload_kinds import CloneSet, ControllerRevision
 
@@ -31,7 +32,6 @@ _MESSAGES = Messages(
     deleted="succeed to delete pod {pod}",
     delete_failed="failed to delete pod {pod}: {error}",
 )
-_ID_CHARACTERS = "bcdfghjklmnpqrstvwxz2456789"
 _ID_LENGTH = 5
 
 
@@ -44,7 +44,7 @@ class _Crd(msgspec.Struct, frozen=True):
     status: _CrdStatus = _CrdStatus()
 
 
-class _CannotRenewError(KubernetesError):
+class _CannotUpdateInPlaceError(KubernetesError):
     """The strategy is InPlaceOnly, but the change of a pod is not possible in place."""
 
 
@@ -124,7 +124,7 @@ class CloneSets(WorkloadController[CloneSet]):
         update: ControllerRevision,
     ) -> None:
         async def create(revision: ControllerRevision) -> None:
-            instance = "".join(secrets.choice(_ID_CHARACTERS) for _ in range(_ID_LENGTH))
+            instance = "".join(secrets.choice(NAME_CHARACTERS) for _ in range(_ID_LENGTH))
             template = history.template_of(revision)
             body = clone_pods.body(clone_set, template, revision.metadata.name, instance)
             await self._control.create(clone_set.metadata, body)
@@ -137,25 +137,25 @@ class CloneSets(WorkloadController[CloneSet]):
         await self._control.delete_all(clone_set.metadata, plan.delete)
         for pod in plan.update:
             old = next((one for one in kept if clone_pods.is_of(pod, one.metadata.name)), None)
-            await self._renew(clone_set, pod, old, update)
+            await self._update_pod(clone_set, pod, old, update)
 
-    async def _renew(
+    async def _update_pod(
         self, clone_set: CloneSet, pod: Pod, old: ControllerRevision | None, new: ControllerRevision
     ) -> None:
         kind, name = clone_set.spec.update_strategy.type, new.metadata.name
         if kind in ("InPlaceIfPossible", "InPlaceOnly"):
             before = history.template_of(old) if old else None
-            change = clone_pods.renewal(before, history.template_of(new))
+            change = clone_pods.in_place_update(before, history.template_of(new))
             if change is not None:
                 start = clone_pods.start_patch(pod, self._clock())
                 pod = await self._control.patch(pod, start, PatchType.STRATEGIC, subresource="status")
-                patch = clone_pods.renewal_patch(pod, change, name, self._clock())
+                patch = clone_pods.update_patch(pod, change, name, self._clock())
                 await self._control.patch(pod, patch, PatchType.STRATEGIC)
                 text = f"successfully update pod {pod.metadata.name} in-place(revision {name})"
                 self._control.event(clone_set.metadata, "Normal", "SuccessfulUpdatePodInPlace", text)
                 return
             if kind == "InPlaceOnly":
-                raise _CannotRenewError(
+                raise _CannotUpdateInPlaceError(
                     f"find Pod {pod.metadata.name} update strategy is InPlaceOnly but can not update in-place"
                 )
         label = {clone_pods.SPECIFIED_DELETE: "true"}

@@ -26,8 +26,8 @@ UPDATE_READY = "InPlaceUpdateReady"
 PREPARING, NORMAL, UPDATING = "PreparingNormal", "Normal", "Updating"
 
 
-class Renewal(NamedTuple):
-    """The changes of an update in place."""
+class InPlaceUpdate(NamedTuple):
+    """The changes that an update in place makes in a pod."""
 
     images: dict[str, str]
     """The new images by container."""
@@ -91,13 +91,13 @@ def body(clone_set: CloneSet, template: Object, revision_name: str, instance: st
     return pod
 
 
-def renewal(old: Object | None, new: Object) -> Renewal | None:
+def in_place_update(old: Object | None, new: Object) -> InPlaceUpdate | None:
     """The changes that turn pods of template `old` into pods of `new` in place. None if that is impossible, because
     `old` is unknown or more than images, labels and annotations changed."""
     if old is None or _without_images(old) != _without_images(new):
         return None
     before, after = _images(old), _images(new)
-    return Renewal(
+    return InPlaceUpdate(
         {name: image for name, image in after.items() if before.get(name) != image},
         _changes(old, new, "labels"),
         _changes(old, new, "annotations"),
@@ -123,7 +123,7 @@ def start_patch(pod: Pod, now: float) -> Object:
     return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": conditions}}
 
 
-def renewal_patch(pod: Pod, change: Renewal, revision_name: str, now: float) -> Object:
+def update_patch(pod: Pod, change: InPlaceUpdate, revision_name: str, now: float) -> Object:
     """A strategic merge patch with the changes, and the state of the update as labels and annotations."""
     ids = {str(status["name"]): status.get("imageID", "") for status in pod.status.container_statuses}
     state = {
@@ -144,7 +144,7 @@ def renewal_patch(pod: Pod, change: Renewal, revision_name: str, now: float) -> 
     }
 
 
-def is_renewed(pod: Pod) -> bool:
+def has_new_images(pod: Pod) -> bool:
     """Whether the containers that an update in place changed run their new images."""
     text = pod.metadata.annotations.get(UPDATE_STATE)
     if text is None:
@@ -167,7 +167,7 @@ def finish_patch(pod: Pod, now: float) -> Object | None:
     done."""
     gate = find(pod.status.conditions, UPDATE_READY)
     has_gate = any(one.condition_type == UPDATE_READY for one in pod.spec.readiness_gates)
-    if not has_gate or (gate is not None and gate.status == "True") or not is_renewed(pod):
+    if not has_gate or (gate is not None and gate.status == "True") or not has_new_images(pod):
         return None
     condition = {"type": UPDATE_READY, "status": "True", "reason": None, "lastTransitionTime": rfc3339(now)}
     return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
@@ -178,7 +178,7 @@ def lifecycle_patch(pod: Pod, now: float) -> Object | None:
     state = pod.metadata.labels.get(LIFECYCLE_LABEL, "")
     gate = find(pod.status.conditions, UPDATE_READY)
     begun = state == PREPARING and bool(pod.spec.node_name)
-    updated = state == UPDATING and is_renewed(pod) and (gate is None or gate.status == "True")
+    updated = state == UPDATING and has_new_images(pod) and (gate is None or gate.status == "True")
     if not begun and not updated:
         return None
     return {

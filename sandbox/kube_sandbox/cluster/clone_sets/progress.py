@@ -6,7 +6,7 @@ Reasons and messages are those of OpenKruise (pkg/controller/cloneset/cloneset_s
 from msgspec.structs import replace
 
 from kube_sandbox.cluster.deployments.progress import PROGRESSING, with_condition
-from kube_sandbox.cluster.kinds import Condition, find, without
+from kube_sandbox.cluster.kinds import NO_LIMIT, Condition, find, without
 from kube_sandbox.cluster.workload_kinds import CloneSet, CloneSetStatus
 from kube_sandbox.times import unix
 
@@ -16,12 +16,10 @@ PARTITION_AVAILABLE = "ProgressPartitionAvailable"
 TIMED_OUT = "ProgressDeadlineExceeded"
 UPDATED = "CloneSetUpdated"
 
-_NO_LIMIT = 2**31 - 1
-
 
 def with_progressing(clone_set: CloneSet, status: CloneSetStatus, now: float) -> CloneSetStatus:
     """`status` with the condition Progressing; without it if there is no deadline."""
-    if clone_set.spec.progress_deadline_seconds in (None, _NO_LIMIT):
+    if clone_set.spec.progress_deadline_seconds in (None, NO_LIMIT):
         return replace(status, conditions=without(status.conditions, PROGRESSING))
     return with_condition(status, _progressing(clone_set, status, now), now)
 

@@ -12,13 +12,12 @@ from kube_sandbox.cluster.clone_sets import pods as clone_pods
 from kube_sandbox.cluster.clone_sets import progress as clone_progress
 from kube_sandbox.cluster.deployments import progress
 from kube_sandbox.cluster.history import Revisions
-from kube_sandbox.cluster.kinds import Condition, Pod
+from kube_sandbox.cluster.kinds import NO_LIMIT, Condition, Pod
 from kube_sandbox.cluster.replica_sets import replicas
 from kube_sandbox.cluster.shares import share
 from kube_sandbox.cluster.workload_kinds import CloneSet, CloneSetStatus
 
 FAILED_SCALE, FAILED_UPDATE = "FailedScale", "FailedUpdate"
-_NO_LIMIT = 2**31 - 1
 
 
 class Plan(NamedTuple):
@@ -52,9 +51,7 @@ class _Surge(NamedTuple):
 
 
 def plan(clone_set: CloneSet, pods: Sequence[Pod], revisions: Revisions, now: float) -> Plan:
-    """The next step. `pods` are the active pods."""
-    if clone_set.metadata.deletion_timestamp is not None:
-        return Plan()
+    """The next step. `pods` are the active pods. The CloneSet is not being deleted."""
     return _scale(clone_set, pods, revisions, now) or _update(clone_set, pods, revisions, now)
 
 
@@ -102,9 +99,9 @@ def status(
 def leftover_names(clone_set: CloneSet, pods: Sequence[Pod]) -> list[str] | None:
     """The names in podsToDelete whose pods still exist; None if all of them do."""
     names = {pod.metadata.name for pod in pods}
-    asked = clone_set.spec.scale_strategy.pods_to_delete
-    left = [name for name in asked if name in names]
-    return None if len(left) == len(asked) else left
+    listed = clone_set.spec.scale_strategy.pods_to_delete
+    left = [name for name in listed if name in names]
+    return None if len(left) == len(listed) else left
 
 
 def _scale(clone_set: CloneSet, pods: Sequence[Pod], revisions: Revisions, now: float) -> Plan | None:
@@ -115,37 +112,37 @@ def _scale(clone_set: CloneSet, pods: Sequence[Pod], revisions: Revisions, now: 
     missing = desired + surge.total - counts.total
     if missing > 0:
         return _grow(clone_set, counts, missing, kept + surge.old)
-    room = max(_unavailable_bound(clone_set) + counts.total - desired - counts.unavailable, 0)
-    asked = [pod for pod in pods if clone_pods.is_to_delete(clone_set, pod)]
-    if asked:
-        going = _within(asked, room)
-        return Plan(delete=going) if going else None
+    allowed = max(_unavailable_bound(clone_set) + counts.total - desired - counts.unavailable, 0)
+    marked = [pod for pod in pods if clone_pods.is_to_delete(clone_set, pod)]
+    if marked:
+        chosen = _within(marked, allowed)
+        return Plan(delete=chosen) if chosen else None
     surplus = counts.total - desired - surge.total
     if surplus > 0:
         surplus_old = max(counts.old - kept - surge.old, 0)
         chosen = _expendable(pods, revisions, surplus, surplus_old, now)
-        return Plan(delete=_within(chosen, room))
+        return Plan(delete=_within(chosen, allowed))
     return None
 
 
 def _grow(clone_set: CloneSet, counts: _Counts, missing: int, old_wanted: int) -> Plan:
     bound = clone_set.spec.scale_strategy.max_unavailable
-    allowed = _NO_LIMIT if bound is None else share(bound, clone_set.spec.replicas, round_up=True)
-    coming = min(missing, max(allowed - counts.unavailable, 0))
-    old = min(coming, max(old_wanted - counts.old, 0))
-    return Plan(old, coming - old, limited=coming if coming < missing else None)
+    allowed = NO_LIMIT if bound is None else share(bound, clone_set.spec.replicas, round_up=True)
+    created = min(missing, max(allowed - counts.unavailable, 0))
+    old = min(created, max(old_wanted - counts.old, 0))
+    return Plan(old, created - old, limited=created if created < missing else None)
 
 
-def _within(pods: Sequence[Pod], room: int) -> list[Pod]:
-    """The pods that are not ready, and of the ready ones at most `room`."""
-    going = []
+def _within(pods: Sequence[Pod], allowed: int) -> list[Pod]:
+    """The pods that are not ready, and of the ready ones at most `allowed`."""
+    chosen = []
     for pod in pods:
         if clone_pods.is_ready(pod):
-            if room <= 0:
+            if allowed <= 0:
                 continue
-            room -= 1
-        going.append(pod)
-    return going
+            allowed -= 1
+        chosen.append(pod)
+    return chosen
 
 
 def _expendable(pods: Sequence[Pod], revisions: Revisions, count: int, count_old: int, now: float) -> list[Pod]:

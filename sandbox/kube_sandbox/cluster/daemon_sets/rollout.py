@@ -40,17 +40,17 @@ def manage(ds: DaemonSet, nodes: Sequence[Node], placed: Placed, hash_: str, now
         name = node.metadata.name
         wanted = daemon_pods.eligibility(ds, node)
         if wanted.continues and name in placed:
-            _tidy(ds, name, placed[name], wanted, hash_, now, plan)
+            _manage_node(ds, name, placed[name], wanted, hash_, now, plan)
         elif wanted.runs:
             plan.create.append(name)
         else:
-            plan.delete.extend(pod for pod in placed.get(name, ()) if not _leaving(pod))
+            plan.delete.extend(pod for pod in placed.get(name, ()) if not _is_terminating(pod))
     names = {node.metadata.name for node in nodes}
     plan.delete.extend(  # pods for deleted nodes that were never bound: no other controller deletes them
         pod
         for name, pods in placed.items()
         for pod in pods
-        if name not in names and not pod.spec.node_name and not _leaving(pod)
+        if name not in names and not pod.spec.node_name and not _is_terminating(pod)
     )
     return plan
 
@@ -104,11 +104,11 @@ def failed(pods: Sequence[Pod]) -> list[Pod]:
     return [pod for pod in pods if pod.ended]
 
 
-def _tidy(
+def _manage_node(
     ds: DaemonSet, node: str, pods: Sequence[Pod], wanted: Eligibility, hash_: str, now: float, plan: Plan
 ) -> None:
-    """Add the step for a node with pods: delete ended and surplus pods."""
-    staying = [pod for pod in pods if not _leaving(pod)]
+    """Add the step for a node with pods: delete ended and surplus pods, and with maxSurge create a missing pod."""
+    staying = [pod for pod in pods if not _is_terminating(pod)]
     plan.delete.extend(failed(staying))
     running = [pod for pod in staying if not pod.ended]
     if not _may_surge(ds):
@@ -183,7 +183,7 @@ def _surging(
 
 
 def _pair(ds: DaemonSet, pods: Sequence[Pod], hash_: str) -> _Pair:
-    staying = [pod for pod in pods if not _leaving(pod)]
+    staying = [pod for pod in pods if not _is_terminating(pod)]
     new = [pod for pod in staying if daemon_pods.is_updated(ds, pod, hash_)]
     old = [pod for pod in staying if not daemon_pods.is_updated(ds, pod, hash_)]
     if len(new) > 1 or len(old) > 1:
@@ -211,7 +211,7 @@ def _hash(pod: Pod) -> str:
     return pod.metadata.labels.get(REVISION_LABEL, "")
 
 
-def _leaving(pod: Pod) -> bool:
+def _is_terminating(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is not None
 
 

@@ -66,13 +66,13 @@ class Deployments(WorkloadController[Deployment]):
         if deployment is None:
             return
         family = _Family(*revisions.split(deployment, await self._claim(deployment)))
-        leaving = deployment.metadata.deletion_timestamp is not None
+        terminating = deployment.metadata.deletion_timestamp is not None
         status = deployment.status
-        if not leaving:
+        if not terminating:
             status = progress.with_pause(deployment, status, self._clock())
         family, status = await self._sync_revision(deployment, family, status)
 
-        if leaving:
+        if terminating:
             compute_status = progress.counted
         elif deployment.spec.paused or rollout.is_scaling(deployment, family.all):
             compute_status = progress.counted
@@ -92,7 +92,7 @@ class Deployments(WorkloadController[Deployment]):
             self._queue.add_after(key, wait)
 
     async def _claim(self, deployment: Deployment) -> list[ReplicaSet]:
-        """The ReplicaSets of this Deployment. Adopts matching orphans first, and releases what no longer matches."""
+        """The ReplicaSets of this Deployment. Adopts matching orphans, and releases those that no longer match."""
         selector = deployment.spec.selector
         return await ownership.claim(self._client, DEPLOYMENTS, deployment.metadata, selector, self._replica_sets)
 

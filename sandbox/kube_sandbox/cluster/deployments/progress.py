@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from kube_sandbox.cluster.deployments import rollout
 from kube_sandbox.cluster.kinds import (
+    NO_LIMIT,
     Condition,
     Deployment,
     DeploymentStatus,
@@ -36,11 +37,9 @@ RESUMED = "DeploymentResumed"
 
 S = TypeVar("S", DeploymentStatus, CloneSetStatus)
 
-_NO_LIMIT = 2**31 - 1
-
 
 def has_deadline(deployment: Deployment) -> bool:
-    return deployment.spec.progress_deadline_seconds not in (None, _NO_LIMIT)
+    return deployment.spec.progress_deadline_seconds not in (None, NO_LIMIT)
 
 
 def is_complete(deployment: Deployment, status: DeploymentStatus) -> bool:
@@ -136,12 +135,12 @@ def progressed(
     elif not finished:
         status = _with_progressing(deployment, status, condition, new, now)
 
-    status_of_failure = [
+    failures = [
         failure for rs in [*([new] if new else []), *old] if (failure := find(rs.status.conditions, REPLICA_FAILURE))
     ]
-    if not status_of_failure:
+    if not failures:
         return replace(status, conditions=without(status.conditions, REPLICA_FAILURE))
-    failure = status_of_failure[0]
+    failure = failures[0]
     return with_condition(status, replace(failure, last_update_time=failure.last_transition_time), now)
 
 

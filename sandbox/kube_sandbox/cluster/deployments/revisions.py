@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from kube_sandbox.cluster import templates
 from kube_sandbox.cluster.deployments import rollout
-from kube_sandbox.cluster.kinds import Deployment, ReplicaSet
+from kube_sandbox.cluster.kinds import NO_LIMIT, Deployment, ReplicaSet
 
 REVISION = "deployment.kubernetes.io/revision"
 REVISION_HISTORY = "deployment.kubernetes.io/revision-history"
@@ -24,7 +24,6 @@ _NOT_COPIED = frozenset(
     }
 )
 _MAX_HISTORY = 2000  # characters
-_NO_LIMIT = 2**31 - 1
 
 
 def revision(annotations: dict[str, str]) -> int:
@@ -57,7 +56,7 @@ def annotations(deployment: Deployment, present: dict[str, str], old: Sequence[R
 def expendable(deployment: Deployment, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
     """The old ReplicaSets to delete: without pods and beyond revisionHistoryLimit, oldest first."""
     limit = deployment.spec.revision_history_limit
-    if limit is None or limit == _NO_LIMIT:
+    if limit is None or limit == NO_LIMIT:
         return []
     alive = [rs for rs in old if rs.metadata.deletion_timestamp is None]
     alive.sort(key=lambda rs: (revision(rs.metadata.annotations), rs.metadata.creation_timestamp or ""))

@@ -1,4 +1,5 @@
-"""The sizes of a Deployment's ReplicaSets: computes the next sizes from the Deployment and its ReplicaSets. Pure.
+"""The sizes of a Deployment's ReplicaSets: computes the next sizes from the Deployment and its ReplicaSets. Pure
+functions.
 
 The rules are those of the Deployment controller of Kubernetes (pkg/controller/deployment: rolling.go, recreate.go,
 sync.go). One call is one step; the change of a ReplicaSet triggers the next one.
@@ -90,8 +91,8 @@ def new_size(deployment: Deployment, present: int, replica_sets: Iterable[Replic
     desired = deployment.spec.replicas
     if deployment.spec.strategy.type != "RollingUpdate" or present >= desired:
         return desired
-    room = desired + bounds(deployment).surge - total(replica_sets)
-    return present + max(0, min(room, desired - present))
+    allowed = desired + bounds(deployment).surge - total(replica_sets)
+    return present + max(0, min(allowed, desired - present))
 
 
 def replica_annotations(deployment: Deployment) -> dict[str, str]:
@@ -132,9 +133,9 @@ def _shrink_old(deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) 
     for rs in old:
         if spare <= 0:
             break
-        going = min(sizes[rs.metadata.name], spare)
-        sizes[rs.metadata.name] -= going
-        spare -= going
+        removed = min(sizes[rs.metadata.name], spare)
+        sizes[rs.metadata.name] -= removed
+        spare -= removed
     return [Scale(rs, sizes[rs.metadata.name]) for rs in old if sizes[rs.metadata.name] != rs.spec.replicas]
 
 
@@ -159,7 +160,7 @@ def _proportional(deployment: Deployment, active: list[ReplicaSet]) -> list[Scal
 
 
 def _share(deployment: Deployment, rs: ReplicaSet, most: int) -> int:
-    """How many pods this ReplicaSet gains or loses by its share of the former total."""
+    """The number of pods that this ReplicaSet gains or (negative) loses by its share of the former total."""
     if deployment.spec.replicas == 0:
         return -rs.spec.replicas
     before = _count(rs.metadata.annotations.get(MAX_REPLICAS)) or deployment.status.replicas

@@ -35,7 +35,7 @@ def selected(budget: Budget, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def needs_scale(spec: BudgetSpec) -> bool:
-    """Whether the numbers depend on the replicas of the workloads, not only on the pods that exist."""
+    """Whether the numbers of the budget depend on the replicas of the workloads, not only on the existing pods."""
     return spec.max_unavailable is not None or isinstance(spec.min_available, str)
 
 
@@ -73,7 +73,7 @@ def sync(budget: Budget, pods: Sequence[Pod], scale: int, now: float) -> Sync:
 
 
 def failed(budget: Budget, error: str, now: float) -> BudgetStatus:
-    """The status after an error: no disruption is allowed, so that no eviction rests on old numbers."""
+    """The status after an error. No disruption is allowed, so that outdated numbers admit no eviction."""
     conditions = _with_condition(budget, "SyncFailed", error, budget.status.observed_generation, now)
     return msgspec.structs.replace(budget.status, disruptions_allowed=0, conditions=conditions)
 

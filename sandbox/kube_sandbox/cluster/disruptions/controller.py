@@ -75,6 +75,7 @@ class Disruptions:
                 self._event(budget, "Warning", "UnmanagedPods", _UNMANAGED)
         found = budgets.sync(budget, pods, scale, self._clock())
         for pod in found.overdue:
+            # The real controller prints the namespace two times, too.
             text = f"Pod was expected by PDB {key.namespace}/{key.namespace} to be deleted but it wasn't"
             self._recorder.event(ObjectRef.of(PODS, pod.metadata), "Warning", "NotDeleted", text)
         await self._write(budget, found.status)

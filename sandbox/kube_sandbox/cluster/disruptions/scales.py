@@ -26,7 +26,7 @@ class Scales:
         self._kinds: dict[tuple[str, str], Resource] = {}
 
     async def sum(self, pods: Iterable[Pod]) -> int:
-        """The replicas of all controllers of the pods. Pods without a controller count in nothing. Raises
+        """The replicas of all controllers of the pods. Pods without a controller are not counted. Raises
         ScaleUnknownError if the controller of a pod does not exist or has no replicas."""
         found: dict[str, int] = {}
         for pod in pods:

@@ -130,7 +130,7 @@ class GarbageCollector:
             await self._orphan(item)
         elif item.awaits_dependents:
             await self._finish_foreground(item)
-        elif not item.is_leaving and item.metadata.owner_references:
+        elif not item.is_terminating and item.metadata.owner_references:
             await self._collect_by_owners(item)
 
     async def _collect_by_owners(self, item: Item) -> None:
@@ -210,7 +210,7 @@ class GarbageCollector:
         if not blocking:
             await self._drop_finalizer(item, FOREGROUND)
         for dependent in blocking:
-            if not dependent.is_leaving:
+            if not dependent.is_terminating:
                 self._queue.add(dependent.metadata.uid)
 
     async def _drop_finalizer(self, item: Item, name: str) -> None:
@@ -226,4 +226,4 @@ class GarbageCollector:
 
 def _relevant(item: Item) -> tuple[object, ...]:
     """The properties of an object that the garbage collector reads."""
-    return item.is_leaving, item.metadata.finalizers, item.metadata.owner_references
+    return item.is_terminating, item.metadata.finalizers, item.metadata.owner_references

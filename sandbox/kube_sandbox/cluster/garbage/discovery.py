@@ -46,8 +46,8 @@ Verbs = dict[Resource, frozenset[str]]
 
 
 async def discover(client: Client) -> Verbs:
-    """All resources in their preferred versions, with their verbs; no subresources. Groups that cannot be read are left
-    out.
+    """All resources in their preferred versions, with their verbs, without subresources. Groups that cannot be read are
+    omitted.
 
     It needs an API server with aggregated discovery (Kubernetes 1.30 or later): two requests, instead of one for each
     version of each group.

@@ -21,21 +21,21 @@ class Item(NamedTuple):
     metadata: Meta
 
     @property
-    def is_leaving(self) -> bool:
+    def is_terminating(self) -> bool:
         return self.metadata.deletion_timestamp is not None
 
     @property
     def awaits_dependents(self) -> bool:
         """Whether the object is deleted in the foreground: its dependents are deleted first."""
-        return self.is_leaving and FOREGROUND in self.metadata.finalizers
+        return self.is_terminating and FOREGROUND in self.metadata.finalizers
 
     @property
     def orphans_dependents(self) -> bool:
-        return self.is_leaving and ORPHAN in self.metadata.finalizers
+        return self.is_terminating and ORPHAN in self.metadata.finalizers
 
     @property
     def propagation(self) -> str:
-        """The propagation policy that the finalizers ask for."""
+        """The propagation policy that belongs to the finalizers."""
         if ORPHAN in self.metadata.finalizers:
             return "Orphan"
         return "Foreground" if FOREGROUND in self.metadata.finalizers else "Background"

@@ -1,7 +1,7 @@
-"""What happens next with a Job. Pure functions.
+"""The next step of a Job, and its status. Pure functions.
 
 The rules are those of the Job controller (k8s.io/kubernetes, pkg/controller/job), without indexes, pod failure policies
-and success policies. Pods have no tracking finalizers: a pod that somebody deletes counts as if it had never been.
+and success policies. Pods have no tracking finalizers: a pod that a user deletes is not counted any more.
 """
 
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ def _end(
 
 
 def _left(job: Job, end: Condition, now: float) -> float | None:
-    """Seconds until the Job is deleted; None: it stays."""
+    """Seconds until the Job is deleted; None if it is not deleted."""
     ttl = job.spec.ttl_seconds_after_finished
     return None if ttl is None else max(0.0, unix(end.last_transition_time) + ttl - now)
 

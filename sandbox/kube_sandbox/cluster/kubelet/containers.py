@@ -1,12 +1,13 @@
-"""The lifecycle of one container: computes its next status from its status and the time since the last change. Pure.
+"""The lifecycle of one container: computes its next status from its status and the time since the last change.
+Pure functions.
 
     ContainerCreating -> running -> ready                      images that work
       '-> ErrImagePull <-> ImagePullBackOff                    images that do not exist
       '-> CreateContainerConfigError                           images with an unusable configuration
       '-> running -> Error -> CrashLoopBackOff -> running ...  images that crash, exit or run out of memory
 
-When the image of a container changes, the container is stopped and started with the new image; so it is when a resize
-needs a restart (`resizing`). Reasons and messages are those of the kubelet (pkg/kubelet: images, kuberuntime).
+When the image of a container changes, the container is stopped and started with the new image. The same happens when a
+resize needs a restart (`resizing`). Reasons and messages are those of the kubelet (pkg/kubelet: images, kuberuntime).
 """
 
 from typing import NamedTuple

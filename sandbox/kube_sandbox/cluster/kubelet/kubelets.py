@@ -52,7 +52,7 @@ class Kubelets:
         if old is not None and (new is None or old.metadata.uid != new.metadata.uid):
             self._since.pop(old.metadata.uid, None)
             self._taken.discard(self._ips.pop(old.metadata.uid, ""))
-        if new is not None and self._is_ours(new):
+        if new is not None and self._is_simulated(new):
             if new.status.pod_ip:
                 self._taken.add(self._ips.setdefault(new.metadata.uid, new.status.pod_ip))
             self._queue.add(Key(new.metadata.namespace, new.metadata.name))
@@ -63,7 +63,7 @@ class Kubelets:
             for pod in self._pods.by_index(NODE, new.metadata.name):
                 self._queue.add(Key(pod.metadata.namespace, pod.metadata.name))
 
-    def _is_ours(self, pod: Pod) -> bool:
+    def _is_simulated(self, pod: Pod) -> bool:
         """Whether the node of the pod is simulated."""
         name = pod.spec.node_name
         node = self._nodes.get("", name)
@@ -71,12 +71,12 @@ class Kubelets:
 
     async def _sync(self, key: Key) -> None:
         pod = self._pods.get(*key)
-        if pod is None or not self._is_ours(pod) or not health.works(self._nodes.get("", pod.spec.node_name)):
+        if pod is None or not self._is_simulated(pod) or not health.works(self._nodes.get("", pod.spec.node_name)):
             return
         users.become(users.kubelet(pod.spec.node_name))
         if pod.metadata.deletion_timestamp is not None:
             await self._terminate(key, pod)
-        elif resource := pressure.lacking(pod):
+        elif resource := pressure.resource_pressure(pod):
             await self._evict(key, pod, resource)
         elif not pod.ended:
             await self._advance(key, pod)
@@ -84,8 +84,8 @@ class Kubelets:
     async def _advance(self, key: Key, pod: Pod) -> None:
         uid, name = pod.metadata.uid, pod.spec.node_name
         ages = {container: self._age(uid, container, state) for container, state in lifecycle.states(pod).items()}
-        lacking = self._lacking(pod) if resizing.pending(pod) else ""
-        node = pod_states.Node(nodes.internal_ip(name), self._pod_ip(pod), self._images[name], lacking)
+        shortage = self._shortage(pod) if resizing.pending(pod) else ""
+        node = pod_states.Node(nodes.internal_ip(name), self._pod_ip(pod), self._images[name], shortage)
         step = lifecycle.advance(pod, ages, node, self._settings, self._clock())
         if step.status is not None:
             patch = {"metadata": {"uid": uid}, "status": step.status}
@@ -112,12 +112,12 @@ class Kubelets:
             type_ = PatchType.STRATEGIC
             await self._pods.patch(patch, key.name, key.namespace, subresource="status", type_=type_)
 
-    def _lacking(self, pod: Pod) -> str:
-        """Why the node has no room for a resize of the pod; empty if it has."""
+    def _shortage(self, pod: Pod) -> str:
+        """The message about the resource that the node lacks for a resize of the pod; empty if it lacks none."""
         name = pod.spec.node_name
         node = self._nodes.get("", name)
-        others = (one for one in self._pods.by_index(NODE, name) if one.metadata.uid != pod.metadata.uid)
-        return resizing.shortage(pod, others, node.status.allocatable if node else {})
+        other_pods = (one for one in self._pods.by_index(NODE, name) if one.metadata.uid != pod.metadata.uid)
+        return resizing.shortage(pod, other_pods, node.status.allocatable if node else {})
 
     async def _terminate(self, key: Key, pod: Pod) -> None:
         """Wait for `SimulationSettings.termination` or the grace period, whichever is shorter, then remove the pod."""

@@ -1,10 +1,10 @@
 """The lifecycle of one pod on its node: computes its next status from its status and the times since its containers
-last changed. Pure; `kubelets` writes the result.
+last changed. Pure functions; `kubelets` writes the result.
 
     (bound) -> init containers, one after the other -> all containers, each as `containers` decides
 
 All containers that are due change in one step. States shorter than 0.1 s are not written: a pod that starts at once
-costs one write, other pods two (accepted, running). Init containers succeed in no time; a failing one blocks the pod.
+costs one write, other pods two (accepted, running). Init containers succeed at once; a failing one blocks the pod.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,8 +38,8 @@ class _Step(NamedTuple):
 
 
 def states(pod: Pod) -> dict[str, str]:
-    """By container: a text that changes whenever the state of the container changes. Ages are measured by it. A change
-    of readiness counts for containers that flap: a kubelet that is late skips no change."""
+    """By container: a text that changes whenever the state of the container changes. The age of a state is counted from
+    that change. For a container that flaps, readiness is part of the state, so that a late kubelet skips no change."""
     resize = resizing.state(pod)
     flapping = {container.name for container in pod.spec.containers if images.behaviour(container.image).flaps}
     return ({} if resize is None else {resizing.KEY: resize}) | {
@@ -60,7 +60,7 @@ def advance(pod: Pod, ages: Mapping[str, float], node: Node, settings: Simulatio
     if failing is not None:
         return _initialize(pod, failing, ages, node, settings, now)
     step = _moved(pod, pod.spec.containers, pod_states.container_statuses(pod), ages, node, settings, now)
-    resize = resizing.step(pod, step.statuses, ages.get(resizing.KEY, 0.0), node.lacking, settings)
+    resize = resizing.step(pod, step.statuses, ages.get(resizing.KEY, 0.0), node.shortage, settings)
     if resize is not None:
         return _resized(pod, step, resize, node, now)
     wait = min(step.waits, default=None)

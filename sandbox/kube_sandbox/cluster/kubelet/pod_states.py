@@ -19,8 +19,8 @@ class Node(NamedTuple):
     pod_ip: str
     images: frozenset[str] | set[str]
     """The images that the node has pulled."""
-    lacking: str = ""
-    """Why the node has no room for the resize of the pod; empty if it has."""
+    shortage: str = ""
+    """The message of `resizing.shortage` about a resize of the pod; empty if the node has enough resources."""
 
 
 def container_statuses(pod: Pod) -> Sequence[Object]:

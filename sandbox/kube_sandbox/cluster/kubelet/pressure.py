@@ -1,7 +1,7 @@
-"""Node-pressure eviction: the kubelet ends a pod because its node lacks a resource. Pure.
+"""Node-pressure eviction: the kubelet ends a pod because its node lacks a resource. Pure functions.
 
-Nobody can refuse such an eviction: the kubelet only writes the status of the pod, which stays as Failed. Reasons and
-messages are those of pkg/kubelet/eviction.
+No budget and no webhook for deletions can refuse such an eviction: the kubelet only writes the status of the pod. The
+pod is not deleted; its phase is Failed. Reasons and messages are those of pkg/kubelet/eviction.
 """
 
 from kube_sandbox.cluster.kinds import Object, Pod
@@ -13,7 +13,7 @@ REASON = "Evicted"
 _KILLED = 137
 
 
-def lacking(pod: Pod) -> str:
+def resource_pressure(pod: Pod) -> str:
     """The resource for which the pod is to be evicted; empty if it is not."""
     return "" if pod.ended else pod.metadata.annotations.get(EVICT, "")
 

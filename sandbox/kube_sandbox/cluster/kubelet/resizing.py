@@ -1,6 +1,6 @@
-"""Resizes of running pods: which containers have other resources than their spec says, and the next step. Pure.
+"""Resizes of running pods: which containers have other resources than their spec, and the next step. Pure functions.
 
-    spec changed -> PodResizePending (while the node lacks room) -> PodResizeInProgress -> resources applied
+    spec changed -> PodResizePending (while the node lacks resources) -> PodResizeInProgress -> resources applied
 
 A container is restarted if a changed resource has the policy RestartContainer. Conditions and texts are those of the
 kubelet (pkg/kubelet/allocation, pkg/kubelet/status).
@@ -20,7 +20,7 @@ KEY = "/resize"
 """The key of a resize among the states and ages of a pod's containers."""
 PENDING, IN_PROGRESS = "PodResizePending", "PodResizeInProgress"
 _RETRY = 1.0
-"""Seconds until the node looks again whether it has room."""
+"""Seconds until the node checks its resources again."""
 
 
 class Step(NamedTuple):
@@ -80,7 +80,8 @@ def state(pod: Pod) -> str | None:
 
 
 def shortage(pod: Pod, others: Iterable[Pod], allocatable: dict[str, str | int]) -> str:
-    """Why the node has no room for the new requests of the pod, beside the other pods; empty if it has."""
+    """The message about the first resource of the node that the new requests of the pod exceed, beside the other pods;
+    empty if the node has enough."""
     loads = [placement.requests(other) for other in others if not other.ended]
     for name, wanted in placement.requests(pod).items():
         used = sum((load.get(name, Fraction(0)) for load in loads), Fraction(0))
@@ -92,11 +93,11 @@ def shortage(pod: Pod, others: Iterable[Pod], allocatable: dict[str, str | int])
     return ""
 
 
-def step(pod: Pod, statuses: Sequence[Object], age: float, lacking: str, settings: SimulationSettings) -> Step | None:
+def step(pod: Pod, statuses: Sequence[Object], age: float, missing: str, settings: SimulationSettings) -> Step | None:
     """The next step of a resize; None if the pod neither is resized nor has a condition of an earlier resize.
 
-    `statuses` are those after the steps of the containers. `age` is the seconds since the last step. `lacking` is why
-    the node has no room, empty if it has.
+    `statuses` are those after the steps of the containers. `age` is the seconds since the last step. `missing` is
+    the message of `shortage`.
     """
     by_name = {container.name: container for container in pod.spec.containers}
     outdated = [status for status in statuses if is_outdated(by_name[status["name"]], status)]
@@ -110,11 +111,11 @@ def step(pod: Pod, statuses: Sequence[Object], age: float, lacking: str, setting
             return Step(list(statuses), [progress], None, None, False)
         event = (False, "ResizeCompleted", _message("Pod resize completed", pod)) if progress else None
         return Step(list(statuses), [], event, None, True)
-    if lacking and progress is None:
-        waiting = Condition(PENDING, "True", "Deferred", lacking)
+    if missing and progress is None:
+        waiting = Condition(PENDING, "True", "Deferred", missing)
         same = find(pod.status.conditions, PENDING)
-        changed = same is None or same.message != lacking
-        event = (True, "ResizeDeferred", _message("Pod resize Deferred", pod, lacking)) if changed else None
+        changed = same is None or same.message != missing
+        event = (True, "ResizeDeferred", _message("Pod resize Deferred", pod, missing)) if changed else None
         return Step(list(statuses), [waiting], event, _RETRY, changed)
     if progress is None:
         event = (False, "ResizeStarted", _message("Pod resize started", pod))

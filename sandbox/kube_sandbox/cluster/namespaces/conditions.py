@@ -23,8 +23,8 @@ _DONE = {
 
 @dataclass(slots=True)
 class Outcome:
-    """What one attempt to delete the content left: the errors, and the remaining objects by resource and by
-    finalizer."""
+    """The result of one attempt to delete the content: the errors, and the numbers of remaining objects by resource and
+    by finalizer."""
 
     errors: list[str] = field(default_factory=list)
     remaining: dict[Resource, int] = field(default_factory=dict)

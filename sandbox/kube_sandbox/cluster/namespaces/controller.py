@@ -68,8 +68,9 @@ class Namespaces:
             await self._client.replace(NAMESPACES, namespace, name, subresource="finalize")
 
     async def _delete_all(self, resource: Resource, namespace: str, outcome: Outcome, *, collection: bool) -> None:
-        """Delete all objects of the resource. Adds what is left to `outcome`, or the error. As in Kubernetes, objects
-        whose deletion was refused are not counted as left; if they are pods, all other content is deleted."""
+        """Delete all objects of the resource. Adds the remaining objects or the error to `outcome`. As in
+        Kubernetes, objects whose deletion was refused do not count as remaining. So refused pods do not delay the
+        deletion of the other content."""
         found = (await self._client.list(resource, namespace, as_=Bare)).items
         if not found:
             return

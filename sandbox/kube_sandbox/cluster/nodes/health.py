@@ -88,14 +88,14 @@ def unready_patch(pod: Pod, now: float) -> Object:
 
 
 def evicted_patch(pod: Pod, now: float) -> Object:
-    """A status patch that marks a pod which a taint evicts."""
+    """A status patch for a pod that a taint evicts: it sets the condition DisruptionTarget."""
     text = "Taint manager: deleting due to NoExecute taint"
     condition = _target("DeletionByTaintManager", text, now)
     return {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
 
 
 def collected_patch(pod: Pod, now: float) -> Object:
-    """A status patch that marks a pod whose node does not exist, and ends it."""
+    """A status patch for a pod whose node does not exist: it sets the condition DisruptionTarget and ends the pod."""
     status: Object = {"conditions": [_target("DeletionByPodGC", "PodGC: node no longer exists", now)]}
     if not pod.ended:
         status["phase"] = "Failed"
@@ -103,7 +103,7 @@ def collected_patch(pod: Pod, now: float) -> Object:
 
 
 def eviction_cause(node: Node, pod: Pod) -> Object:
-    """What must change before the eviction of a pod is tried again: the taints and the tolerations."""
+    """The taints and tolerations that cause the eviction of a pod. A refused eviction is repeated when they change."""
     return {"taints": [taint for taint in node.spec.taints if taint.effect == "NoExecute"], "by": pod.spec.tolerations}
 
 

@@ -31,8 +31,8 @@ class ReplicaSets(WorkloadController[ReplicaSet]):
         if rs is None:
             return
         active = [pod for pod in await self._control.claim(rs.metadata, rs.spec.selector) if pod.active]
-        leaving = rs.metadata.deletion_timestamp is not None
-        error = None if leaving else await failure_of(self._scale(rs, active))
+        terminating = rs.metadata.deletion_timestamp is not None
+        error = None if terminating else await failure_of(self._scale(rs, active))
         await self._write_status(key, error)
         if error is not None:
             raise error

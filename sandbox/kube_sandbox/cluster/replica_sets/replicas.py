@@ -28,23 +28,23 @@ def to_delete(pods: Sequence[Pod], related: Iterable[Pod], count: int, now: floa
     """The `count` pods to delete. First come pods that are not scheduled, not running or not ready; then those with a
     low deletion cost, with more related pods on their node, ready for a shorter time, restarted more often, or younger.
     `related` are all pods of ReplicaSets with the same owner."""
-    crowd = Counter(pod.spec.node_name for pod in related if pod.active)
+    on_node = Counter(pod.spec.node_name for pod in related if pod.active)
 
-    def worth(pod: Pod) -> tuple[object, ...]:
+    def rank(pod: Pod) -> tuple[object, ...]:
         since = pod.ready_since
         return (
             bool(pod.spec.node_name),
             _PHASES.get(pod.status.phase, 1),
             since is not None,
             _cost(pod),
-            -crowd[pod.spec.node_name],
+            -on_node[pod.spec.node_name],
             _magnitude(since, now) if since is not None else 0,
             -max((int(status.get("restartCount", 0)) for status in pod.status.container_statuses), default=0),
             _magnitude(pod.metadata.creation_timestamp, now) if since is None else 0,
             pod.metadata.uid,
         )
 
-    return sorted(pods, key=worth)[:count]
+    return sorted(pods, key=rank)[:count]
 
 
 def status(

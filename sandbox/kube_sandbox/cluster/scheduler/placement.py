@@ -47,8 +47,8 @@ def refusals(pod: Pod, node: Node, load: Load) -> list[str]:
         return ["node(s) didn't match Pod's node affinity/selector"]
     missing = []
     for name, asked in requests(pod).items():
-        room = quantities.parse(str(node.status.allocatable.get(name, "0"))) - load.get(name, Fraction(0))
-        if asked > room:
+        free = quantities.parse(str(node.status.allocatable.get(name, "0"))) - load.get(name, Fraction(0))
+        if asked > free:
             missing.append("Too many pods" if name == "pods" else f"Insufficient {name}")
     return missing
 
@@ -68,8 +68,8 @@ def explanation(pod: Pod, nodes: Iterable[Node], loads: Mapping[str, Load]) -> s
     preemptions: Counter[str] = Counter()
     for node in nodes:
         reasons.update(refusals(pod, node, loads.get(node.metadata.name, {})))
-        hopeless = refusals(pod, node, {})  # even without other pods
-        preemptions[_NOT_HELPFUL if hopeless else _NO_VICTIMS] += 1
+        refused_alone = refusals(pod, node, {})  # even without other pods
+        preemptions[_NOT_HELPFUL if refused_alone else _NO_VICTIMS] += 1
     none = f"0/{len(nodes)} nodes are available"
     return f"{none}: {_listed(reasons)}. no new claims to deallocate, preemption: {none}: {_listed(preemptions)}."
 

@@ -2,7 +2,7 @@
 
 The rules are those of pkg/controller/statefulset/stateful_set_control.go. With policy OrderedReady, each pod waits
 until the pods before it are available, also during an update. A pod that never becomes ready therefore blocks the
-update, even after the template is corrected, until someone deletes that pod. With policy Parallel, only updates wait.
+update, even after the template is corrected, until a user deletes that pod. With policy Parallel, only updates wait.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,20 +25,18 @@ class Plan(NamedTuple):
 
 
 def plan(set_: StatefulSet, pods: Sequence[Pod], revisions: Revisions, now: float) -> Plan:
-    """The next step. The change of a pod triggers the one after it."""
+    """The next step of a StatefulSet that is not being deleted. The change of a pod triggers the following step."""
     steps = Plan([], [], [])
-    if set_.metadata.deletion_timestamp is not None:
-        return steps
     replicas, condemned = _parts(set_, pods)
     done = _in_order(set_, replicas, condemned, steps, now) if _ordered(set_) else _at_once(set_, replicas, steps)
     if not _ordered(set_):
-        steps.delete.extend(pod for pod in condemned if not _leaving(pod))
+        steps.delete.extend(pod for pod in condemned if not _is_terminating(pod))
     if done and set_.spec.update_strategy.type == "RollingUpdate":
         rolling = set_.spec.update_strategy.rolling_update
         update = _update_one if rolling is None or rolling.max_unavailable is None else _update_some
         known = {pod.metadata.uid for pod in steps.delete}
-        going = update(set_, list(replicas.values()), revisions, now)
-        steps.delete.extend(pod for pod in going if pod.metadata.uid not in known)
+        outdated = update(set_, list(replicas.values()), revisions, now)
+        steps.delete.extend(pod for pod in outdated if pod.metadata.uid not in known)
     return steps
 
 
@@ -55,7 +53,7 @@ def status(
     set_: StatefulSet, pods: Iterable[Pod], revisions: Revisions, collisions: int, now: float
 ) -> StatefulSetStatus:
     pods = list(pods)
-    staying = [stateful_pods.revision(pod) for pod in pods if not _leaving(pod)]
+    staying = [stateful_pods.revision(pod) for pod in pods if not _is_terminating(pod)]
     replicas, wanted = len(pods), set_.spec.replicas
     ready = sum(_ready(pod) for pod in pods)
     updated = staying.count(revisions.update)
@@ -97,7 +95,7 @@ def _in_order(
         if pod is None:
             steps.create.append(number)
             return False
-        if pod.ended and not _leaving(pod):
+        if pod.ended and not _is_terminating(pod):
             steps.delete.append(pod)
         if _unavailable(set_, pod, now):
             return False
@@ -106,7 +104,7 @@ def _in_order(
     # All wanted pods are available here, so the first unavailable pod can only be a surplus one.
     first_unavailable = next((pod for pod in reversed(condemned) if _unavailable(set_, pod, now)), None)
     for pod in condemned[:1]:
-        if not _leaving(pod) and (_available(set_, pod, now) or pod is first_unavailable):
+        if not _is_terminating(pod) and (_available(set_, pod, now) or pod is first_unavailable):
             steps.delete.append(pod)
         return False
     return True
@@ -117,7 +115,7 @@ def _at_once(set_: StatefulSet, replicas: dict[int, Pod | None], steps: Plan) ->
         if pod is None:
             steps.create.append(number)
         elif pod.ended:
-            if not _leaving(pod):
+            if not _is_terminating(pod):
                 steps.delete.append(pod)
         elif not stateful_pods.has_identity(set_, pod, number):
             steps.label.append(pod)
@@ -129,7 +127,7 @@ def _update_one(set_: StatefulSet, replicas: Sequence[Pod | None], revisions: Re
     for pod in reversed(replicas[_partition(set_) :]):
         if pod is None:
             return []
-        if stateful_pods.revision(pod) != revisions.update and not _leaving(pod):
+        if stateful_pods.revision(pod) != revisions.update and not _is_terminating(pod):
             return [pod]
         if _unavailable(set_, pod, now):
             return []
@@ -144,13 +142,13 @@ def _update_some(set_: StatefulSet, replicas: Sequence[Pod | None], revisions: R
     wanted = rolling.max_unavailable if rolling and rolling.max_unavailable is not None else 1
     allowed = max(1, share(wanted, set_.spec.replicas, round_up=False))
     for pod in replicas:
-        is_old = pod is not None and stateful_pods.revision(pod) != revisions.update and not _leaving(pod)
+        is_old = pod is not None and stateful_pods.revision(pod) != revisions.update and not _is_terminating(pod)
         if (pod is None or _unavailable(set_, pod, now)) and (_ordered(set_) or not is_old):
             allowed -= 1
     outdated = [
         pod
         for pod in reversed(replicas[_partition(set_) :])
-        if pod is not None and stateful_pods.revision(pod) != revisions.update and not _leaving(pod)
+        if pod is not None and stateful_pods.revision(pod) != revisions.update and not _is_terminating(pod)
     ]
     return outdated[: max(0, allowed)]
 
@@ -164,7 +162,7 @@ def _ordered(set_: StatefulSet) -> bool:
     return set_.spec.pod_management_policy != "Parallel"
 
 
-def _leaving(pod: Pod) -> bool:
+def _is_terminating(pod: Pod) -> bool:
     return pod.metadata.deletion_timestamp is not None
 
 
@@ -177,4 +175,4 @@ def _available(set_: StatefulSet, pod: Pod, now: float) -> bool:
 
 
 def _unavailable(set_: StatefulSet, pod: Pod, now: float) -> bool:
-    return _leaving(pod) or not _available(set_, pod, now)
+    return _is_terminating(pod) or not _available(set_, pod, now)

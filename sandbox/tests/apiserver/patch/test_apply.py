@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.errors import StatusError, invalid
 from kube_sandbox.apiserver.patch import apply, patches
 from kube_sandbox.apiserver.schema import defaults, fields
 from kube_sandbox.apiserver.validation import objects
@@ -45,7 +45,7 @@ class Server:
                 self.obj, new, manager=manager, subresource=subresource, now=now, crd_schema=self._crd_schema
             )
         if self._crd_schema is None and (causes := objects.validate(new, self.obj)):
-            raise objects.invalid(new["apiVersion"].rpartition("/")[0], new["kind"], new["metadata"]["name"], causes)
+            raise invalid(new["apiVersion"].rpartition("/")[0], new["kind"], new["metadata"]["name"], causes)
         if self.obj is None or not is_unchanged(new, self.obj):
             self.obj = new
         return self.obj

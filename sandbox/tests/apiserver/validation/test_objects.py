@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.errors import StatusError, invalid
 from kube_sandbox.apiserver.schema import defaults, fields
 from kube_sandbox.apiserver.validation import objects
 from support.answers import recorded
@@ -37,7 +37,7 @@ def refused(obj: Object, old: Object | None = None) -> StatusError | None:
     if not causes:
         return None
     group = obj["apiVersion"].rpartition("/")[0]
-    return objects.invalid(group, obj["kind"], found["metadata"].get("name", ""), causes)
+    return invalid(group, obj["kind"], found["metadata"].get("name", ""), causes)
 
 
 def _title(case: Object) -> str:
@@ -75,7 +75,7 @@ def _updated(kind: str, change: Any) -> str:
     old, new = decoded(obj), decoded(obj)
     change(new)
     group = obj["apiVersion"].rpartition("/")[0]
-    return objects.invalid(group, kind, obj["metadata"]["name"], objects.validate(new, old)).message
+    return invalid(group, kind, obj["metadata"]["name"], objects.validate(new, old)).message
 
 
 def test_uid_cannot_change() -> None:
@@ -139,6 +139,6 @@ def test_finalizer_cannot_be_added_to_an_object_being_deleted() -> None:
 
 def test_repeated_cause_is_once_in_the_message_and_each_time_in_the_causes() -> None:
     cause = {"reason": "FieldValueRequired", "message": "Required value", "field": "spec"}
-    error = objects.invalid("apps", "Deployment", "d", [cause, cause])
+    error = invalid("apps", "Deployment", "d", [cause, cause])
     assert error.message == 'Deployment.apps "d" is invalid: spec: Required value'
     assert error.status["details"] == {"name": "d", "group": "apps", "kind": "Deployment", "causes": [cause, cause]}

@@ -1,5 +1,6 @@
 """The status of a PodUnavailableBudget: numbers, records, conditions, and disruptions that nobody was asked about."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +19,7 @@ from altershield.kube.configuration import Configuration
 from altershield.kube.errors import NotFoundError
 from altershield.kube.events import ObjectRef
 from altershield.kube.queue import WorkQueue
+from altershield.workloads.meta import Owner
 from reconciler.budgets.budget_reconciler import BudgetReconciler
 from reconciler.budgets.departures import Departures
 from reconciler.budgets.routes import BudgetRoutes
@@ -41,6 +43,7 @@ class World:
         self.live: dict[str, Pod] = {}
         self.stored: PodUnavailableBudget | None = None
         self.writes = 0
+        self.lists = 0
         self.while_read: Callable[[], None] = lambda: None
         """Called while the budget is read live."""
         self.events: list[tuple[str, str]] = []
@@ -113,10 +116,15 @@ class World:
         return self.stored
 
     async def pages(self, resource: Resource, namespace: str, *, limit: int) -> AsyncIterator[Any]:
+        self.lists += 1
         yield SimpleNamespace(metadata=SimpleNamespace(resource_version="1000"))
 
     async def request(self, method: str, path: str) -> bytes:
         name = path.rpartition("/")[2]
+        if path == REPLICA_SETS.path(builders.NAMESPACE, name):
+            owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": DEPLOYMENT.uid}
+            metadata = {"name": name, "namespace": builders.NAMESPACE, "uid": f"set-{name}"}
+            return msgspec.json.encode({"metadata": {**metadata, "ownerReferences": [{**owner, "controller": True}]}})
         if name not in self.live:
             raise NotFoundError("gone", code=404)
         pod = self.live[name]
@@ -124,6 +132,20 @@ class World:
 
     def event(self, regarding: ObjectRef, type_: str, reason: str, message: str) -> None:
         self.events.append((reason, message))
+
+    async def queued(self) -> list[str]:
+        """The names of the budgets in the queue, which is emptied."""
+        found = []
+        while self.queue.depth:
+            key = await self.queue.get()
+            self.queue.done(key)
+            found.append(key[1])
+        return sorted(found)
+
+    def change(self, **fields: Any) -> None:
+        """Somebody changes the budget."""
+        assert self.stored is not None
+        self.apply(msgspec.structs.replace(self.stored, **fields))
 
     async def reconcile(self, seconds: float = 2.0) -> float | None:
         self.now += seconds
@@ -239,7 +261,7 @@ async def test_another_budget_of_the_same_pods_is_named(world: World) -> None:
     await world.reconcile()
     found = {each.type: each for each in world.status.conditions}
     assert (found["DisruptionAllowed"].status, found["DisruptionAllowed"].reason) == ("False", "NoDisruptionEver")
-    assert found["Overlapping"].message.endswith("has to agree: other")
+    assert found["Overlapping"].message.endswith("each has to admit a disruption: other")
 
 
 async def test_deletion_that_no_gatekeeper_was_asked_about_is_reported_once(world: World) -> None:
@@ -297,10 +319,7 @@ async def test_budget_is_queued_when_its_pods_or_workloads_change(world: World) 
     world.apply(builders.budget(maxUnavailable=2))
 
     async def queued() -> bool:
-        found = world.queue.depth > 0
-        while world.queue.depth:
-            world.queue.done(await world.queue.get())
-        return found
+        return await world.queued() == ["web"]
 
     assert await queued()
     world.put(1, 30, annotations={"note": "x"})
@@ -310,8 +329,14 @@ async def test_budget_is_queued_when_its_pods_or_workloads_change(world: World) 
     assert await queued()
     world.put(1, 33, labels={**LABELS, "app": "other"})
     assert await queued(), "the pod leaves the budget"
-    world.caches._scaled[DEPLOYMENTS].observe(msgspec.structs.replace(scaled(DEPLOYMENT, 4), packed_version=40))
-    assert await queued()
+    world.put(2, 34, containers={"web": "f" * 64})
+    assert await queued(), "the pod may show a restart"
+    for version, of in ((40, scaled(DEPLOYMENT, 4)), (41, scaled(DEPLOYMENT, 4, deleting=True))):
+        world.caches._scaled[DEPLOYMENTS].observe(msgspec.structs.replace(of, packed_version=version))
+        assert await queued()
+    world.caches.namespaces._filling[builders.NAMESPACE] = asyncio.Event()
+    world.put(3, 50, ready=False)
+    assert not await queued(), "the budget is queued when all pods are there"
 
 
 @pytest.mark.parametrize("operation", [Operation.DELETE, Operation.RESTART])
@@ -327,3 +352,184 @@ async def test_break_glass_raises_an_event_once_when_its_record_ends(world: Worl
     (event,) = [message for reason, message in world.events if reason == "BreakGlassUsed"]
     assert event == f"jane passed this budget by break glass: {operation} of the pod web-1"
     assert world.metrics.registry.get_sample_value("altershield_break_glass_total") == 1
+
+
+async def test_budget_is_left_alone_while_it_is_deleted_or_its_pods_are_not_known(world: World) -> None:
+    made = builders.budget(maxUnavailable=2)
+    deleted = msgspec.structs.replace(made.metadata, deletion_timestamp="2027-01-15T08:00:00Z")
+    world.apply(msgspec.structs.replace(made, metadata=deleted))
+    assert await world.reconcile() is None
+    world.apply(made)
+    world.caches.namespaces._filling[builders.NAMESPACE] = asyncio.Event()
+    assert await world.reconcile() == 30
+    assert world.writes == 0
+
+
+async def test_version_of_pods_is_corrected_also_if_nothing_else_changes_and_read_only_if_it_is_ahead(
+    world: World,
+) -> None:
+    world.apply(builders.budget(maxUnavailable=2))
+    await world.reconcile()
+    await world.reconcile()
+    assert world.lists == 0
+    world.change(status=msgspec.structs.replace(world.status, pods_resource_version="9000000"))
+    await world.reconcile()
+    assert (world.status.pods_resource_version, world.lists) == ("1000", 1)
+
+
+async def test_owner_that_no_cache_has_is_read_before_the_pods_are_counted(world: World) -> None:
+    world.caches.scales._client = world  # type: ignore[assignment]
+    world.put(6, owner=Owner("apps/v1", "ReplicaSet", "new", "set-new"))
+    world.apply(builders.budget(maxUnavailable=2))
+    await world.reconcile()
+    assert world.numbers() == (5, 3, 6, 3)
+
+
+async def test_record_of_a_pod_that_left_the_budget_is_dropped(world: World) -> None:
+    world.apply(builders.budget(maxUnavailable=2))
+    await world.reconcile()
+    for number in (1, 2):
+        world.admit(number, Operation.UPDATE, "left")
+    world.put(1, 20, labels={"app": "other"})
+    await world.reconcile()
+    assert list(world.status.unavailable_pods) == [builders.uid(2)]
+
+
+@pytest.mark.parametrize(("spec", "reported"), [({}, 1), ({"mode": "Warn"}, 0), ({"protectOperations": ["EVICT"]}, 0)])
+async def test_only_a_budget_that_refuses_deletions_and_evictions_reports_those_without_a_review(
+    world: World, spec: dict[str, Any], reported: int
+) -> None:
+    world.apply(builders.budget(maxUnavailable=2, **spec))
+    await world.reconcile()
+    world.put(1, 20, deleting=True)
+    await world.reconcile()
+    assert len(world.events) == reported
+
+
+@pytest.mark.parametrize("cached", [True, False])
+async def test_deletion_with_a_record_in_the_cache_or_at_the_api_server_is_not_reported(
+    world: World, cached: bool
+) -> None:
+    world.apply(builders.budget(maxUnavailable=2))
+    await world.reconcile()
+    without = world.status
+    record = {builders.uid(1): DisruptionRecord("web-1", Operation.DELETE, rfc3339(world.now), "jane")}
+    recorded = msgspec.structs.replace(without, disrupted_pods=record)
+    assert world.stored is not None
+    world.apply(msgspec.structs.replace(world.stored, status=recorded if cached else without))
+    world.put(1, 20, deleting=True)
+    world.stored = msgspec.structs.replace(world.stored, status=without if cached else recorded)
+    await world.reconcile()
+    assert world.events == []
+
+
+@pytest.mark.parametrize(("count", "text"), [(3, "web-1, web-2, web-3"), (5, "web-1, web-2, web-3 and 2 more")])
+async def test_event_names_three_pods(world: World, count: int, text: str) -> None:
+    world.apply(builders.budget(maxUnavailable=2))
+    await world.reconcile()
+    for number in range(1, count + 1):
+        world.put(number, 20 + number, deleting=True)
+    await world.reconcile()
+    ((_, message),) = world.events
+    assert message.endswith(f": {text}")
+
+
+async def test_new_spec_and_dropped_records_are_written_at_once_and_other_numbers_after_a_second(world: World) -> None:
+    world.apply(builders.budget(maxUnavailable=1))
+    await world.reconcile()
+    metadata = msgspec.structs.replace(world.stored.metadata, generation=2)  # type: ignore[union-attr]
+    world.change(metadata=metadata, spec=builders.budget(maxUnavailable="20%").spec)
+    assert await world.reconcile(0.1) == 30
+    assert world.status.observed_generation == 2
+    world.admit(1)
+    await world.reconcile()
+    world.put(1, 20, deleting=True)
+    assert await world.reconcile(0.1) == 30
+    assert not world.status.disrupted_pods
+    world.put(2, 21, ready=False)
+    assert await world.reconcile(0.1) == pytest.approx(0.9)
+    assert world.numbers() == (5, 4, 4, 0)
+
+
+async def test_condition_names_five_other_budgets(world: World) -> None:
+    world.apply(builders.budget(maxUnavailable=1))
+    for number in range(7):
+        world.caches.budgets_informer.observe(builders.budget(name=f"b{number}", maxUnavailable=1))
+    await world.reconcile()
+    (found,) = (each for each in world.status.conditions if each.type == "Overlapping")
+    assert found.message.endswith(": b0, b1, b2, b3, b4")
+
+
+async def test_other_budgets_are_queued_when_a_budget_comes_goes_or_covers_other_pods(world: World) -> None:
+    world.caches.budgets_informer.observe(builders.budget(name="other", maxUnavailable=1))
+    await world.queued()
+    world.apply(builders.budget(maxUnavailable=1))
+    assert await world.queued() == ["other", "web"]
+    world.change(status=msgspec.structs.replace(world.status, total_replicas=7))
+    assert await world.queued() == ["web"]
+    world.change(spec=builders.budget(maxUnavailable=2).spec)
+    assert await world.queued() == ["other", "web"]
+    world.caches.budgets_informer._cache.drop(KEY, 99)
+    assert await world.queued() == ["other", "web"]
+
+
+async def test_pods_that_leave_the_cache_or_did_not_belong_to_the_budget_are_no_departures(world: World) -> None:
+    world.apply(builders.budget(maxUnavailable=2))
+    await world.reconcile()
+    world.put(7, 20, labels={"app": "other"})
+    world.put(7, 21, deleting=True)
+    world.caches.namespaces.has_budget = lambda namespace: False  # type: ignore[method-assign]
+    await world.caches.pods_informer.evict(builders.NAMESPACE)
+    assert len(world.caches.pods_informer) == 0
+    await world.reconcile()
+    assert world.events == []
+
+
+class Times:
+    """Departures of pods of one budget, by a clock of their own."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+        self.departures = Departures(lambda: self.now)
+
+    def add(self, after: float, *names: str) -> None:
+        self.now = NOW + after
+        for name in names:
+            self.departures.add(KEY, builders.pod(name), None)
+
+    def drop(self, after: float, *names: str) -> None:
+        self.now = NOW + after
+        self.departures.drop_records(KEY, [f"uid-{name}" for name in names])
+
+    def take(self, after: float) -> list[str]:
+        self.now = NOW + after
+        return [gone.name for gone in self.departures.take(KEY).values()]
+
+
+def test_departure_is_reported_within_thirty_seconds() -> None:
+    times = Times()
+    for after, found in ((29, ["a"]), (30, [])):
+        times.add(0, "a")
+        assert times.take(after) == found
+    times.add(0, "a")
+    times.departures.forget(KEY)
+    assert times.take(1) == [], "the budget is deleted"
+
+
+def test_very_many_departures_are_not_all_remembered() -> None:
+    times = Times()
+    times.add(0, *(f"web-{number}" for number in range(150)))
+    assert len(times.take(1)) == 100
+
+
+def test_dropped_record_is_remembered_for_a_minute_from_the_last_time() -> None:
+    times = Times()
+    times.drop(0, "a")
+    times.drop(30, "b")
+    times.drop(40, "a")
+    times.drop(60, "c")
+    times.add(61, "a", "b", "c", "d")
+    assert times.take(62) == ["d"]
+    times.drop(95, "e")
+    times.add(95, "a", "b")
+    assert times.take(96) == ["b"]

@@ -10,7 +10,7 @@ from altershield.api.policy import CheckSpec, Phase, ServerCheck
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Fail, Pending, PollAnswer, Subject
 from reconciler.server.answers import Polled, ServerVerdict
-from reconciler.server.errors import NotAllowedError, RejectedError
+from reconciler.server.server_errors import NotAllowedError, RejectedError
 from tests.unit.reconciler.builders import NOW, change_pod, release
 
 

@@ -17,9 +17,9 @@ from reconciler.checks.check import Availability, Fail, Lost, NotStarted, Pass, 
 from reconciler.checks.http_check import ID_HEADER, ByCallback, HttpCheckRunner, content, verdict
 from reconciler.checks.identity import CALLBACK_PATH, parsed, run_of
 from reconciler.checks.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, signature
-from reconciler.outbound.client import Outbound, Reply
 from reconciler.outbound.credentials import Credentials
-from reconciler.outbound.errors import CredentialsError, OutboundError, SecretUnreadableError
+from reconciler.outbound.outbound_client import Outbound, Reply
+from reconciler.outbound.outbound_errors import CredentialsError, OutboundError, SecretUnreadableError
 from reconciler.outbound.secrets import Secrets
 from reconciler.outbound.urls import allowed_hosts
 from tests.unit.reconciler.builders import NOW, V1

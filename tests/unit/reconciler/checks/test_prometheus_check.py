@@ -14,9 +14,9 @@ from altershield.api.policy import SecretRef
 from reconciler.checks.check import Check, Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
 from reconciler.checks.prometheus_answers import MAX_ANSWER
 from reconciler.checks.prometheus_check import PrometheusCheckRunner
-from reconciler.outbound.client import Reply
 from reconciler.outbound.credentials import Credentials
-from reconciler.outbound.errors import CredentialsError, NotDeliveredError
+from reconciler.outbound.outbound_client import Reply
+from reconciler.outbound.outbound_errors import CredentialsError, NotDeliveredError
 from tests.unit.reconciler.checks.subjects import STARTED, URL, check, subject
 
 Series = Callable[[str, float], float | str | None]

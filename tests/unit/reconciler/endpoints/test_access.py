@@ -11,7 +11,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from altershield.api.resources import DEPLOYMENTS
 from reconciler.endpoints import access
 from reconciler.endpoints.access import Access, User
-from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.endpoint_errors import EndpointError
 from tests.support.polling import until
 from tests.support.stub_api import StubApi, answer, serving
 

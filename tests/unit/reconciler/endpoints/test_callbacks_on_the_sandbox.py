@@ -10,9 +10,9 @@ from kube_sandbox.altershield_server.script import StageScript
 from kube_sandbox.altershield_server.server import AlterShieldServer
 from reconciler.endpoints.callback import CheckType
 from reconciler.server.answers import ServerVerdict
-from reconciler.server.client import ServerClient
 from reconciler.server.messages import Stage
-from reconciler.server.settings import Settings
+from reconciler.server.server_client import ServerClient
+from reconciler.server.server_settings import Settings
 from reconciler.server.token_file import TokenFile
 from tests.unit.reconciler.server.fake_server import FINISH, ORDER, START
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.replays import Replays
 from reconciler.endpoints.signatures import SKEW
 

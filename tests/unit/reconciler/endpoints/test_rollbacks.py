@@ -11,7 +11,7 @@ from altershield.api.meta import Condition
 from altershield.kube.errors import ConflictError, ForbiddenError, InvalidError, KubernetesError, UnreachableError
 from altershield.workloads import BY_KIND
 from reconciler.endpoints import rollbacks
-from reconciler.endpoints.errors import EndpointError
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.rollbacks import Requested, Rollbacks
 from reconciler.machinery.caches import Caches
 from reconciler.releases.projection import Release

@@ -11,14 +11,17 @@ from altershield.api.kinds import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.resources import PODS, Resource
 from altershield.flow_control import breaker as breakers
+from altershield.flow_control.decision import Working
 from altershield.flow_control.settling import GIVE_BACK_AFTER, HELD
 from altershield.kube.errors import ConflictError, NotFoundError, ServerError
 from altershield.kube.events import ObjectRef
+from altershield.workloads.pods import Pod
 from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from tests.unit.flow_control.builders import NOW, asked, one, policy
-from tests.unit.reconciler.filled import empty_caches
+from tests.unit.reconciler.filled import empty_caches, namespace, put
+from tests.unit.workloads import objects
 
 
 class World:
@@ -30,12 +33,17 @@ class World:
         self.stored = policy("10m/3")
         self.pods: dict[str, str | Exception] = {}
         """The uid of each pod that the API server has, or its error."""
+        self.terminating: set[str] = set()
+        """The names of those of `pods` that are terminating."""
+        self.seconds = 0.0
+        """How long a read of a pod takes."""
         self.reads: list[str] = []
         self.writes = 0
         self.conflicts = 0
         self.events: list[tuple[str, str]] = []
         self.metrics = Metrics()
         own = FlowControlReconciler(self, caches, self, self, self.metrics, lambda: self.now)  # type: ignore[arg-type]
+        self._own = own
         self._reconcile = own.reconcile
 
     async def get(self, resource: Resource, name: str, namespace: str = "", *, as_: Any) -> Any:
@@ -45,7 +53,11 @@ class World:
         found = self.pods.get(name, NotFoundError("gone", code=404))
         if isinstance(found, Exception):
             raise found
-        return msgspec.convert({"metadata": {"name": name, "uid": found}}, as_)
+        self.now += self.seconds
+        metadata = {"name": name, "uid": found}
+        if name in self.terminating:
+            metadata["deletionTimestamp"] = "2027-01-15T08:00:00Z"
+        return msgspec.convert({"metadata": metadata}, as_)
 
     async def save_flow_control(self, old: PodDeletionFlowControl, status: FlowControlStatus) -> PodDeletionFlowControl:
         if self.conflicts:
@@ -68,6 +80,15 @@ class World:
     async def reconcile(self, after: float = 0.0) -> float | None:
         self.now += after
         return await self._reconcile(("", "guard"))
+
+    def remembered(self) -> dict[str, float]:
+        """When pods were read last."""
+        return self._own._read_at["guard"]
+
+    def message(self, type_: ConditionType) -> str:
+        found = find_condition(self.stored.status.conditions, type_)
+        assert found is not None
+        return found.message
 
     def condition(self, type_: ConditionType) -> tuple[str, str]:
         found = find_condition(self.stored.status.conditions, type_)
@@ -165,3 +186,99 @@ async def test_windows_alone_are_written_every_15_seconds(world: World) -> None:
     for _ in range(60):
         await world.reconcile(1)
     assert 3 <= world.writes <= 8  # and once for each condition that changes
+
+
+def pod(name: str, **metadata: Any) -> Pod:
+    return objects.pod(name=name, namespace="shop", **metadata)
+
+
+async def test_cache_confirms_only_the_deletion_of_a_pod_that_it_knows_to_be_terminating(world: World) -> None:
+    put(world.caches, namespace("shop"))
+    world.put(policy("10m/30"))
+    world.put(asked(world.stored, "a", "b", "c"))
+    ending = {"deletionTimestamp": "2027-01-15T08:00:00Z"}
+    put(world.caches, pod("web-a", uid="a", **ending), pod("web-b", uid="another", **ending), pod("web-c", uid="c"))
+    world.pods = {"web-b": "b", "web-c": "c"}
+    await world.reconcile(HELD)
+    assert world.reads == ["web-b", "web-c"]
+    assert set(world.stored.status.pending) == {"b", "c"}
+    assert world.events == []
+
+
+async def test_pod_that_the_api_server_shows_as_terminating_stays_counted(world: World) -> None:
+    world.put(asked(world.stored, "a", "b"))
+    world.pods = {"web-a": "a", "web-b": "b"}
+    world.terminating = {"web-a"}
+    await world.reconcile(GIVE_BACK_AFTER)
+    assert (world.stored.status.windows[0].used, world.stored.status.pending) == (1, {})
+
+
+async def test_pod_that_was_read_too_early_is_read_again_before_its_count_is_given_back(world: World) -> None:
+    world.put(asked(world.stored, "a"))
+    world.pods, world.seconds = {"web-a": "a"}, 2.0
+    await world.reconcile(GIVE_BACK_AFTER - 1)
+    assert set(world.stored.status.pending) == {"a"}
+    await world.reconcile(20)
+    assert world.stored.status.pending == {}
+
+
+async def test_reads_of_very_many_pods_are_spread_and_only_those_of_pending_deletions_are_remembered(
+    world: World,
+) -> None:
+    names = [f"{number:02}" for number in range(40)]
+    world.put(policy("10m/100"))
+    world.put(asked(world.stored, *names))
+    world.pods = {f"web-{name}": name for name in names}
+    for reads in (32, 40, 72, 80):
+        await world.reconcile(5)
+        assert len(world.reads) == reads
+    await world.reconcile(GIVE_BACK_AFTER)
+    await world.reconcile(GIVE_BACK_AFTER)
+    await world.reconcile(GIVE_BACK_AFTER)
+    assert (world.stored.status.pending, world.remembered()) == ({}, {})
+
+
+async def test_status_changes_by_itself_when_the_breaker_does_but_not_within_a_second(world: World) -> None:
+    of = policy("1m/1", breaker=BreakerMode.AUTO)
+    opened = one(asked(of, "a"), "b")[1].status
+    world.put(msgspec.structs.replace(of, status=msgspec.structs.replace(opened, pending={}, windows=())))
+    assert await world.reconcile() == 600
+    assert await world.reconcile(599.8) == 1.0
+    assert "some deletions pass from 2027-01-15T08:10:00Z" in world.message(ConditionType.BREAKER_OPEN)
+
+
+async def test_condition_says_who_opened_a_manual_breaker_and_how_it_closes(world: World) -> None:
+    world.put(policy("10m/5", breaker=BreakerMode.MANUAL))
+    opened = breakers.opened_by(world.stored.status.breaker, "ann", NOW)
+    status = msgspec.structs.replace(world.stored.status, breaker=opened)
+    world.put(msgspec.structs.replace(world.stored, status=status))
+    await world.reconcile()
+    assert world.condition(ConditionType.BREAKER_OPEN) == ("True", "OpenedByPerson")
+    message = world.message(ConditionType.BREAKER_OPEN)
+    assert message.startswith("ann opened the breaker")
+    assert message.endswith("altershield breaker reset guard")
+
+
+async def test_rules_that_cannot_be_read_are_reported_once(world: World) -> None:
+    world.put(policy("soon/5"))
+    for _ in range(2):
+        await world.reconcile()
+    assert world.condition(ConditionType.ACCEPTED) == ("False", "InvalidRule")
+    assert world.events == [("RuleWithoutEffect", "Warning")]
+
+
+async def test_limit_is_near_until_a_tenth_less_is_used(world: World) -> None:
+    world.put(policy("10m/100", warn_percent=80))
+    world.put(asked(world.stored, *(f"u{number}" for number in range(75))))
+    await world.reconcile()
+    assert world.condition(ConditionType.NEAR_LIMIT) == ("False", "BelowLimits")
+    world.put(asked(world.stored, *(f"v{number}" for number in range(5))))
+    await world.reconcile()
+    assert world.condition(ConditionType.NEAR_LIMIT) == ("True", "WarnPercentReached")
+    for used, status in ((72, "True"), (71, "False")):
+        work = Working(world.stored, world.now)
+        while work.tallies[0].used > used:
+            work.drop(next(iter(work.pending)), give_back=True)
+        world.put(msgspec.structs.replace(world.stored, status=work.status()))
+        await world.reconcile()
+        assert world.condition(ConditionType.NEAR_LIMIT)[0] == status

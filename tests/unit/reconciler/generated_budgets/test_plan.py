@@ -43,6 +43,7 @@ def asked(generate: Object, default: Object | None = None) -> Amount | Invalid |
         ({}, {"pub": "true", "pub-minAvailable": "80%"}, Amount("minAvailable", "80%")),
         ({"pub-maxUnavailable": "2"}, {"pub": "true", "pub-minAvailable": "80%"}, Amount("maxUnavailable", 2)),
         ({"pub": "false"}, {"pub": "true"}, None),
+        ({"pub": "true", "pub-minAvailable": "123456789"}, {}, Amount("minAvailable", 123456789)),
     ],
 )
 def test_annotations_of_the_workload_have_precedence_over_those_of_the_namespace(
@@ -57,6 +58,7 @@ def test_annotations_of_the_workload_have_precedence_over_those_of_the_namespace
         ({"pub": "yes"}, 'generate-pub is "yes": write'),
         ({"pub": "true", "pub-maxUnavailable": "1", "pub-minAvailable": "1"}, "are set: remove one of them"),
         ({"pub": "true", "pub-maxUnavailable": "101%"}, 'generate-pub-maxUnavailable is "101%": write a number'),
+        ({"pub": "true", "pub-minAvailable": "1234567890"}, "write a number"),
         ({"pub": "true", "pub-minAvailable": "-1"}, 'generate-pub-minAvailable is "-1": write a number'),
         ({"pub": "true", "pub-minAvailable": "٣"}, "write a number"),
     ],
@@ -174,7 +176,9 @@ def test_budget_that_another_controller_made_for_the_workload_counts_as_one_of_a
     [
         (BudgetKind.PDB, {"selector": {"matchLabels": {"app": "other"}}}),
         (BudgetKind.PDB, {}),
+        (BudgetKind.PDB, {"selector": {"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}}),
         (BudgetKind.PUB, {"targetRef": reference("other")}),
+        (BudgetKind.PUB, {"targetRef": reference("web", api_version="example.com/v1")}),
         (BudgetKind.PUB, {"targetRef": reference("web", kind="StatefulSet")}),
     ],
 )
@@ -188,3 +192,18 @@ def test_budget_of_another_workload_only_takes_the_name(sort: BudgetKind, spec: 
     made = plan(sort, HALF, target(name=long), [taken]).create
     assert made is not None
     assert len(made["metadata"]["name"]) == 253
+
+
+@pytest.mark.parametrize("sort", BudgetKind)
+def test_budget_of_a_user_who_copied_the_labels_of_a_generated_one_has_precedence(sort: BudgetKind) -> None:
+    users = budget(sort, HALF, name="mine")
+    generated = {labels.MANAGED_BY: labels.MANAGED_BY_VALUE}
+    users = msgspec.structs.replace(users, metadata=msgspec.structs.replace(users.metadata, labels=generated))
+    assert plan(sort, HALF, target(), [users]).reason == "BudgetSkipped"
+
+
+def test_generated_budget_that_covers_other_pods_is_put_right_and_a_second_one_is_deleted() -> None:
+    wrong = budget(BudgetKind.PUB, HALF, owner=UID, targetRef=reference("other"))
+    surplus = budget(BudgetKind.PUB, HALF, name="second", owner=UID)
+    found = plan(BudgetKind.PUB, HALF, target(), [wrong, surplus])
+    assert found == Plan(replace=(wrong, {"targetRef": reference("web"), "maxUnavailable": "50%"}), delete=(surplus,))

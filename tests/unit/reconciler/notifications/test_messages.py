@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.notifications.messages import message
 from reconciler.notifications.occurrences import Event, Occurrence
+from reconciler.notifications.receiver_messages import message
 from reconciler.notifications.receivers import Receiver
 from tests.unit.reconciler.notifications.receiving import NOW, happened, receiver
 

@@ -21,7 +21,7 @@ from reconciler.machinery.metrics import Metrics
 from reconciler.notifications import lane, receivers
 from reconciler.notifications.notifier import Delivery, Notifier
 from reconciler.notifications.receivers import ReceiversFile, allowed
-from reconciler.outbound.client import Outbound
+from reconciler.outbound.outbound_client import Outbound
 from reconciler.releases import projection
 from reconciler.releases.projection import Release
 from tests.unit.reconciler import builders

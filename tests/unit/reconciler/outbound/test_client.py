@@ -13,10 +13,10 @@ import pytest
 from aiohttp import web
 
 from altershield.pki import Authority
-from reconciler.outbound import client as module
-from reconciler.outbound.client import ApiServer, Outbound, Reply, api_servers
+from reconciler.outbound import outbound_client as module
 from reconciler.outbound.credentials import Credentials
-from reconciler.outbound.errors import NoAnswerError, NotDeliveredError, UrlNotAllowedError
+from reconciler.outbound.outbound_client import ApiServer, Outbound, Reply, api_servers
+from reconciler.outbound.outbound_errors import NoAnswerError, NotDeliveredError, UrlNotAllowedError
 from reconciler.outbound.secrets import _context
 from reconciler.outbound.urls import allowed_hosts
 

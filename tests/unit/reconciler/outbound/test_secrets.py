@@ -12,7 +12,7 @@ from altershield.api.resources import SECRETS
 from altershield.kube.client import Client
 from altershield.pki import Authority
 from reconciler.outbound.credentials import Credentials
-from reconciler.outbound.errors import CredentialsError, SecretUnreadableError
+from reconciler.outbound.outbound_errors import CredentialsError, SecretUnreadableError
 from reconciler.outbound.secrets import Secrets
 from tests.support.stub_api import StubApi, answer, serving
 

@@ -91,7 +91,7 @@ async def test_policy_whose_receivers_exist_is_valid(world: World, notify: tuple
 async def test_policy_with_an_unknown_receiver_is_in_force_and_follows_the_file(world: World) -> None:
     spec = DefensePolicySpec(mode=Mode.WARN, notify=("team", "new"))
     await world.apply(spec)
-    message = "the policy is in force, but not all of spec.notify: shop has no new"
+    message = "the policy is in force, but spec.notify has no effect for some receivers: shop has no new"
     assert (world.accepted.status, world.accepted.reason, world.accepted.message) == (
         "True",
         "UnknownReceiver",

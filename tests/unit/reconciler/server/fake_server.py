@@ -9,9 +9,9 @@ import orjson
 from aiohttp import web
 from multidict import CIMultiDict
 
-from reconciler.server.client import ServerClient
 from reconciler.server.messages import BatchFinish, BatchStart, Location, Order, Workload
-from reconciler.server.settings import Settings
+from reconciler.server.server_client import ServerClient
+from reconciler.server.server_settings import Settings
 
 NOW = 1_700_000_000.0  # Unix seconds
 

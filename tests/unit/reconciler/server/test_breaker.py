@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from reconciler.server.breaker import Breaker
-from reconciler.server.errors import AlterShieldServerError, NotAllowedError, RejectedError, UnavailableError
+from reconciler.server.server_errors import AlterShieldServerError, NotAllowedError, RejectedError, UnavailableError
 
 DOWN = UnavailableError("refused", delivered=False)
 REJECTED = RejectedError("no", code="101", text="no")

@@ -10,10 +10,10 @@ from aiohttp import web
 
 from altershield.errors import AlterShieldError
 from reconciler.server.answers import MAX_ANSWER, Polled, ServerVerdict
-from reconciler.server.client import ServerClient
-from reconciler.server.errors import NotAllowedError, RejectedError, UnavailableError
 from reconciler.server.messages import FinishState, Stage
-from reconciler.server.settings import Settings
+from reconciler.server.server_client import ServerClient
+from reconciler.server.server_errors import NotAllowedError, RejectedError, UnavailableError
+from reconciler.server.server_settings import Settings
 from tests.unit.reconciler.server.fake_server import FINISH, ORDER, START, Answer, calling, failure, raw, success
 
 pytestmark = pytest.mark.looptime

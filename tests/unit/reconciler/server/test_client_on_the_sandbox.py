@@ -10,10 +10,10 @@ import pytest
 from kube_sandbox.altershield_server.script import StageScript
 from kube_sandbox.altershield_server.server import AlterShieldServer
 from reconciler.server.answers import Polled, ServerVerdict
-from reconciler.server.client import ServerClient
-from reconciler.server.errors import NotAllowedError, RejectedError
 from reconciler.server.messages import FinishState, Order, Stage
-from reconciler.server.settings import Settings
+from reconciler.server.server_client import ServerClient
+from reconciler.server.server_errors import NotAllowedError, RejectedError
+from reconciler.server.server_settings import Settings
 from reconciler.server.texts import order_id
 from tests.unit.reconciler.server.fake_server import FINISH, ORDER, START, WORKLOAD
 

@@ -8,7 +8,7 @@ import pytest
 
 from reconciler.server import messages
 from reconciler.server.messages import BatchStart, FinishState, Location, Order, Stage, Workload
-from reconciler.server.settings import Settings
+from reconciler.server.server_settings import Settings
 from tests.unit.reconciler.server.fake_server import FINISH, NOW, ORDER, START, WORKLOAD, calling, success
 
 SETTINGS = Settings(url="http://server")

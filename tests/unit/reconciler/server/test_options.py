@@ -9,8 +9,8 @@ from altershield.errors import UsageError
 from altershield.process.parameters import with_options
 from altershield.process.server_options import ServerOptions
 from altershield.process.startup import single
-from reconciler.server.options import server_settings
-from reconciler.server.settings import Settings
+from reconciler.server.server_options import server_settings
+from reconciler.server.server_settings import Settings
 
 
 def parsed(arguments: list[str], environment: dict[str, str] | None = None) -> ServerOptions:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from altershield.errors import AlterShieldError, UsageError
-from reconciler.server.errors import RejectedError, UnavailableError
 from reconciler.server.messages import Order
+from reconciler.server.server_errors import RejectedError, UnavailableError
 from reconciler.server.signature import body_content, query_content, sign
 from reconciler.server.token_file import TokenFile
 from tests.unit.reconciler.server.fake_server import (

@@ -25,7 +25,7 @@ from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.rules import settings_of, timing_of
 from reconciler.releases.snapshot import Snapshot, Target
-from reconciler.releases.ungated import Revision, present
+from reconciler.releases.ungated import Revision, current_revision
 
 from .cluster import NAME, UID
 from .executor import Executor, WriteRefused
@@ -158,7 +158,7 @@ class World(Executor):
                 source=release.status.source,
                 previous=creation.previous(release, others),
                 conditions=creation._kept_conditions(release, self.now),
-                actions=creation.answered(release, self.now),
+                actions=creation.actions_with_refusal(release, self.now),
             )
             self._write("status")
             self._store(ChangeWorkload(metadata, release.spec, status))
@@ -192,7 +192,7 @@ class World(Executor):
     def snapshot(self, release: Release, others: list[Release], workload: Workload) -> Snapshot:
         source = release.status.source
         if not source.uid and workload.up_to_date:
-            found = present(workload, self.revision_projections())
+            found = current_revision(workload, self.revision_projections())
             if found is not None:
                 held = found.source
                 source = SourceRef(held.kind, held.name, held.uid, self.version, held.fingerprint)

@@ -13,8 +13,8 @@ _USE = re.compile(r"(?<![\w.])([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*\b(?!\s*\())*)", r
 
 
 def used(expression: str) -> Mapping[str, frozenset[Path]]:
-    """The fields that the expression may use, by variable. A field that ends a path is used with all that is below it:
-    an index, a method or a comparison may follow. Words that are not variables are there too."""
+    """The fields that the expression may use, by variable. The last field of a path is used with all fields below it,
+    because an index, a method or a comparison may follow. The result also contains words that are not variables."""
     found: defaultdict[str, set[Path]] = defaultdict(set)
     for variable, fields in _USE.findall(expression):
         found[variable].add(tuple(fields.split(".")[1:]))

@@ -1,9 +1,9 @@
 """CEL expressions about the request: `matchConditions` of webhook configurations, and ValidatingAdmissionPolicies.
 
 The variables are those of kube-apiserver: object, oldObject, request, authorizer and namespaceObject (for webhooks
-always null, also in kube-apiserver). The texts of common runtime errors are cel-go's. Two groups of features are not
-supported: the CEL functions of Kubernetes except those of the authorizer, and optional values except those that
-`cel_optionals` rewrites.
+always null, also in kube-apiserver). The texts of common runtime errors are cel-go's. Of the CEL functions of
+Kubernetes, only those of the authorizer are supported. Of optional values, only those that `cel_optionals` rewrites
+are supported.
 """
 
 import contextlib
@@ -46,7 +46,8 @@ class Evaluation:
     as `variables.NAME`. A variable that cannot be evaluated is missing.
 
     The conversion of an object to CEL takes longer than most expressions. Therefore a field is converted when the first
-    expression that uses it runs, and the functions of the authorizer are added when one uses that.
+    expression that uses the field runs. The functions of the authorizer are added for the first expression that uses
+    the authorizer.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class Evaluation:
 
 class Evaluations:
     """The evaluations of the match conditions for one request. All webhooks and policies that receive the same version
-    of the objects share one, because the conversion of a value takes a hundred times as long as most conditions."""
+    of the objects share one evaluation: the conversion of a value takes a hundred times as long as most conditions."""
 
     def __init__(self, attributes: Attributes, authorizer: Authorizer | None) -> None:
         self.authorizer = authorizer

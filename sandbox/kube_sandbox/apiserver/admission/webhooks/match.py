@@ -47,7 +47,8 @@ def hooks(reader: Reader, plural: str) -> list[Hook]:
 
 
 def is_exempt(attributes: Attributes) -> bool:
-    """Whether no webhook is called: for the configuration of admission itself, so that users can always repair it."""
+    """Whether the request writes a configuration of admission. No webhook is called for it, so that users can always
+    repair a configuration."""
     return request_kind(attributes).group == GROUP and request_kind(attributes).kind in _EXEMPT
 
 

@@ -13,11 +13,10 @@ import orjson
 from kube_sandbox.apiserver.attributes import Attributes, Object
 from kube_sandbox.apiserver.auth.access_reviews import user_info
 from kube_sandbox.apiserver.errors import StatusError
-from kube_sandbox.apiserver.gotext import quoted
+from kube_sandbox.apiserver.gotext import TYPE_META, json_name, quoted
 
 _VERSIONS = ("v1", "v1beta1")
 _SCHEME = 'in scheme "pkg/util/webhook/client.go:71"'  # the real server prints the source line of its scheme
-_TYPE_META = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
 class CallError(Exception):
@@ -133,7 +132,7 @@ def decode_response(body: bytes, uid: str, version: str, *, mutating: bool) -> R
     """The response of a webhook. Raises CallError unless it is an AdmissionReview of this version with this uid."""
     decoded = _decode(body)
     if not isinstance(decoded, dict):
-        what = f"json: cannot unmarshal {_json_type(decoded)} into Go value of type {_TYPE_META}"
+        what = f"json: cannot unmarshal {json_name(decoded)} into Go value of type {TYPE_META}"
         raise _failed(f"couldn't get version/kind; json parse error: {what}")
     _check_registered(decoded, version)
     response = _typed(decoded, "response", dict, f"AdmissionReview.response of type {version}.AdmissionResponse")
@@ -244,12 +243,7 @@ def _typed(holder: Object, key: str, expected: type, go_field: str) -> Any:
 
 
 def _wrong_type(value: object, go_field: str) -> CallError:
-    return _failed(f"json: cannot unmarshal {_json_type(value)} into Go struct field {go_field}")
-
-
-def _json_type(value: object) -> str:
-    names: list[tuple[type, str]] = [(bool, "bool"), (str, "string"), (list, "array"), (dict, "object")]
-    return next((name for kind, name in names if isinstance(value, kind)), "number")
+    return _failed(f"json: cannot unmarshal {json_name(value)} into Go struct field {go_field}")
 
 
 def _base64(text: str) -> bytes:

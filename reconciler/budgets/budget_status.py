@@ -8,7 +8,7 @@ from altershield.api.budgets import BudgetCondition, PodUnavailableBudget, PodUn
 from altershield.api.meta import Condition, set_condition
 from altershield.budgets.numbers import Numbers
 
-_SECONDS = 1.0
+_WRITE_EVERY = 1.0  # seconds
 
 
 def with_conditions(
@@ -24,7 +24,9 @@ def with_conditions(
     else:
         allowed = Condition(BudgetCondition.ALLOWED, "False", "InsufficientPods", "too few pods are available")
     if others:
-        message = f"other budgets cover pods of this one, and each of them has to agree: {', '.join(others[:5])}"
+        message = (
+            f"other budgets cover pods of this budget, and each has to admit a disruption: {', '.join(others[:5])}"
+        )
         overlap = Condition(BudgetCondition.OVERLAPPING, "True", "CoversTheSamePods", message)
     else:
         overlap = Condition(BudgetCondition.OVERLAPPING, "False", "NoOtherBudget")
@@ -35,12 +37,13 @@ def with_conditions(
 
 
 def wait(budget: PodUnavailableBudget, wanted: PodUnavailableBudgetStatus, written: float, now: float) -> float:
-    """Seconds until the status is written; 0: now. At most once a second, because pods of a release change often. A new
-    spec and slots that come back are written at once: people and gatekeepers wait for them."""
+    """Seconds until the status is written; 0: now. `written`: when it was written last. It is written at most once a
+    second, because pods of a release change often. A new spec, and slots that become free, are written at once, because
+    people and gatekeepers wait for them."""
     urgent = (
         wanted.observed_generation != budget.status.observed_generation
         or wanted.unavailable_allowed > budget.status.unavailable_allowed
         or len(wanted.disrupted_pods) < len(budget.status.disrupted_pods)
         or len(wanted.unavailable_pods) < len(budget.status.unavailable_pods)
     )
-    return 0.0 if urgent else max(0.0, written + _SECONDS - now)
+    return 0.0 if urgent else max(0.0, written + _WRITE_EVERY - now)

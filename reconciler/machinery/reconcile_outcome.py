@@ -10,5 +10,5 @@ class Outcome(StrEnum):
     CONFLICT = "conflict"
     """The object changed meanwhile, or the cache is behind. The key is reconciled again."""
     THROTTLED = "throttled"
-    """The API server answered 429 Too Many Requests. The key is reconciled again after the time that it asked for."""
+    """The API server answered 429 Too Many Requests. The key is reconciled again after the time in the answer."""
     ERROR = "error"

@@ -21,11 +21,11 @@ import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from altershield.process.request_progress import Progress, tracing
+from altershield.texts import one_line
 from reconciler.outbound.addresses import forbidden, forms
 from reconciler.outbound.credentials import Credentials
-from reconciler.outbound.errors import NoAnswerError, NotDeliveredError, OutboundError, UrlNotAllowedError
+from reconciler.outbound.outbound_errors import NoAnswerError, NotDeliveredError, OutboundError, UrlNotAllowedError
 from reconciler.outbound.urls import Address, AllowedHosts, Target, target_of
-from reconciler.server.texts import one_line
 
 TIMEOUT = 10.0
 MAX_ANSWER = 64 * 1024
@@ -58,8 +58,8 @@ class ApiServer(NamedTuple):
 
 
 def api_servers(*hosts: str, url: str = "") -> frozenset[ApiServer]:
-    """The API server's hosts: `hosts` with all their ports, and the host of `url`. If that one is a loopback address,
-    only its port: other ports belong to other processes of this machine."""
+    """The API server's addresses: `hosts` with all their ports, and the host of `url`. If the host of `url` is a
+    loopback address, only with the port of `url`: other ports belong to other processes of this machine."""
     found = {ApiServer(_canonical(host), None) for host in hosts if host}
     if parsed := yarl.URL(url):
         host, port = _canonical(parsed.host or ""), parsed.port
@@ -199,7 +199,7 @@ class Outbound:
 
     @contextlib.asynccontextmanager
     async def _slot(self, host: str) -> AsyncIterator[None]:
-        """Wait until there are few enough other requests, in all and to this host."""
+        """Wait until the numbers of requests, in all and to this host, are below their limits."""
         slots = self._hosts.setdefault(host, _Slots())
         slots.users += 1
         try:

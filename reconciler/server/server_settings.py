@@ -1,4 +1,4 @@
-"""Which AlterShield server is called, and as whom."""
+"""The AlterShield server that is called, and the identity of the caller."""
 
 from dataclasses import dataclass
 from pathlib import Path

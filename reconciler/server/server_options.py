@@ -5,7 +5,7 @@ import urllib.parse
 
 from altershield.errors import UsageError
 from altershield.process.server_options import PHASES, SCENE, ServerOptions
-from reconciler.server.settings import Settings
+from reconciler.server.server_settings import Settings
 from reconciler.server.token_file import read_token
 
 _MAX_TENANT = 64  # bytes, as in the server's database

@@ -1,4 +1,4 @@
-"""The requests that tell a receiver of an event. Pure functions."""
+"""The requests that notify a receiver about an event. Pure functions."""
 
 import re
 import urllib.parse
@@ -11,13 +11,13 @@ import msgspec
 from altershield.api.kinds import API_VERSION
 from altershield.api.meta import rfc3339
 from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.texts import one_line
 from reconciler.notifications.occurrences import Event, Occurrence
 from reconciler.notifications.receivers import PLACEHOLDER, Receiver
 from reconciler.notifications.vocabulary import Type
-from reconciler.server.texts import one_line
 
 ALERT_SECONDS = 24 * 3600
-"""How long an alert of Alertmanager lasts if nobody ends it: the reconciler may have been uninstalled."""
+"""Seconds after which an alert of Alertmanager ends by itself, because the reconciler may have been uninstalled."""
 
 _MAX_TEXT = 2000  # bytes; Slack cuts a longer text
 _MAX_VALUE = 1024
@@ -36,7 +36,7 @@ _ALERTS = {
     Event.UNGATED: "AlterShieldUngatedReleaseNotification",
     Event.TEST: "AlterShieldTestNotification",
 }
-"""Other names than those of the alerts of the chart, which come from metrics."""
+"""The names differ from those of the chart's alerts, which come from metrics."""
 
 _DIRECTIONS = re.compile(r"[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that change the direction of the text around them."""
@@ -91,14 +91,14 @@ def _text(receiver: Receiver, occurrence: Occurrence, cluster: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """On one line, shortened, and without mentions and links: a pod's last words must not notify everybody in a
-    channel, or lead people to another site. A space without width breaks each, so the text looks the same."""
+    """The text on one line, shortened, and without mentions and links: the message of a pod must not notify everybody
+    in a channel, or lead people to another site. A space without width breaks each, so the text looks the same."""
     line = one_line(_DIRECTIONS.sub("", text), _MAX_VALUE)
     return _MARKUP.sub(lambda match: f"{match[0]}\u200b", line)
 
 
 def _slack(text: str) -> str:
-    """With the characters escaped that are markup in Slack."""
+    """The text with escaped markup characters of Slack."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -1,6 +1,6 @@
-"""Texts of checks that end in a status, an Event or a log."""
+"""Reasons of checks, as they stand in a status, an Event or a log."""
 
-from reconciler.server.texts import one_line
+from altershield.texts import one_line
 
 _REASON = 900  # bytes; a reason in a status may have 1024 characters
 

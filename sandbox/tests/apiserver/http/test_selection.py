@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.http.selection import parse_fields, parse_labels, select
 from kube_sandbox.apiserver.storage.registry import BUILT_IN
-from kube_sandbox.apiserver.storage.selection import parse_fields, parse_labels, select
 
 _POD = next(resource for resource in BUILT_IN if resource.kind == "Pod")
 _word = st.from_regex(r"[a-z0-9]([-a-z0-9]{0,8}[a-z0-9])?", fullmatch=True)

@@ -11,34 +11,11 @@ from kube_sandbox import label_selectors
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.storage.registry import ResourceType
+from kube_sandbox.apiserver.validation import texts
 
 _TOKEN = re.compile(r"\s*(==|!=|[()=,<>!]|[^\s()=,<>!]+)")
 _SYMBOLS = frozenset(["==", "!=", "(", ")", "=", ",", "<", ">", "!"])
 _OPERATORS = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt", "in": "In", "notin": "NotIn"}
-_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
-_PREFIX = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-
-_NAME_RULE = (
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric"
-    " character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is"
-    " '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-)
-_PREFIX_RULE = (
-    "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and"
-    " must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is"
-    r" '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-_KEY_RULE = (
-    "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an"
-    " alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is"
-    " '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g."
-    " 'example.com/MyName')"
-)
-_VALUE_RULE = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and"
-    " end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is"
-    " '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,29 +143,15 @@ def _values(tokens: list[str]) -> frozenset[str]:
 
 def _check_value(key: str, operator: str, value: str, index: int) -> None:
     if operator in ("Gt", "Lt") and not label_selectors.is_integer(value):
-        why = f"values[{index}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the value must be an integer"
-    elif len(value) > 63:
-        why = f'values[{index}][{key}]: Invalid value: "{value}": must be no more than 63 bytes'
-    elif value and not _NAME.fullmatch(value):
-        why = f'values[{index}][{key}]: Invalid value: "{value}": {_VALUE_RULE}'
-    else:
-        return
-    raise _unparsable(why)
+        why = "for 'Gt', 'Lt' operators, the value must be an integer"
+        raise _unparsable(f'values[{index}]: Invalid value: "{value}": {why}')
+    if wrong := texts.label_value(value):
+        raise _unparsable(f'values[{index}][{key}]: Invalid value: "{value}": {"; ".join(wrong)}')
 
 
 def _check_key(key: str) -> None:
-    prefix, slash, name = key.rpartition("/")
-    if "/" in prefix or (slash and not prefix) or not name:
-        why = _KEY_RULE
-    elif prefix and not _PREFIX.fullmatch(prefix):
-        why = _PREFIX_RULE
-    elif len(name) > 63:
-        why = "name part must be no more than 63 bytes"
-    elif not _NAME.fullmatch(name):
-        why = _NAME_RULE
-    else:
-        return
-    raise _unparsable(f'<nil>: Invalid value: "{key}": {why}')
+    if wrong := texts.qualified_name(key):
+        raise _unparsable(f'<nil>: Invalid value: "{key}": {"; ".join(wrong)}')
 
 
 # The real server refuses an unknown field with one text for these kinds, and with another for all other built-in kinds.

@@ -11,12 +11,13 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from reconciler.server import answers, messages, texts
+from altershield.texts import one_line
+from reconciler.server import answers, messages
 from reconciler.server.answers import Polled
 from reconciler.server.breaker import Breaker
-from reconciler.server.errors import AlterShieldServerError, NotAllowedError, RejectedError, UnavailableError
 from reconciler.server.messages import BatchFinish, BatchStart, FinishState, Order, Stage
-from reconciler.server.settings import Settings
+from reconciler.server.server_errors import AlterShieldServerError, NotAllowedError, RejectedError, UnavailableError
+from reconciler.server.server_settings import Settings
 from reconciler.server.transport import Call, Transport
 
 T = TypeVar("T")
@@ -181,4 +182,4 @@ class ServerClient:
 
 
 def _post(purpose: str, action: str, body: Mapping[str, Any]) -> Call:
-    return Call(texts.one_line(purpose, 512), f"/openapi/v1/exe/{action}", body)
+    return Call(one_line(purpose, 512), f"/openapi/v1/exe/{action}", body)
