@@ -13,7 +13,7 @@ from altershield.api.names import LEASE
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.lease import lead
-from altershield.kube.server_clock import ServerClock, steady_time
+from altershield.kube.server_clock import ServerClock, SlewedClock, steady_time
 from altershield.process.certificate import Certificate
 from altershield.process.health import Health, serving
 from reconciler.batches.batch_reconciler import BatchReconciler
@@ -85,6 +85,7 @@ class Manager:
         self._identity = options.identity or f"{socket.gethostname()}_{secrets.token_hex(4)}"
         server_clock = ServerClock(clock)
         client.on_date(server_clock.update)
+        release_clock = SlewedClock(server_clock, clock)
         clock = server_clock
         self.caches = Caches(client, options.system_namespace, namespace_selector=options.namespace_selector)
         self.queues = Queues()
@@ -100,7 +101,7 @@ class Manager:
             writer,
             self._recorder,
             self.metrics,
-            clock,
+            release_clock,
             timing=Timing(options.start_timeout, options.observe_seconds),
             batch_wait=options.batch_wait,
             history_limit=options.history_limit,
@@ -108,6 +109,7 @@ class Manager:
             url_rule=url_rule,
         )
         Routes(self.caches, self.queues, releases.groups_cache)
+        self._groups_cache = releases.groups_cache
         departures = Departures(clock)
         BudgetRoutes(self.caches.budgets, self.queues.budgets, departures)
         self.metrics.observe(client, self.caches, self.queues.by_name(), self._recorder)
@@ -245,6 +247,7 @@ class Manager:
         """Run the controllers. The manager calls this while it holds the Lease."""
         for key in self._settings.required:
             self.queues.settings.add(key)
+        self._groups_cache.clear()  # another leader may have decided since an earlier term of this process
         queues = self.queues.by_name()
         self.metrics.leader.set(1)
         try:

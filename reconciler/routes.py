@@ -156,10 +156,12 @@ class Routes:
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
         if old is not None and new is not None and _decisive_fields(old) == _decisive_fields(new):
             return  # most changes of a pod do not affect a decision
+        # after a gap of the watch, one change may replace a pod by another one of the same name
+        stays = old is not None and new is not None and (old.owner, old.metadata.uid) == (new.owner, new.metadata.uid)
         for pod in (old, new):
             key = self._caches.workload_of(pod) if pod is not None else None
             if pod is not None and key is not None:
-                if pod is new or new is None or old is None or old.owner != new.owner:
+                if pod is new or not stays:
                     self._groups_cache.on_pod(key, pod, gone=pod is not new)
                 self._queues.releases.add(key)
 

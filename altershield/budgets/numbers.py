@@ -8,10 +8,11 @@ because several decisions use one count.
 from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple, Protocol
 
-from altershield.api.budgets import Amount, DisruptionRecord, PodUnavailableBudget, PodUnavailableBudgetSpec
+from altershield.api.budgets import DisruptionRecord, PodUnavailableBudget, PodUnavailableBudgetSpec
 from altershield.budgets.coverage import Scales, Workload, protects, unread_owner, workload_of
 from altershield.budgets.index import Group
 from altershield.budgets.pods import Flag, Pod
+from altershield.workloads.amounts import share
 from altershield.workloads.meta import Owner, Packed, packed
 
 _OPTED_OUT = int(Flag.OPTED_OUT)
@@ -126,16 +127,6 @@ def desired(spec: PodUnavailableBudgetSpec, total: int) -> int:
     else:
         available = 0
     return min(max(available, 0), total)
-
-
-def share(amount: Amount, total: int) -> int:
-    """A number of pods, or a share of `total`, rounded up; 0 for a text that is neither."""
-    if isinstance(amount, int):
-        return amount
-    digits = amount.removesuffix("%")
-    if digits == amount or not (digits.isascii() and digits.isdigit()):
-        return 0
-    return -(-total * int(digits) // 100)
 
 
 class HasRecords(Protocol):

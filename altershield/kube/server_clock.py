@@ -11,6 +11,8 @@ from collections.abc import Callable
 _BEGAN = time.time() - time.monotonic()
 _TOLERANCE = 1.0  # seconds; the clocks of several API servers differ a little, and the time must not jump between them
 
+_FASTEST = 1.1  # seconds of a slewed clock in a second
+
 
 def steady_time() -> float:
     """This machine's time in Unix seconds, without steps: a machine whose clock is set forward does not take pods for
@@ -40,3 +42,25 @@ class ServerClock:
             self.offset = least
         elif self.offset > most + _TOLERANCE:
             self.offset = most
+
+
+class SlewedClock:
+    """Call it for the time of `clock`, without steps forward: between two calls, it advances at most a tenth more than
+    the `local` clock. Otherwise, a correction of the API server's clock would make all pods older, and overdue at once.
+
+    It follows a step back at once, because a pod that is younger than it seems must not be overdue.
+    """
+
+    def __init__(self, clock: Callable[[], float], local: Callable[[], float]) -> None:
+        self._clock = clock
+        self._local = local
+        self._last: tuple[float, float] | None = None
+        """The time of the last call, and the local time then."""
+
+    def __call__(self) -> float:
+        now, local = self._clock(), self._local()
+        if self._last is not None:
+            time_then, local_then = self._last
+            now = min(now, time_then + _FASTEST * (local - local_then))
+        self._last = now, local
+        return now

@@ -6,7 +6,7 @@ from altershield.api.resources import Resource
 from altershield.workloads.adapter import Operation
 from altershield.workloads.meta import WireMeta
 from altershield.workloads.revision_data import OfRevisions
-from altershield.workloads.workload import NO_SURGE, Strategy, WireSelector, WireTemplate, Workload, common
+from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
 
 CLONE_SETS = Resource("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet")
 
@@ -65,7 +65,7 @@ class CloneSets(OfRevisions):
             waits_for_ready=False,
             update_revision=status.update_revision,
             refused="",
-            surges=spec.update_strategy.max_surge not in NO_SURGE,
+            max_surge=spec.update_strategy.max_surge or 0,
             max_unavailable=spec.update_strategy.max_unavailable,
             holds_share=isinstance(spec.update_strategy.partition, str),
             **common(CLONE_SETS.kind, wire.metadata, spec.selector, spec.template, status.observed_generation),

@@ -6,7 +6,7 @@ from altershield.api.resources import Resource
 from altershield.workloads.adapter import Operation
 from altershield.workloads.meta import WireMeta
 from altershield.workloads.revision_data import OfRevisions
-from altershield.workloads.workload import NO_SURGE, Strategy, WireSelector, WireTemplate, Workload, common
+from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
 
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
 
@@ -66,8 +66,7 @@ class DaemonSets(OfRevisions):
             waits_for_ready=False,
             update_revision="",
             refused="",
-            surges=spec.update_strategy.rolling_update is not None
-            and spec.update_strategy.rolling_update.max_surge not in NO_SURGE,
+            max_surge=spec.update_strategy.rolling_update.max_surge if spec.update_strategy.rolling_update else 0,
             max_unavailable=spec.update_strategy.rolling_update.max_unavailable
             if spec.update_strategy.rolling_update is not None
             else 1,

@@ -17,6 +17,7 @@ _HASH = "pod-template-hash"  # added to a ReplicaSet's template by the deploymen
 
 class _RollingUpdate(msgspec.Struct, frozen=True, rename="camel", gc=False):
     max_unavailable: int | str = "25%"
+    max_surge: int | str = "25%"
 
 
 class _Strategy(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -80,7 +81,7 @@ class Deployments:
             waits_for_ready=False,
             update_revision="",
             refused=_refused(wire.status.conditions),
-            surges=True,
+            max_surge=spec.strategy.rolling_update.max_surge if spec.strategy.rolling_update else "25%",
             updated=wire.status.updated_replicas,
             max_unavailable=spec.strategy.rolling_update.max_unavailable if spec.strategy.rolling_update else 1,
             **common(DEPLOYMENTS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),

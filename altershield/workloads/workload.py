@@ -17,9 +17,6 @@ from altershield.api.fingerprint import Template, canonical, fingerprint
 from altershield.api.label_selectors import selects
 from altershield.workloads.meta import Meta, WireMeta
 
-NO_SURGE = (None, 0, "0", "0%")
-"""The values of `maxSurge` with which a rollout creates no pod before it deletes one."""
-
 
 class Strategy(StrEnum):
     """How old pods are replaced when a new template is released."""
@@ -87,10 +84,10 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """A pod with a lower ordinal that is created again gets the template of `kept_revision`, not the current one."""
     kept_revision: str = ""
     """The name of the revision that its controller has rolled out completely, from its status; else empty."""
-    surges: bool = False
-    """Whether a rollout may create new pods before it deletes old ones, so that there are more pods than replicas."""
+    max_surge: int | str = 0
+    """How many pods its update strategy allows above the replicas: a number, or a percentage of the replicas."""
     updated: int = 0
-    """The number of pods with the current template, from the status of a kind that surges; else 0."""
+    """The number of pods with the current template, from the status of a Deployment; else 0."""
     held: bool = False
     """Whether the annotation `paused` says that AlterShield paused the rollout."""
     held_version: str = ""

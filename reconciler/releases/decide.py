@@ -12,7 +12,14 @@ from altershield.releases.release import version
 from altershield.workloads import BY_KIND, is_pod_of_revision
 from reconciler.releases import failure, pause, requests, rollback, suspension, verification
 from reconciler.releases.effects import After, Announce, Before, Decision, Remove, RestoreLabel, SetThreshold
-from reconciler.releases.ending import automatic_target, ending, health_counts, no_rollback_reason, overdue_verdict
+from reconciler.releases.ending import (
+    automatic_target,
+    ending,
+    health_counts,
+    no_rollback_reason,
+    overdue_verdict,
+    serving,
+)
 from reconciler.releases.pod_groups import Group, PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason, Snapshot
@@ -105,7 +112,7 @@ def _end(snapshot: Snapshot, now: float) -> Decision | None:
     targets = snapshot.targets
     if targets is None:
         return Decision(read_live=True)
-    refusal = no_rollback_reason(snapshot, sum(each.serving for each in targets))
+    refusal = no_rollback_reason(snapshot, serving(targets))
     if refusal in ("", snapshot.settings.rollback_off):
         target = automatic_target(snapshot, targets)
         if isinstance(target, str):

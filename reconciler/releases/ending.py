@@ -96,6 +96,12 @@ def no_rollback_reason(snapshot: Snapshot, serving: int) -> str:
     return ""
 
 
+def serving(targets: Sequence[Target]) -> int:
+    """The number of ready pods of other versions, without those of versions that were rolled back: they serve only
+    until the controller has deleted them."""
+    return sum(each.serving for each in targets if each.release is None or not rolled_back(each.release))
+
+
 def automatic_target(snapshot: Snapshot, targets: Sequence[Target]) -> Target | str:
     """The target of an automatic rollback, or the reason why there is no target.
 

@@ -18,6 +18,7 @@ CLOCK_SKEW = 300
 """Seconds by which a kubelet's clock may differ from the API server's. Kubernetes tolerates no more for
 tokens either."""
 
+_FIRST_STATUS = 10  # seconds after the start of a pod in which the kubelet writes its first condition Ready
 _MAX_DOUBLINGS = 20
 _HELD_UP_CHECKS = 4  # per start timeout, of a pod that the cluster holds up
 
@@ -102,13 +103,16 @@ def start_tracking(
     - `in_place`: the pod is older than the release and was updated for it.
     - `held_up`: the ChangeWorkload says that the cluster holds pods up.
 
-    The start timeout of a pod that is ready now begins now, because the pod may have been up until now. A creation time
-    in the future counts as now.
+    The start timeout of a pod that is ready now begins now, because the pod may have been up until now. That of a pod
+    that lost its readiness begins when it lost it: no reconciler may have seen that it was up. A time in the future
+    counts as now.
     """
     made = max(pod.metadata.created, pod.scheduled_at, began)
     since = down_since if down_since is not None else now if was_up or in_place or pod.ready else made
     if node_ready_at > made:
         since = max(since, node_ready_at + CLOCK_SKEW)
+    if down_since is None and not pod.ready and pod.ready_at > made + _FIRST_STATUS:  # the pod was ready until then
+        since = max(since, pod.ready_at + CLOCK_SKEW)
     since = min(since, now)
     return TrackedPod(
         pod=pod,

@@ -13,6 +13,7 @@ from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, PodInfo, 
 from altershield.api.meta import find_condition, unix
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND, is_pod_of_revision
+from altershield.workloads.amounts import share
 from altershield.workloads.pods import Fault, Pod
 from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch, Member
@@ -114,6 +115,8 @@ class PodGroups:
         self._group_of: dict[str, Group] = {}
         self._groups: dict[Group, dict[str, TrackedPod]] = {group: {} for group in Group}
         self._older: dict[str, Pod] = {}
+        self._older_ending: set[str] = set()
+        """The uids of the pods of other versions that are terminating or have ended."""
         self._batches: dict[str, Batch] = {}
         self._held: dict[str, Batch] = {}
         self._memberships: dict[str, _Membership] = {}
@@ -181,7 +184,9 @@ class PodGroups:
         if self.workload.ends_at is not None:
             return False  # see `reached`
         counted = max(len(self), self.workload.updated)  # the status may still count a pod whose deletion is known here
-        return counted + (0 if self.workload.surges else len(self._older)) > self.workload.replicas
+        replicas = self.workload.replicas
+        older = len(self._older) - len(self._older_ending)
+        return counted > replicas or counted + older > replicas + share(self.workload.max_surge, replicas)
 
     def count(self, group: Group) -> int:
         """The number of pods in a group."""
@@ -284,8 +289,10 @@ class PodGroups:
                 self._untrack(uid)
                 if pod.exists:
                     self._older[uid] = pod
+                elif uid in self._older:
+                    self._older_ending.add(uid)
                 return
-        self._older.pop(uid, None)
+        self._forget_older(uid)
         if not pod.exists:
             if pod.ended and not pod.disrupted and not pod.metadata.deleting and uid in self._tracked:
                 self._keep_time(self._tracked[uid], now)
@@ -304,8 +311,12 @@ class PodGroups:
 
     def remove_pod(self, uid: str) -> None:
         """Remove a pod that was deleted, or that does not belong to the workload any more."""
-        self._older.pop(uid, None)
+        self._forget_older(uid)
         self._untrack(uid)
+
+    def _forget_older(self, uid: str) -> None:
+        self._older.pop(uid, None)
+        self._older_ending.discard(uid)
 
     def update_batch(self, batch: Batch) -> None:
         """Take over a new or changed batch of the release."""

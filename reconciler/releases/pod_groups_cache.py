@@ -68,6 +68,10 @@ class PodGroupsCache:
         elif belongs_to_release(batch, release):
             groups.update_batch(batch)
 
+    def clear(self) -> None:
+        """Discard all groups. They are rebuilt when they are needed."""
+        self._groups.clear()
+
     def discard(self, key: WorkloadKey) -> None:
         """Discard the groups of a workload. They are rebuilt when they are needed."""
         self._groups.pop(key, None)

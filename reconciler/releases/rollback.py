@@ -23,7 +23,7 @@ from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 from reconciler.releases import failure, verification
 from reconciler.releases.effects import Announce, Before, Decision, DeletePod, ReleaseAgain
-from reconciler.releases.ending import automatic_target, ending, no_rollback_reason
+from reconciler.releases.ending import automatic_target, ending, no_rollback_reason, serving
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
 from reconciler.releases.status import Draft, begin, begin_with, failed_pods, with_update_time
@@ -107,7 +107,7 @@ def next_step(snapshot: Snapshot, now: float) -> Decision:
         elif ending(snapshot, now) is None:
             refusal = "enough of its pods have come up"
         else:
-            refusal = no_rollback_reason(snapshot, sum(each.serving for each in targets))
+            refusal = no_rollback_reason(snapshot, serving(targets))
         if refusal:
             return withdraw(snapshot, refusal, now)
         best = automatic_target(snapshot, targets)

@@ -159,7 +159,7 @@ def with_settling(draft: Draft, snapshot: Snapshot, entered: bool) -> tuple[Draf
         return draft.replace(settle_time_unix=int(now + grace)).condition(
             ConditionType.SETTLED, False, "PodsDown", message
         ) if _broke_anew(draft) else draft, None
-    all_up = groups is None or not any(map(groups.count, _NOT_UP))
+    all_up = groups is None or not _delays_settling(groups)
     if known is not None and known.reason == "PodsDown" and not entered:
         if not all_up:
             return draft, None
@@ -174,6 +174,14 @@ def with_settling(draft: Draft, snapshot: Snapshot, entered: bool) -> tuple[Draf
     message = "all pods have passed; until the start timeout is over, pods that break end the release"
     draft = draft.replace(settle_time_unix=until).condition(ConditionType.SETTLED, False, "Observing", message)
     return draft, float(until) if until > now else None  # later, only an event of a pod changes it
+
+
+def _delays_settling(groups: PodGroups) -> bool:
+    """Whether pods are not up that have to be. A pod that was never up and that the cluster holds up does not have to:
+    an autoscaler may have added it, and no node may ever be free for it."""
+    if any(map(groups.count, (Group.DOWN, Group.OBSERVING, Group.OVERDUE))):
+        return True
+    return any(tracked.broken for tracked in groups.pods_in(Group.HELD_UP))
 
 
 def _broken_text(broken: int) -> str:

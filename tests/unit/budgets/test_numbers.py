@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from altershield.api.budgets import DisruptionRecord, Operation, PodUnavailableBudgetStatus
 from altershield.budgets import pods, scaled
 from altershield.budgets.coverage import group_of
-from altershield.budgets.numbers import Numbers, counted, desired, numbers, share
+from altershield.budgets.numbers import Numbers, counted, desired, numbers
 from altershield.budgets.pods import Pod
 from altershield.workloads import ADAPTERS
+from altershield.workloads.amounts import share
 from altershield.workloads.meta import Owner
 from tests.unit.budgets import builders
 from tests.unit.budgets.builders import (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.kube import server_clock
-from altershield.kube.server_clock import ServerClock
+from altershield.kube.server_clock import ServerClock, SlewedClock
 
 NOW = 1_700_000_000.0
 
@@ -64,3 +64,32 @@ def test_clock_does_not_follow_a_step_of_the_clock_of_the_machine(step: float, m
     before = clock()
     steps.append(step)
     assert 0 <= clock() - before < 5
+
+
+def test_slewed_clock_takes_ten_times_as_long_for_a_step_forward_and_follows_a_step_back_at_once() -> None:
+    local, offset = NOW, 0.0
+    clock = SlewedClock(lambda: local + offset, lambda: local)
+    assert clock() == NOW
+    offset = 200.0
+    assert clock() == NOW, "no pod gets older"
+    local += 100
+    assert clock() == pytest.approx(NOW + 110)
+    local += 1900
+    assert clock() == pytest.approx(NOW + 2200)
+    local += 10
+    assert clock() == pytest.approx(NOW + 2210)
+    offset = -50.0
+    assert clock() == pytest.approx(NOW + 1960)
+
+
+@given(st.lists(st.tuples(st.floats(0, 1e3), st.floats(-1e4, 1e4)), max_size=20))
+def test_slewed_clock_is_never_ahead_and_never_steps_forward(moments: list[tuple[float, float]]) -> None:
+    local, offset = NOW, 0.0
+    clock = SlewedClock(lambda: local + offset, lambda: local)
+    before = clock()
+    for elapsed, offset in moments:
+        local += elapsed
+        now = clock()
+        assert now <= local + offset
+        assert now - before <= 1.1 * elapsed + 1e-3
+        before = now

@@ -377,3 +377,31 @@ def test_pod_on_a_deleted_node_is_not_counted_for_one_that_is_missing() -> None:
     world.up(*world.make())
     world.run(30)
     assert world.state() == SUCCESS
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "DaemonSet", "CloneSet"])
+def test_scale_down_to_the_number_of_new_pods_is_no_success_while_its_controller_has_to_delete_pods(kind: str) -> None:
+    world = World(kind, replicas=10)
+    world.surge = 2
+    v1 = world.roll_out("v1")
+    world.release("v2")
+    world.rest()
+    v2 = world.make(5)
+    world.up(*v2)
+    world.updated = 5
+    world.remove(*v1[:3])
+    world.run(30)
+    assert world.state() == RUNNING
+    world.replicas = 5
+    world.generation += 1
+    world.rest()
+    assert world.state() == RUNNING, "12 pods exist, and at most 7 are allowed"
+    world.remove(*v2[:2], *v1[3:7])
+    world.updated = 3
+    world.rest()
+    assert world.state() == RUNNING
+    world.up(*world.make(2))
+    world.updated = 5
+    world.remove(*world.of("v1"))
+    world.run(30)
+    assert world.state() == SUCCESS

@@ -318,3 +318,23 @@ def test_version_that_failed_after_it_passed_is_not_a_rollback_target() -> None:
     release_bad(world, "bad-2")
     world.run(200)
     assert world.image == "v1", "the version before it is restored"
+
+
+@each_kind
+def test_pods_of_a_version_that_was_rolled_back_do_not_count_as_serving(kind: str) -> None:
+    world = World(kind, replicas=3)
+    world.roll_out("v0")
+    v1 = world.roll_out("v1")
+    world.release("v2")
+    world.rest()
+    world.remove(*v1[1:])
+    world.up(*world.make(2))
+    world.run(20)
+    world.ask_rollback()
+    world.run(5)
+    assert is_restored(world, "v1")
+    (new,) = world.make(1)
+    world.touch(new.wait_for_image())
+    world.run(300)
+    assert world.image == "v1", "no pod of v0 exists"
+    assert world.state() == SUSPEND

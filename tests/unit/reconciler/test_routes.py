@@ -273,11 +273,11 @@ async def test_change_of_a_pod_that_decisions_read_goes_into_the_pod_groups(
     assert await with_pod.queued() == {"releases": {SLEEP}}
 
 
-async def test_recreated_pod_of_the_same_name_goes_into_the_pod_groups(with_pod: Cluster) -> None:
+async def test_pod_of_the_same_name_takes_the_place_of_its_predecessor_in_the_pod_groups(with_pod: Cluster) -> None:
     other = newer(pod())
     other = msgspec.structs.replace(other, metadata=msgspec.structs.replace(other.metadata, packed_uid="another"))
     with_pod.put(other)
-    assert with_pod.groups.pods == [(SLEEP, other, False)]
+    assert with_pod.groups.pods == [(SLEEP, pod(), True), (SLEEP, other, False)]
 
 
 async def test_deleted_pod_is_taken_out_of_the_pod_groups(with_pod: Cluster) -> None:

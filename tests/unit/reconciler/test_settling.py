@@ -16,6 +16,7 @@ from .scenarios import (
     is_restored,
     second_release,
 )
+from .world import World
 
 
 @each_kind
@@ -215,3 +216,19 @@ def test_short_lived_extra_pods_do_not_delay_settling(kind: str) -> None:
         world.remove(*more)
     world.rest()
     assert world.said(SETTLED)[0] == "True"
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "CloneSet"])
+def test_added_pod_without_a_node_does_not_keep_a_release_from_settling(kind: str) -> None:
+    world = World(kind, replicas=3)
+    pods = world.roll_out("v1")
+    world.replicas = 4
+    world.generation += 1
+    (more,) = world.make(1)
+    world.touch(more.find_no_node())
+    world.run(300)
+    assert world.said(SETTLED)[0] == "True"
+    for pod in pods:
+        world.touch(pod.lose_readiness(world.t))
+    world.run(130)
+    assert world.state() == SUCCESS, "pods that break after the release has settled do not end it"

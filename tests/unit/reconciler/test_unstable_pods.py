@@ -8,7 +8,7 @@ import pytest
 from altershield.workloads.pods import Pod
 from reconciler.releases.health import CLOCK_SKEW
 
-from .scenarios import RUNNING, STALLED, SUCCESS, SUSPEND, each_kind, is_over, second_release, serving
+from .scenarios import RUNNING, STALLED, SUCCESS, SUSPEND, each_kind, first_release, is_over, second_release, serving
 from .world import SimPod, World, cluster
 
 
@@ -329,3 +329,43 @@ def test_pod_passed_by_a_person_ends_the_release_if_it_crashes_after_it_came_up(
     world.touch(pod.crash(world.t))
     world.run(130 + CLOCK_SKEW)
     assert world.state() == SUSPEND
+
+
+@each_kind
+@pytest.mark.parametrize("leads", [True, False])
+def test_pod_that_was_ready_while_no_reconciler_ran_has_the_start_timeout_when_it_loses_readiness(
+    kind: str, leads: bool
+) -> None:
+    world, pods = second_release(kind, 2)
+    if not leads:
+        world.die()
+    world.t += 5
+    world.up(*pods)
+    if leads:
+        world.run(300)
+    else:
+        world.advance(300)
+    world.touch(pods[0].lose_readiness(world.t))
+    world.advance(1)
+    world.rest()
+    assert world.image == "v2"
+    world.t += 3
+    world.up(pods[0])
+    world.up(*world.make(1))
+    world.remove(*world.of("v1"))
+    world.run(60)
+    assert world.state() == SUCCESS
+
+
+@each_kind
+def test_first_release_that_was_up_while_no_reconciler_ran_is_not_suspended_at_once(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.make(3)
+    world.die()
+    world.t += 5
+    world.up(*pods)
+    world.advance(300)
+    world.touch(pods[0].lose_readiness(world.t))
+    world.advance(1)
+    world.rest()
+    assert world.state() != SUSPEND

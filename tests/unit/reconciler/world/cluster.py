@@ -110,7 +110,11 @@ class Cluster:
         status: Object = {"observedGeneration": self.generation if self.observed else self.generation - 1}
         match self.kind:
             case "Deployment":
-                spec["strategy"] = {"type": "RollingUpdate" if self.rolling else "Recreate"}
+                spec["strategy"] = (
+                    {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": self.surge}}
+                    if self.rolling
+                    else {"type": "Recreate"}
+                )
                 spec["paused"] = self.paused
                 status["updatedReplicas"] = self.updated
                 if self.refusal:
