@@ -21,8 +21,8 @@ from reconciler.batches.callback_receiver import CallbackReceiver
 from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
 from reconciler.batches.skipping import Skipper
 from reconciler.budgets.budget_reconciler import BudgetReconciler
+from reconciler.budgets.budget_routes import BudgetRoutes
 from reconciler.budgets.departures import Departures
-from reconciler.budgets.routes import BudgetRoutes
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.runners import runners
 from reconciler.endpoints.server import Endpoints, Settings

@@ -18,7 +18,7 @@ from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload, generates
 from reconciler.batches.batch import Batch
-from reconciler.generated_budgets.plan import Budget
+from reconciler.generated_budgets.budget_plan import Budget
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.ownership import WorkloadKey, workload_key
 from reconciler.releases.pod_groups_cache import PodGroupsCache

@@ -106,6 +106,10 @@ def passed(release: Release) -> bool:
     return state(release) == WorkloadState.SUCCESS
 
 
+NO_ROLLBACK_TARGET = "NoTarget"
+"""The reason of the condition RolledBack that answers a request for a rollback without a known target."""
+
+
 def rolled_back(release: Release) -> bool:
     """Whether the version was rolled back, or is being rolled back. During a rollback, the older template may be
     released before the ChangeWorkload says that the version was rolled back."""

@@ -2,7 +2,7 @@
 
 from altershield.api.kinds import ConditionType
 from altershield.api.meta import find_condition
-from altershield.releases.release import Release, failures, stalled, ungated
+from altershield.releases.release import NO_ROLLBACK_TARGET, Release, failures, stalled, ungated
 
 _NOT_ROLLED_BACK = "; not rolled back: "  # as the reconciler writes it
 _NAMED = 3  # pods that a text names
@@ -26,7 +26,7 @@ def why(release: Release, *, current: bool) -> str:
 def _why(release: Release, *, current: bool) -> str:
     rolled_back = find_condition(release.status.conditions, ConditionType.ROLLED_BACK)
     failed = f"failed: {named(release)}" if failures(release) else ""
-    if rolled_back is not None and rolled_back.message:
+    if rolled_back is not None and rolled_back.message and rolled_back.reason != NO_ROLLBACK_TARGET:
         if not failed or rolled_back.is_true:
             return rolled_back.message
         # the message of a rollback that did not happen begins with the same pods

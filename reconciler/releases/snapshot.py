@@ -7,6 +7,7 @@ from enum import StrEnum
 from altershield.api.kinds import SourceRef
 from altershield.api.meta import Condition
 from altershield.api.ops_config import Settings
+from altershield.releases.release import NO_ROLLBACK_TARGET
 from altershield.workloads.workload import Workload
 from reconciler.releases.health import Timing
 from reconciler.releases.pod_groups import PodGroups
@@ -24,7 +25,7 @@ class RollbackReason(StrEnum):
     """Pods failed verification, and the DefensePolicy has `onFailure: rollback`."""
     NOT_UNDONE = "NotUndone"
     """Pods were not up in time or failed verification. A rollback was not possible, so the release was suspended."""
-    NO_TARGET = "NoTarget"
+    NO_TARGET = NO_ROLLBACK_TARGET
     """A person requested a rollback, but no suitable version to go back to exists."""
     WITHDRAWN = "Withdrawn"
     """The reasons for the rollback did not hold any more when it was to be carried out."""

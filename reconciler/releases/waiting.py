@@ -108,7 +108,7 @@ def _stall(
         return None, due
     if not missing:
         down = groups.count(Group.DOWN)
-        text = f"no pod came up for {int(grace)} s: {down} are not up, and their controller replaces them repeatedly"
+        text = f"no pod came up for {int(grace)} s, and {down} of {len(groups)} are not up"
         return (StallReason.PODS_OVERDUE, text), None
     if workload.refused:
         return (StallReason.FAILED_CREATE, f"{missing} pods cannot be created: {workload.refused}"), None

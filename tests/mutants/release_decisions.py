@@ -55,7 +55,7 @@ SOURCES = (
                 "verification.create_batches(groups, [lost])",
             ),
             (
-                "    refusal = no_rollback_reason(snapshot, sum(each.serving for each in targets))\n",
+                "    refusal = no_rollback_reason(snapshot, serving(targets))\n",
                 '    refusal = ""\n',
             ),
             (
@@ -120,7 +120,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/rollback.py",
-        RELEASE_TESTS,
+        (*RELEASE_TESTS, "tests/unit/reconciler/policies/test_effects.py"),
         (
             (".enter(_state_before(snapshot.release))\n", ".enter(WorkloadState.RUNNING)\n"),
             ("        draft = draft.condition(ConditionType.VERIFIED, False, Giver.HEALTH, why)\n", "        pass\n"),

@@ -6,7 +6,11 @@ from tests.mutants.release_tests import DIRECTORY, ONE_KIND, RELEASE_TESTS
 SOURCES = (
     Source(
         "reconciler/releases/verification.py",
-        RELEASE_TESTS,
+        (
+            *RELEASE_TESTS,
+            "tests/unit/reconciler/policies/test_effects.py",
+            "tests/unit/reconciler/policies/test_pausing.py",
+        ),
         (
             ("groups.reached >= groups.wanted", "True"),
             ("not groups.scales_down", "True"),

@@ -68,9 +68,10 @@ SOURCES = (
                 "        if False:\n            return",
             ),
             ("        for pod in (old, new):\n", "        for pod in (new,):\n"),
-            ("if pod is new or new is None or old is None or old.owner != new.owner:", "if True:"),
-            ("if pod is new or new is None or old is None or old.owner != new.owner:", "if pod is new:"),
-            ("if pod is new or new is None or old is None or old.owner != new.owner:", "if pod is new or new is None:"),
+            ("if pod is new or not stays:", "if True:"),
+            ("if pod is new or not stays:", "if pod is new:"),
+            ("(old.owner, old.metadata.uid) == (new.owner, new.metadata.uid)", "old.owner == new.owner"),
+            ("(old.owner, old.metadata.uid) == (new.owner, new.metadata.uid)", "old.metadata.uid == new.metadata.uid"),
             ("gone=pod is not new)", "gone=False)"),
             ("gone=pod is not new)", "gone=new is None)"),
             (

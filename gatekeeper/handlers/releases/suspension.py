@@ -70,10 +70,12 @@ def _failure(change: Change, version: str, release: Release | None, suspended: s
         yield warning(f"and {len(pods) - _MAX_PODS} more pods failed")
     yield advice("to repair, run this command, which lets one release pass, then release", repair_command(change))
     # a user who may patch the status can write any text as a name, and people paste the command
-    if pods and is_name(pods[0].pod):
+    if 0 < len(pods) <= _MAX_PODS and all(is_name(each.pod) for each in pods):
         yield advice(
-            "if only the pod was bad, delete it, and its successor is verified",
-            f"kubectl delete pod{namespace_option(change)} {pods[0].pod}",
+            "if only the pod was bad, delete it, and its successor is verified"
+            if len(pods) == 1
+            else "if only these pods were bad, delete them, and their successors are verified",
+            f"kubectl delete pod{namespace_option(change)} {' '.join(each.pod for each in pods)}",
         )
     yield advice("to see why and all ways out, also for a wrong verdict, run", why_command(change))
     yield warning(f"this page explains suspensions: {PAGE}")

@@ -72,11 +72,18 @@ def test_suspension_warnings_name_the_version_the_pods_the_time_and_the_repair()
         "pod sleep-5c698f4449-1 failed: unpass",
         "to repair, run this command, which lets one release pass, then release: "
         f"kubectl label --overwrite {kind()} -n default sleep altershield.defense.antgroup.com/ignored-suspend=true",
-        "if only the pod was bad, delete it, and its successor is verified: "
-        "kubectl delete pod -n default sleep-5c698f4449-0",
+        "if only these pods were bad, delete them, and their successors are verified: "
+        "kubectl delete pod -n default sleep-5c698f4449-0 sleep-5c698f4449-1",
         f"to see why and all ways out, also for a wrong verdict, run: altershield why -n default {kind()}/sleep",
         f"this page explains suspensions: {PAGE}",
     ]
+
+
+def test_suspension_by_one_pod_says_how_to_delete_it() -> None:
+    assert (
+        "if only the pod was bad, delete it, and its successor is verified: "
+        "kubectl delete pod -n default sleep-5c698f4449-0"
+    ) in validate(*suspended_release(), failed("find error"))["warnings"]
 
 
 def test_warning_names_the_page_instead_of_a_command_that_does_not_fit() -> None:

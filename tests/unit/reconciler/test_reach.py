@@ -37,6 +37,21 @@ def test_start_timeout_of_a_pod_updated_in_place_starts_at_the_update() -> None:
     assert is_restored(world)
 
 
+def test_pod_updated_in_place_has_the_start_timeout_from_the_next_leader() -> None:
+    """A pod that is updated does not show since when it is down: the leader that saw it is gone."""
+    world = World("CloneSet")
+    pods = world.roll_out("v1")
+    world.release("v2")
+    world.rest()
+    world.update_in_place(pods[0])
+    world.die()
+    world.advance(100)
+    world.run(119)
+    assert world.image == "v2"
+    world.run(1)
+    assert is_restored(world)
+
+
 @pytest.mark.parametrize(("kind", "partition"), [("StatefulSet", 2), ("CloneSet", 2), ("CloneSet", "50%")])
 def test_release_with_a_partition_succeeds_when_the_pods_beyond_it_are_up(kind: str, partition: int | str) -> None:
     world = World(kind, replicas=4)

@@ -46,6 +46,9 @@ def test_rollback_is_withdrawn_if_the_pods_come_up(kind: str) -> None:
     assert "RollbackRefused" in world.reasons
     world.up(pods[0])
     world.run(15)
+    world.write_refused = ""
+    world.run(30)
+    assert world.image == "v2"
     world.remove(*world.of("v1"))
     world.rest()
     assert (world.image, world.state()) == ("v2", SUCCESS)

@@ -142,6 +142,15 @@ def test_failed_pods_are_named_with_their_messages_up_to_three() -> None:
     ("made", "current", "text"),
     [
         (with_status("Rollback", condition("RolledBack", "False", message="back")), True, "back"),
+        (
+            with_status(
+                "Success",
+                condition("RolledBack", "False", message="no such version", reason="NoTarget"),
+                condition("Verified", message="3 of 3 pods passed"),
+            ),
+            True,
+            "3 of 3 pods passed",
+        ),
         (with_status("Suspend", defense_check_fail_pods=pods(1)), True, "failed: web-0 (find error)"),
         (
             with_status(

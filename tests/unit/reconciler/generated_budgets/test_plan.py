@@ -11,7 +11,7 @@ from altershield.api.budgets import PodUnavailableBudget
 from altershield.api.meta import ObjectMeta
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
-from reconciler.generated_budgets.plan import RESOURCES, Budget, DisruptionBudget, Plan, Target, plan
+from reconciler.generated_budgets.budget_plan import RESOURCES, Budget, DisruptionBudget, Plan, Target, plan
 from reconciler.generated_budgets.wanted import Amount, BudgetKind, Invalid, wanted_amount
 from tests.unit.workloads import objects
 
