@@ -1,8 +1,10 @@
 """The command line: its subcommands, its names and its exit after errors."""
 
 import asyncio
+import errno
 import importlib
 import logging
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -83,16 +85,43 @@ def command_line(words: Sequence[str] = ()) -> typer.Typer:
 
 def main() -> None:
     """The entry point. An AlterShieldError prints one sentence without a traceback and sets the exit code."""
+    _open_standard_files()
     logging.basicConfig(level=logging.WARNING, handlers=[_Warnings()])
     logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)  # it raises everything that it logs
     try:
         typed = arguments(sys.argv[1:])
-        command_line(typed)(args=typed, prog_name=called_as(sys.argv[0]))
+        try:
+            command_line(typed)(args=typed, prog_name=called_as(sys.argv[0]))
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EPIPE):
+            raise
+        if error.errno == errno.ENOSPC:
+            print(f"error: cannot write the output or a temporary file: {error.strerror}", file=sys.stderr)
+        _discard_output()
+        sys.exit(1)
     except AlterShieldError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except asyncio.CancelledError:
         sys.exit(143)  # after SIGTERM and the cleanup
+
+
+def _open_standard_files() -> None:
+    """Open stdin, stdout and stderr if they are closed (`<&-`): uvloop aborts if another file gets their number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
+
+
+def _discard_output() -> None:
+    """Write what is left in the buffer of stdout to nowhere, so that the interpreter can flush it at its end."""
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
 
 
 def called_as(program: str) -> str:

@@ -4,6 +4,8 @@ Only this module imports the sandbox, which is a separate distribution and may n
 """
 
 import contextlib
+import errno
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +39,15 @@ async def open_backend(
     collect_less_often()
     try:
         opened = open_sandbox(kubeconfig, directory, SimulationSettings(**settings), port=port, simulate=simulate)
-        async with opened as backend:
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                backend = await stack.enter_async_context(opened)
+            except OSError as error:
+                if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                    raise
+                raise UsageError(
+                    f"cannot listen on port {port}: {os.strerror(error.errno)}; choose another one with --port"
+                ) from error
             yield backend
     except SettingError as error:
         raise UsageError(str(error)) from error

@@ -1,7 +1,9 @@
-"""The question before `altershield dev` or `demo` installs webhooks in a cluster that others may use."""
+"""Questions to the user; and the question before `altershield dev` or `demo` installs webhooks in a cluster that others
+may use."""
 
 import asyncio
 import ipaddress
+import signal
 import sys
 from urllib.parse import urlsplit
 
@@ -10,6 +12,25 @@ import typer
 from altershield.errors import UsageError
 from altershield.kube.client import Client
 from altershield.workloads import ADAPTERS
+
+
+def can_ask() -> bool:
+    """Whether stdin is a terminal. `<&-` closes it."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def ask(question: str, *, err: bool = False) -> None:
+    """Ask whether to continue. typer.Abort: the answer is no, or stdin ended. KeyboardInterrupt: Ctrl-C."""
+    # in an event loop, the first Ctrl-C would only cancel the task, which waits for the answer
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        typer.confirm(question, abort=True, err=err)
+    except typer.Abort as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def is_loopback(server: str) -> bool:
@@ -44,13 +65,13 @@ def confirm(kubeconfig: str | None, context: str | None, host: str, *, yes: bool
     server = asyncio.run(_server(kubeconfig, context))
     if is_loopback(server):
         return
-    if not sys.stdin.isatty():
+    if not can_ask():
         raise UsageError(
             f"the API server {server} is not on this machine, and without a terminal this command cannot ask whether "
             "it may install webhooks with failurePolicy Fail there; to install them, add --yes"
         )
     typer.echo(warning(server, host), err=True)
-    typer.confirm("Continue?", abort=True, err=True)
+    ask("Continue?", err=True)
 
 
 async def _server(kubeconfig: str | None, context: str | None) -> str:

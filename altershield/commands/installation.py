@@ -60,7 +60,8 @@ class InstallationStoppedError(AlterShieldError):
 
 
 class Installation:
-    """The running processes. `failed()` waits until one of them ends, and raises InstallationStoppedError."""
+    """The running processes. `failed()` waits until one of them ends, and raises InstallationStoppedError, or
+    UsageError if the process cannot use its options."""
 
     def __init__(self, processes: Mapping[str, Process], url: str) -> None:
         self._processes = processes
@@ -75,6 +76,8 @@ class Installation:
                 task.cancel()
         ended = next(iter(done))
         name, code = waiting[ended], ended.result()
+        if code == UsageError.exit_code:
+            raise UsageError(f"the {name} cannot use an option, an environment variable or a file; its log names it")
         raise InstallationStoppedError(f"the {name} ended with exit code {code}; its log gives the reason")
 
 

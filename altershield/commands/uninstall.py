@@ -10,14 +10,17 @@ from typing import Annotated, TextIO
 import msgspec
 import typer
 
+from altershield.api import labels
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, level
 from altershield.api.resources import NAMESPACES
+from altershield.commands.confirm import ask, can_ask
 from altershield.errors import AlterShieldError, UsageError
 from altershield.install.inventory import Inventory, Item, find
 from altershield.kube.backoff import retry_while_unavailable
 from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, NotFoundError
 from altershield.process import options
+from altershield.releases import history
 
 _GONE_SECONDS = 60.0  # finalizers and the objects of a deleted CustomResourceDefinition take time
 _POLL = 1.0
@@ -37,7 +40,11 @@ class LeftOverError(AlterShieldError):
 
 def uninstall(
     crds: Annotated[
-        bool, typer.Option("--crds", help="Also delete the CustomResourceDefinitions with all their objects.")
+        bool,
+        typer.Option(
+            "--crds",
+            help="Also delete the CustomResourceDefinitions with all their objects, and the history of workloads.",
+        ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the objects to delete.")] = False,
     yes: options.Yes = False,
@@ -47,11 +54,11 @@ def uninstall(
     """Delete AlterShield from the cluster, whichever tool installed it. It deletes the webhooks first.
 
     Deletes only objects of the chart, of `altershield dev` and of AlterShield itself. Keeps the
-    CustomResourceDefinitions with their objects (unless --crds is set), the namespace, and the labels on your
-    namespaces and workloads. If the API server refuses a deletion, the command reports it and continues. You can repeat
-    the command. The exit code is 1 if objects are left.
+    CustomResourceDefinitions with their objects and the history of workloads (unless --crds is set), the namespace, and
+    the labels and annotations on your namespaces and workloads. If the API server refuses a deletion, the command
+    reports it and continues. You can repeat the command. The exit code is 1 if objects are left.
     """
-    if not (yes or dry_run or sys.stdin.isatty()):
+    if not (yes or dry_run or can_ask()):
         raise UsageError("stdin is not a terminal, so the command cannot ask; add --yes or --dry-run")
     asyncio.run(_run(kubeconfig, context, crds=crds, dry_run=dry_run, yes=yes))
 
@@ -63,7 +70,7 @@ async def _run(kubeconfig: str | None, context: str | None, *, crds: bool, dry_r
 
 async def delete_installation(client: Client, *, crds: bool = False, dry_run: bool = False, yes: bool = False) -> None:
     """Delete the objects and print them. LeftOverError: objects are left or may be left."""
-    found = await find(client)
+    found = await find(client, entries=crds)
     targets = _targets(found, crds=crds)
     if dry_run or not yes:
         _say(f"would delete {item}" for item in targets)
@@ -74,7 +81,7 @@ async def delete_installation(client: Client, *, crds: bool = False, dry_run: bo
             print(f"found nothing to delete on {client.server}")
     elif not dry_run:
         if not yes:
-            typer.confirm(f"Delete these {len(targets)} objects on {client.server}?", abort=True)
+            ask(f"Delete these {len(targets)} objects on {client.server}?")
         refused = await _delete(client, found.items)
         if refused or found.problems:  # `helm uninstall` may have to delete the rest
             _say((f"kept {item}, because objects of the release are left" for item in found.history), sys.stderr)
@@ -82,6 +89,7 @@ async def delete_installation(client: Client, *, crds: bool = False, dry_run: bo
         else:
             refused += await _delete(client, found.history)
         if crds:
+            refused += await _delete(client, found.entries)
             await _unprotect(client, found.crds)
             refused += await _delete(client, found.crds)
         left = await _left(client, targets, refused, crds=crds)
@@ -94,19 +102,21 @@ async def delete_installation(client: Client, *, crds: bool = False, dry_run: bo
 
 def _targets(found: Inventory, *, crds: bool) -> list[Item]:
     """The objects to delete, in this order."""
-    return [*found.items, *found.history, *(found.crds if crds else ())]
+    return [*found.items, *found.history, *found.entries, *(found.crds if crds else ())]
 
 
 def _kept(found: Inventory, *, crds: bool) -> Iterator[str]:
     if not crds:
         yield from (f"kept {item} with its objects; --crds deletes them" for item in found.crds)
+        if found.crds:
+            yield f"kept each {history.RESOURCE.kind} with the label {labels.HISTORY}; --crds deletes them"
     for release in found.shared:
         yield f"kept the history of the Helm release {release}, which contains other charts or cannot be read"
     if found.items:
         gone = {item.metadata.name for item in found.items if item.resource == NAMESPACES}
         for namespace in sorted({item.metadata.namespace for item in found.items} - gone - {""}):
             yield f"kept Namespace {namespace}"
-        yield "kept the labels on your namespaces and workloads: removing a version would restart pods"
+        yield "kept the labels and annotations on your namespaces and workloads: removing a version would restart pods"
 
 
 def _gitops_warnings(targets: Sequence[Item]) -> Iterator[str]:
@@ -163,7 +173,7 @@ async def _left(client: Client, targets: Sequence[Item], refused: Sequence[Item]
     reported = {item.metadata.uid for item in refused}
     deadline = asyncio.get_running_loop().time() + _GONE_SECONDS
     while True:
-        found = _targets(await find(client), crds=crds)
+        found = _targets(await find(client, entries=crds), crds=crds)
         left = [item for item in found if item.metadata.uid not in reported]
         if not left or asyncio.get_running_loop().time() > deadline:
             break

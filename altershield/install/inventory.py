@@ -1,7 +1,8 @@
 """Finds the objects of AlterShield in a cluster: from Helm, a GitOps tool, `altershield dev` or AlterShield itself.
 
-An object belongs to AlterShield if it has both labels of `SELECTOR`, or a name that only AlterShield uses: the Lease,
-the CustomResourceDefinitions and the history of a Helm release. Anybody may use other names, so they prove nothing.
+An object belongs to AlterShield if it has both labels of `SELECTOR`, or a name or label that only AlterShield uses: the
+Lease, the CustomResourceDefinitions, the history of workloads and the history of a Helm release. Anybody may use other
+names, so they prove nothing.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from altershield.api import labels
 from altershield.api.meta import ObjectMeta
 from altershield.api.names import LEASE
 from altershield.api.resources import (
@@ -36,6 +38,7 @@ from altershield.install.crds import crds
 from altershield.kube.backoff import retry_while_unavailable
 from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, NotFoundError
+from altershield.releases import history
 
 SELECTOR = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component in (gate,reconciler,check,dashboard)"
 _CHECK_SELECTOR = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component=check"
@@ -97,14 +100,16 @@ class Inventory:
     """The Secrets of Helm. They may be deleted when all `items` are deleted."""
     crds: list[Item] = field(default_factory=list)
     """The CustomResourceDefinitions. All objects of our kinds are deleted together with them."""
+    entries: list[Item] = field(default_factory=list)
+    """The ControllerRevisions with the history of workloads, if they were asked for."""
     shared: list[helm.Release] = field(default_factory=list)
     """Helm releases that contain other charts too, or whose history cannot be read."""
     problems: list[str] = field(default_factory=list)
 
 
-async def find(client: Client) -> Inventory:
-    """All objects of AlterShield in the cluster. A list that the API server refuses becomes a problem.
-    UnreachableError: the API server does not answer."""
+async def find(client: Client, *, entries: bool = False) -> Inventory:
+    """All objects of AlterShield in the cluster. With `entries`, they include the history of workloads. A list that the
+    API server refuses becomes a problem. UnreachableError: the API server does not answer."""
     found = Inventory()
     lists = await asyncio.gather(
         *(_list(client, resource, found, labels=SELECTOR) for resource in _ORDER),
@@ -116,6 +121,8 @@ async def find(client: Client) -> Inventory:
     found.items += [item for items in lists for item in items]
     for crd in crds():
         found.crds += await _list(client, CRDS, found, fields=f"metadata.name={crd['metadata']['name']}")
+    if entries:
+        found.entries = await _entries(client, found)
     for release in helm.releases(item.metadata for item in (*found.items, *found.crds)):
         await _add_history(client, release, found)
     return found
@@ -134,6 +141,24 @@ async def _list(
         found.problems.append(f"cannot list {resource.plural}: {error}")
         return []
     return [Item(resource, each.metadata) for each in listed.items]
+
+
+async def _entries(client: Client, found: Inventory) -> list[Item]:
+    """The history of workloads, without its content: there may be many entries."""
+
+    async def read() -> list[Item]:
+        return [
+            Item(history.RESOURCE, ObjectMeta(entry.metadata.name, entry.metadata.namespace, entry.metadata.uid))
+            async for page in client.pages(history.RESOURCE, label_selector=labels.HISTORY, metadata_only=True)
+            for entry in (msgspec.json.decode(raw, type=_Object) for raw in page.items)
+            if history.ANNOTATION in entry.metadata.annotations
+        ]
+
+    try:
+        return await retry_while_unavailable(read)
+    except ApiError as error:
+        found.problems.append(f"cannot list {history.RESOURCE.plural}: {error}")
+        return []
 
 
 async def _add_history(client: Client, release: helm.Release, found: Inventory) -> None:

@@ -58,6 +58,7 @@ _WORKLOADS = [adapter.resource for adapter in ADAPTERS]
 _BETWEEN = [adapter.intermediate for adapter in ADAPTERS if adapter.intermediate is not None]
 _REVISIONS = [adapter.revisions for adapter in ADAPTERS if adapter.revisions not in _BETWEEN]
 _OPTIONAL = [adapter.crd for adapter in ADAPTERS if adapter.crd]
+_OPTIONAL_WORKLOADS = [adapter.resource for adapter in ADAPTERS if adapter.crd]
 
 CLUSTER_RULES = (
     _rule("", ["namespaces", "nodes"], "list watch"),
@@ -153,8 +154,11 @@ READER_RULES = (
         ],
         "get list watch",
     ),
+    # the built-in ClusterRole `view` includes only the built-in kinds of workloads
+    *_each_group(_OPTIONAL_WORKLOADS, "get list watch"),
 )
-"""The permissions to read releases, their pods, the settings, the policies, the budgets and the flow controls."""
+"""The permissions to read releases, their pods, the settings, the policies, the budgets and the flow controls, and the
+workloads of the kinds that are not built in."""
 
 VERDICT_RULES = (
     _rule(GROUP, ["changeworkloads", "changepods"], "get list watch"),

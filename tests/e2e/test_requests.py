@@ -145,8 +145,9 @@ def test_resume_admits_releases_and_another_failed_pod_suspends_again(kubectl: K
 def test_retry_verifies_failed_pods_again(kubectl: Kubectl, altershield: Run) -> None:
     version = release(kubectl)
     failed = suspend(kubectl, version)
-    done = altershield("retry", "deployment/sleep", "--wait", "--timeout=60s")
-    assert f"pod {failed['pod']} of version {version} are verified again" in done.stdout or "Success" in done.stdout
+    done = altershield("retry", "deployment/sleep", "--wait", "--timeout=60s", "-o", "json")
+    assert json.loads(done.stdout)["metadata"]["name"] == f"sleep--x--{version}"
+    assert f"pod {failed['pod']} of version {version} are verified again" in done.stderr or "Success" in done.stderr
     assert not kubectl.exists("changepod", f"sleep--x--{version}--x--1")
     assert kubectl.exists("changepod", f"sleep--x--{version}--x--6")
     assert not is_suspended(kubectl)

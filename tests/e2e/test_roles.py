@@ -67,6 +67,7 @@ def test_built_in_roles_may_read_releases_but_not_change_them(released: Kubectl,
     for kind in ("changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies"):
         assert allowed(own, (*READS, *WRITES), kind) == [*READS]
         assert allowed(own, WRITES, f"{kind}/status") == []
+    assert allowed(own, READS, "clonesets", "apps.kruise.io") == [*READS]
     refused = own.run("patch", "changepod", change_pod(released), "--subresource=status", "--type=merge", "-p", VERDICT)
     assert "forbidden" in refused.stderr
     assert "forbidden" in own.run("delete", "changeworkloads", "--all").stderr

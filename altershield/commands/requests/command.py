@@ -1,6 +1,7 @@
 """The command lines of the requests."""
 
 import asyncio
+import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -178,7 +179,11 @@ def _run(
             if answer.action.result == Result.REFUSED:
                 raise RequestError(f"{finding.resource_name(found)}: {answer.action.outcome}")
             _print(answer.release, answer.action.outcome, output)
-            return await outcome_code(client, where, found.release.spec.workload_ref, limit or None) if wait else 0
+            if not wait:
+                return 0
+            # with -o, stdout has only the object
+            with contextlib.redirect_stdout(sys.stderr) if output else contextlib.nullcontext():
+                return await outcome_code(client, where, found.release.spec.workload_ref, limit or None)
 
     raise typer.Exit(asyncio.run(run()))
 

@@ -153,6 +153,10 @@ def _advice(change: ChangeWorkload | None, workload: Workload, *, denied: bool) 
     def command(verb: str, *more: str) -> str:
         return " ".join(("altershield", verb, name, "-n", namespace, *more))
 
+    def rollback(when: str) -> Iterator[Advice]:
+        if change is not None and (change.status.previous.uid or change.status.rollback_target.uid):
+            yield Advice(f"{when}go back to the last version that passed", command("rollback", _REASON))
+
     state = releases.state(change) if change is not None else WorkloadState.INIT
     match state:
         case WorkloadState.SUSPEND:
@@ -161,7 +165,7 @@ def _advice(change: ChangeWorkload | None, workload: Workload, *, denied: bool) 
             if workload.suspended:
                 yield Advice("a fix is ready: let the next release pass, then release it", command("repair", _REASON))
                 yield Advice("further releases must not wait", command("resume", _REASON))
-            yield Advice("go back to the last version that passed", command("rollback", _REASON))
+            yield from rollback("")
             pods = releases.failures(change) if change is not None else ()
             if pods and is_name(pods[0].pod):  # users write these names, and people paste the command
                 yield Advice(
@@ -180,7 +184,7 @@ def _advice(change: ChangeWorkload | None, workload: Workload, *, denied: bool) 
             reported = find_condition(conditions, ConditionType.REPORTED)
             if reported is not None and reported.status == "False":
                 yield Advice("the AlterShield server admits it now: report it again", command("retry", _REASON))
-            yield Advice("go back to the last version that passed", command("rollback", _REASON))
+            yield from rollback("")
         case WorkloadState.SUCCESS:
             if workload.suspended:
                 yield Advice("the suspension ends in a few seconds", command("wait"))
@@ -189,7 +193,7 @@ def _advice(change: ChangeWorkload | None, workload: Workload, *, denied: bool) 
             if stalled is not None and stalled.reason == _CHECK_HELD:
                 yield Advice("the pods are good: accept them", command("approve", _REASON))
                 yield Advice("the check has a result now: ask it again", command("retry", _REASON))
-                yield Advice("they are not: go back to the last version that passed", command("rollback", _REASON))
+                yield from rollback("they are not: ")
                 return
             yield Advice("the release is under way: wait for its end", command("wait"))
             if stalled is not None:
@@ -197,7 +201,7 @@ def _advice(change: ChangeWorkload | None, workload: Workload, *, denied: bool) 
                     "see the Events",
                     f"kubectl describe {workload.kind.lower()} -n {namespace} {name.partition('/')[2]}",
                 )
-                yield Advice("go back to the last version that passed", command("rollback", _REASON))
+                yield from rollback("")
             if workload.suspended:
                 yield Advice("further releases must not wait for it", command("resume", _REASON))
     if denied and not workload.suspended:

@@ -55,7 +55,7 @@ async def batch_of(client: Client, namespace: str, pod: str) -> ChangePod:
     if not found:
         raise RequestError(
             f'pod "{pod}" in namespace "{namespace}" is in no ChangePod: a verdict is possible after the pod came up; '
-            "to list the pods: kubectl get changepods -o wide"
+            f"to list the pods: kubectl get changepods -n {namespace} -o wide"
         )
     return max(found, key=lambda each: (each.spec.create_time_unix, names.change_pod_number(each.metadata.name)))
 

@@ -80,9 +80,13 @@ def why(
         if not is_name(name):
             raise UsageError(f'no pod can have the name "{name}"')
         raise typer.Exit(asyncio.run(_pod(context, kubeconfig, namespace, name, output)))
+    workload = finding.only(parse([target]))
     if output is not None:
-        raise UsageError("-o is for pods; for the release of a workload, run: altershield status -o json")
-    raise typer.Exit(asyncio.run(_workload(context, kubeconfig, namespace, finding.only(parse([target])))))
+        where = f" -n {namespace}" if namespace else ""
+        raise UsageError(
+            f"-o is for pods; for the release of a workload, run: altershield status {target}{where} -o {output}"
+        )
+    raise typer.Exit(asyncio.run(_workload(context, kubeconfig, namespace, workload)))
 
 
 async def _pod(context: str | None, kubeconfig: str | None, namespace: str, name: str, output: Format | None) -> int:

@@ -27,14 +27,22 @@ class Query(NamedTuple):
     adapter: Adapter
     label_selector: str
     field_selector: str
+    typed: bool = False
+    """Whether the user named the workload with its kind."""
 
 
 def queries(targets: Sequence[Target]) -> list[Query]:
     """The list requests for the targets, without duplicates."""
     wanted = dict.fromkeys((adapter, target.name) for target in targets for adapter in target.adapters)
     unnamed = {adapter for adapter, name in wanted if not name}
+    typed = {(target.adapters[0], target.name) for target in targets if target.name and len(target.adapters) == 1}
     return [
-        Query(adapter, "" if name else labels.VERSION, f"metadata.name={name}" if name else "")
+        Query(
+            adapter,
+            "" if name else labels.VERSION,
+            f"metadata.name={name}" if name else "",
+            typed=(adapter, name) in typed,
+        )
         for adapter, name in wanted
         if not name or adapter not in unnamed
     ]
@@ -117,9 +125,10 @@ class Reader:
         except NotFoundError:
             return None
         except ForbiddenError as error:
-            if not adapter.crd:
+            if query.typed or not adapter.crd:
+                role = "altershield-view" if adapter.crd else "view"
                 raise StatusError(
-                    f"cannot list {full_plural(adapter)} {self._where}: {error}; ask for the ClusterRole view "
+                    f"cannot list {full_plural(adapter)} {self._where}: {error}; ask for the ClusterRole {role} "
                     f"{self._where}"
                 ) from error
             # for a kind that it does not have, an API server may answer Forbidden too

@@ -48,8 +48,8 @@ def types(incomplete: str) -> list[str]:
 
 def _one(argument: str) -> Target:
     kind, slash, name = argument.rpartition("/")
-    if not slash:
-        return Target(ADAPTERS, _checked(name))
+    if not slash and is_name(name):
+        return Target(ADAPTERS, name)
     adapter = _adapter(kind)
     if adapter is None:
         raise _not_a_workload(argument)
@@ -57,9 +57,11 @@ def _one(argument: str) -> Target:
 
 
 def _checked(name: str, argument: str = "") -> str:
-    """The name, if a workload can have it. `argument`: the whole argument, for the error."""
+    """The name after a type, if a workload can have it. `argument`: the whole argument, for the error."""
+    if not name:
+        raise _not_a_workload(argument)
     if not is_name(name):
-        raise _not_a_workload(argument or name)
+        raise UsageError(f'no workload can have the name "{name}"')
     return name
 
 

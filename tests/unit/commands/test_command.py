@@ -1,6 +1,10 @@
 """Errors of the command: one sentence and an exit code."""
 
 import functools
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Callable
 from importlib.metadata import entry_points, version
 from pathlib import Path
@@ -86,6 +90,10 @@ def test_version_option_prints_the_version() -> None:
             'error: "a/b" is not the name of a namespace; use lower case letters, digits and "-"',
         ),
         (
+            ["why", "deploy/web", "-n", "shop", "-o", "json"],
+            "error: -o is for pods; for the release of a workload, run: altershield status deploy/web -n shop -o json",
+        ),
+        (
             ["status", "--kubeconfig", "/"],
             "error: no usable Kubernetes credentials in /: Is a directory: /; name a kubeconfig with --kubeconfig",
         ),
@@ -94,6 +102,55 @@ def test_version_option_prints_the_version() -> None:
 def test_conflicting_options_print_one_sentence_and_exit_with_2(run: Run, arguments: list[str], sentence: str) -> None:
     done = run(*arguments)
     assert (done.returncode, done.stderr) == (2, f"{sentence}\n")
+
+
+def test_output_to_a_full_device_prints_one_sentence_and_exits_with_1() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "altershield", "--version"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    sentence = "error: cannot write the output or a temporary file: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, sentence)
+
+
+def test_closed_standard_files_are_opened() -> None:
+    program = "import os, sys; sys.argv[1:] = ['--version']; from altershield.commands import main\n"
+    program += "try:\n main()\nexcept SystemExit:\n os.write(2, os.readlink('/proc/self/fd/0').encode())"
+    done = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" <&- >&-', "sh", sys.executable, "-c", program],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, os.devnull)
+
+
+def test_output_to_a_closed_pipe_exits_with_1_without_a_text() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "altershield", "--version"],
+            stdout=pipe,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_port_in_use_is_a_usage_error_of_the_sandbox(run: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = run("sandbox", f"--port={port}")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"error: cannot listen on port {port}: Address already in use; choose another one with --port\n"
+    )
 
 
 @pytest.mark.parametrize("command", ["dev", "status", "check", "uninstall"])

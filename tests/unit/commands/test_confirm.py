@@ -1,8 +1,11 @@
 """`altershield dev` and `demo` ask before they install webhooks in a cluster that others may use."""
 
+import contextlib
 import json
 import os
 import pty
+import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from altershield.commands.confirm import confirm, is_loopback, warning
+from altershield.commands.uninstall import uninstall
 from altershield.errors import UsageError
 
 FAR = "https://203.0.113.7:6443"
+CTRL_C = b"\x03"
 
 
 def kubeconfig(directory: Path, server: str) -> str:
@@ -25,6 +30,25 @@ def kubeconfig(directory: Path, server: str) -> str:
     }
     path.write_text(json.dumps(config))
     return str(path)
+
+
+def answered(arguments: list[str], answer: bytes, question: str) -> tuple[int, str]:
+    """The exit code and the output of a command on a terminal, with this answer to its question."""
+    controlling, terminal = pty.openpty()
+    process = subprocess.Popen(arguments, stdin=terminal, stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    shown = b""
+    with contextlib.suppress(OSError):  # the command ended
+        while True:
+            if question.encode() in shown and not select.select([controlling], [], [], 1)[0]:
+                if answer == CTRL_C:
+                    process.send_signal(signal.SIGINT)  # again, if it came just before the command began to read
+                else:
+                    os.write(controlling, answer)
+                continue
+            shown += os.read(controlling, 4096)
+    os.close(controlling)
+    return process.wait(60), shown.decode()
 
 
 @pytest.mark.parametrize(
@@ -65,19 +89,29 @@ def test_option_yes_and_a_loopback_api_server_need_no_question(tmp_path: Path) -
     confirm(kubeconfig(tmp_path, "https://127.0.0.1:6443"), None, "127.0.0.1", yes=False)
 
 
-def test_answer_no_on_a_terminal_exits_with_1(tmp_path: Path) -> None:
-    controlling, terminal = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "altershield", "dev", "--kubeconfig", kubeconfig(tmp_path, FAR)],
-        stdin=terminal,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    os.write(controlling, b"n\n")
-    _, err = process.communicate(timeout=60)
-    os.close(controlling)
-    os.close(terminal)
-    assert process.returncode == 1
-    assert f"The API server {FAR} is not on this machine." in err
-    assert "Continue? [y/N]" in err
+@pytest.mark.parametrize("command", ["dev", "demo"])
+def test_answer_no_on_a_terminal_exits_with_1_and_ctrl_c_with_130(tmp_path: Path, command: str) -> None:
+    arguments = [sys.executable, "-m", "altershield", command, "--kubeconfig", kubeconfig(tmp_path, FAR)]
+    code, shown = answered(arguments, b"n\n", "Continue? [y/N]")
+    assert code == 1
+    assert f"The API server {FAR} is not on this machine." in shown
+    code, shown = answered(arguments, CTRL_C, "Continue? [y/N]")
+    assert code == 130
+    assert "Aborted" not in shown
+
+
+def test_ctrl_c_at_a_question_inside_an_event_loop_exits_with_130() -> None:
+    program = "import asyncio, typer; from altershield.commands.confirm import ask; app = typer.Typer()\n"
+    program += "async def run():\n ask('Delete?')\n@app.command()\ndef command():\n asyncio.run(run())\napp()"
+    arguments = [sys.executable, "-c", program]
+    assert answered(arguments, CTRL_C, "Delete? [y/N]")[0] == 130
+    assert answered(arguments, b"n\n", "Delete? [y/N]")[0] == 1
+    assert answered(arguments, b"y\n", "Delete? [y/N]")[0] == 0
+
+
+def test_closed_stdin_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(UsageError, match="without a terminal"):
+        confirm(kubeconfig(tmp_path, FAR), None, "127.0.0.1", yes=False)
+    with pytest.raises(UsageError, match="stdin is not a terminal"):
+        uninstall(kubeconfig=kubeconfig(tmp_path, FAR))

@@ -2,6 +2,7 @@
 
 import base64
 import datetime
+import sys
 from typing import Any
 
 import pytest
@@ -13,14 +14,16 @@ from altershield.api.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOO
 from altershield.commands.demo import command as demo
 from altershield.commands.installation import (
     CONFIGURATION,
+    Installation,
     InstallationStoppedError,
     Thresholds,
     _established,
     _refuse_running,
     _refuse_second,
 )
-from altershield.errors import UsageError
+from altershield.errors import AlterShieldError, UsageError
 from altershield.pki import Authority
+from altershield.process.children import Process
 from tests.support.stub_api import serving
 
 CA = base64.b64encode(Authority.create("test", lifetime=datetime.timedelta(days=1)).pair.certificate).decode()
@@ -66,6 +69,14 @@ async def test_installed_webhook_of_altershield_refuses_a_second_installation(we
         await admin.create(resource, {"metadata": {"name": "altershield"}, "webhooks": [{"name": webhook.name}]})
         with pytest.raises(UsageError, match="installed in this cluster already"):
             await _refuse_second(admin)
+
+
+@pytest.mark.parametrize(("code", "error"), [(2, UsageError), (1, InstallationStoppedError)])
+async def test_process_that_refuses_its_options_is_a_usage_error(code: int, error: type[AlterShieldError]) -> None:
+    async with Process([sys.executable, "-c", f"raise SystemExit({code})"], None) as process:
+        with pytest.raises(error, match=r"^the reconciler ") as raised:
+            await Installation({"reconciler": process}, "").failed()
+    assert raised.value.exit_code == code
 
 
 def test_reconciler_accepts_every_threshold() -> None:

@@ -10,7 +10,7 @@ from altershield.api.kinds import Action, ChangeWorkload, Request
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.commands.current_user import user
 from altershield.commands.requests.asking import RequestError, ask
-from altershield.commands.requests.finding import current
+from altershield.commands.requests.finding import batch_of, current
 from altershield.commands.status.targets import parse
 from tests.fault.reconciler_cluster import Cluster, running_cluster
 from tests.support.polling import until
@@ -66,6 +66,13 @@ async def test_request_about_a_deleted_release_says_so(tmp_path: Path) -> None:
         await cluster.admin.delete(CHANGE_WORKLOADS, name, "shop")
         with pytest.raises(RequestError, match="was deleted before its request was carried out"):
             await ask(cluster.admin, found, MINE, 5.0)
+
+
+async def test_verdict_on_an_unknown_pod_names_the_namespace_in_the_command(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path) as cluster:
+        await cluster.go_to("shop")
+        with pytest.raises(RequestError, match=r"kubectl get changepods -n shop -o wide$"):
+            await batch_of(cluster.admin, "shop", "none")
 
 
 async def test_request_is_not_made_about_a_newer_release_of_the_same_version(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 import typer
 from aiohttp import web
 
+from altershield.api import labels
 from altershield.api.resources import (
     CLUSTER_ROLE_BINDINGS,
     CRDS,
@@ -19,6 +20,7 @@ from altershield.api.resources import (
 from altershield.commands.uninstall import LeftOverError, delete_installation
 from altershield.install.crds import crds
 from altershield.kube.errors import UnreachableError
+from altershield.releases import history
 from tests.support.stub_api import Object, StubApi, answer, serving, status
 
 pytestmark = pytest.mark.looptime
@@ -70,6 +72,55 @@ async def test_crds_lose_their_protection_before_they_are_deleted() -> None:
             ("DELETE", first["metadata"]["name"]),
         ]
         assert left(api) == set()
+
+
+def entry(name: str, **annotations: str) -> Object:
+    metadata = {"name": name, "namespace": "shop", "uid": name, "labels": {labels.HISTORY: "web"}}
+    return {"metadata": metadata | {"annotations": annotations}}
+
+
+async def install_with_history(api: StubApi) -> None:
+    await api.put(CRDS, {"metadata": {"name": crds()[0]["metadata"]["name"], "uid": "1"}})
+    await api.put(history.RESOURCE, entry("web--x--1", **{history.ANNOTATION: "{}"}))
+    await api.put(history.RESOURCE, entry("copied"))
+    await api.put(history.RESOURCE, {"metadata": {"name": "db-1", "namespace": "shop", "uid": "db-1"}})
+
+
+async def test_option_crds_deletes_the_history_of_workloads_but_no_other_controllerrevision(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with serving() as (api, client):
+        await install_with_history(api)
+        await delete_installation(client, crds=True, yes=True)
+        assert {obj["metadata"]["name"] for obj in api.objects.values()} == {"copied", "db-1"}
+    assert "deleted ControllerRevision shop/web--x--1\n" in capsys.readouterr().out
+
+
+async def test_history_of_workloads_is_kept_without_the_option_crds(capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving() as (api, client):
+        await install_with_history(api)
+        await delete_installation(client, yes=True)
+        assert left(api) == {CRDS.plural, history.RESOURCE.plural}
+        assert len(api.objects) == 4
+    kept = f"kept each ControllerRevision with the label {labels.HISTORY}; --crds deletes them\n"
+    assert kept in capsys.readouterr().out
+
+
+async def test_history_that_may_not_be_listed_or_deleted_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    def concerns(request: web.Request) -> bool:
+        return "controllerrevisions" in request.path
+
+    async with serving() as (api, client):
+        await install_with_history(api)
+        api.fault(lambda request: deletes(request) and concerns(request), answer(403, "Forbidden"))
+        with pytest.raises(LeftOverError, match="are left"):
+            await delete_installation(client, crds=True, yes=True)
+        api.fault(concerns, answer(403, "Forbidden"), times=9)
+        with pytest.raises(LeftOverError, match="may be left"):
+            await delete_installation(client, crds=True, yes=True)
+    said = capsys.readouterr().err
+    assert "cannot delete ControllerRevision shop/web--x--1: 403 Forbidden" in said
+    assert "cannot list controllerrevisions: 403 Forbidden" in said
 
 
 async def test_dry_run_deletes_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from altershield.api.kinds import (
     Pause,
     PodInfo,
     Request,
+    SourceRef,
     WorkloadState,
 )
 from altershield.api.meta import Condition, ObjectMeta, rfc3339
@@ -52,6 +53,7 @@ FAILED = status(
 )
 STALLED = Condition(ConditionType.STALLED, "True", "FailedCreate", "3 pods cannot be created: quota")
 REFUSED = Condition(ConditionType.REPORTED, "False", "OrderRefused", "no")
+PREVIOUS = SourceRef(name="web-1", uid="1")
 WRITE_REFUSED = Condition(ConditionType.ROLLED_BACK, "False", "WriteRefused", "a policy")
 
 
@@ -63,12 +65,15 @@ WRITE_REFUSED = Condition(ConditionType.ROLLED_BACK, "False", "WriteRefused", "a
         (None, {}, ["wait"]),
         (status(WorkloadState.RUNNING), {}, ["wait"]),
         (status(WorkloadState.RUNNING), SUSPENDED, ["wait", "resume"]),
-        (status(WorkloadState.RUNNING, STALLED), {}, ["wait", "rollback"]),
-        (FAILED, {}, ["approve", "retry", "rollback"]),
-        (FAILED, SUSPENDED, ["approve", "retry", "repair", "resume", "rollback"]),
+        (status(WorkloadState.RUNNING, STALLED), {}, ["wait"]),
+        (status(WorkloadState.RUNNING, STALLED, previous=PREVIOUS), {}, ["wait", "rollback"]),
+        (FAILED, {}, ["approve", "retry"]),
+        (msgspec.structs.replace(FAILED, previous=PREVIOUS), {}, ["approve", "retry", "rollback"]),
+        (FAILED, SUSPENDED, ["approve", "retry", "repair", "resume"]),
         (status(WorkloadState.ROLLBACK), {}, ["wait"]),
         (status(WorkloadState.ROLLBACK, WRITE_REFUSED), {}, ["retry", "approve"]),
-        (status(WorkloadState.FAILED, REFUSED), {}, ["retry", "rollback"]),
+        (status(WorkloadState.FAILED, REFUSED), {}, ["retry"]),
+        (status(WorkloadState.FAILED, REFUSED, rollback_target=PREVIOUS), {}, ["retry", "rollback"]),
     ],
 )
 def test_advice_fits_the_state(of: ChangeWorkloadStatus | None, own: dict[str, str], wanted: list[str]) -> None:

@@ -72,12 +72,14 @@ def test_view_edit_and_admin_include_only_read_permissions() -> None:
     reader, *_ = rbac.user_roles()
     labels = [key.rpartition("/")[2] for key in reader["metadata"]["labels"] if "aggregate-to-" in key]
     assert labels == ["aggregate-to-view", "aggregate-to-edit", "aggregate-to-admin"]
-    (rule,) = reader["rules"]
+    rule, optional = reader["rules"]
     assert rule["resources"] == [
         "changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies", "podunavailablebudgets",
         "poddeletionflowcontrols",
     ]  # fmt: skip
-    assert set(rule["verbs"]) == {"get", "list", "watch"}
+    assert (optional["apiGroups"], optional["resources"]) == (["apps.kruise.io"], ["clonesets"])
+    for each in reader["rules"]:
+        assert set(each["verbs"]) == {"get", "list", "watch"}
 
 
 def test_role_verdicts_is_not_aggregated_and_may_only_patch_status() -> None:

@@ -21,8 +21,8 @@ STATEFUL_SETS = BY_KIND["StatefulSet"]
 def test_queries_select_workloads_by_name_or_by_the_version_label() -> None:
     assert queries(parse([])) == [Query(adapter, labels.VERSION, "") for adapter in ADAPTERS]
     assert queries(parse(["sts/db", "sts/db", "sts/web"])) == [
-        Query(STATEFUL_SETS, "", "metadata.name=db"),
-        Query(STATEFUL_SETS, "", "metadata.name=web"),
+        Query(STATEFUL_SETS, "", "metadata.name=db", typed=True),
+        Query(STATEFUL_SETS, "", "metadata.name=web", typed=True),
     ]
     assert queries(parse(["db"])) == [Query(adapter, "", "metadata.name=db") for adapter in ADAPTERS]
 
@@ -45,6 +45,15 @@ async def test_forbidden_list_of_a_built_in_kind_is_an_error() -> None:
         api.fault(lambda request: request.path.endswith("/statefulsets"), answer(403))
         with pytest.raises(StatusError, match=r'cannot list statefulsets.apps in namespace "shop": .*ClusterRole view'):
             await Reader(client, "shop", parse([])).read()
+
+
+async def test_forbidden_list_of_an_optional_kind_that_the_user_named_is_an_error() -> None:
+    async with serving() as (api, client):
+        api.fault(lambda request: request.path.endswith("/clonesets"), answer(403))
+        with pytest.raises(
+            StatusError, match=r'cannot list clonesets.apps.kruise.io in namespace "shop": .*ClusterRole altershield-vi'
+        ):
+            await Reader(client, "shop", parse(["cloneset/clone"])).read()
 
 
 async def test_forbidden_list_of_changeworkloads_names_the_clusterrole_to_ask_for() -> None:

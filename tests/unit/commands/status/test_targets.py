@@ -45,11 +45,17 @@ def test_parse_accepts_several_workloads() -> None:
 
 @pytest.mark.parametrize(
     "argument",
-    ["job/web", "a/b/c", "/web", "statefulset/", "deployments.batch/web", "", "deploy,sts", "deploy/Web", "a b", "-"],
+    ["job/web", "a/b/c", "/web", "statefulset/", "deployments.batch/web", "", "deploy,sts", "a b", "-"],
 )
 def test_invalid_argument_is_a_usage_error_with_the_list_of_types(argument: str) -> None:
     with pytest.raises(UsageError, match=r"deployment \(deploy\), statefulset \(sts\), daemonset \(ds\), cloneset"):
         parse([argument])
+
+
+@pytest.mark.parametrize("arguments", [["deploy/Web"], ["deploy", "Web"], ["db", "deploy/Web"]])
+def test_name_after_a_type_that_no_workload_can_have_is_a_usage_error(arguments: list[str]) -> None:
+    with pytest.raises(UsageError, match=r'^no workload can have the name "Web"$'):
+        parse(arguments)
 
 
 def test_empty_name_after_a_type_does_not_mean_all_workloads() -> None:
