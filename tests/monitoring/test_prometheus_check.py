@@ -26,6 +26,7 @@ from tests.docs.pages import ROOT, blocks
 from tests.monitoring.backfilled import NEW, backfilled, serving
 from tests.monitoring.conftest import Promtool, program
 from tests.monitoring.exporter import Exporter, scraped
+from tests.monitoring.prometheus import Prometheus
 from tests.unit.reconciler.checks.subjects import check, subject
 
 pytestmark = [pytest.mark.xdist_group("monitoring"), pytest.mark.timeout(240)]
@@ -126,7 +127,7 @@ async def test_custom_metric_needs_each_pod_of_the_batch(past: tuple[str, int]) 
         ('sum(rate(idle_total{pod=~"{{pods}}"}[1m])) / sum(rate(idle_total{pod=~"{{pods}}"}[1m]))', "NaN"),
         ("1 / vector(0)", "the value is +Inf"),
         ('two{pod=~"{{pods}}"}', "several series"),
-        ("sum(", "Prometheus answers HTTP 400: bad_data: invalid parameter"),
+        ("sum(", "Prometheus answers HTTP 400: bad_data: "),
         ('sum(up{pod=~"*"})', "Prometheus answers HTTP 400: bad_data"),
         ("label_replace(two, 'pod', 'x', '', '')", "Prometheus answers HTTP 422: execution: "),
     ],
@@ -157,11 +158,18 @@ async def test_value_with_a_dot_matches_only_itself(past: tuple[str, int]) -> No
     assert isinstance(answer, Pending)
 
 
+def _has_warnings(url: str) -> bool:
+    """Whether PromQL has warnings in this version of Prometheus: since 2.48. Debian 12 has 2.42."""
+    version = Prometheus(url).get("status/buildinfo")["version"]
+    return tuple(map(int, version.split(".")[:2])) >= (2, 48)
+
+
 async def test_warning_of_prometheus_makes_samples_unknown(past: tuple[str, int]) -> None:
     url, started = past
     answer = await polled(check("quantile(2, up)"), url, started, 35)
     assert isinstance(answer, Pending)
-    assert "the answer may be partial: PromQL warning: quantile value should be between 0 and 1" in answer.reason
+    warned = "the answer may be partial: PromQL warning: quantile value should be between 0 and 1"
+    assert (warned if _has_warnings(url) else "the value is +Inf") in answer.reason
 
 
 async def test_info_about_the_name_of_a_counter_does_not_make_samples_unknown(past: tuple[str, int]) -> None:

@@ -96,6 +96,14 @@ def test_suspension_warnings_list_five_pods_and_count_the_others() -> None:
     warnings = validate(*suspended_release(), failed(*["x"] * 12))["warnings"]
     assert sum("failed: x" in warning for warning in warnings) == 5
     assert "and 7 more pods failed" in warnings
+    assert not any("delete" in each for each in warnings), "the pods are not the reason"
+
+
+def test_name_that_no_pod_can_have_is_in_no_command() -> None:
+    pods = [{"pod": name, "message": "x", "verdict": "unpass"} for name in ("web-1", "web-2; rm -rf x")]
+    listers = StaticListers(releases=release(OLD, status="Suspend", defenseCheckFailPods=pods))
+    warnings = validate(*suspended_release(), listers)["warnings"]
+    assert not any("kubectl delete pod" in each for each in warnings)
 
 
 @given(st.lists(st.text(max_size=2000), max_size=8), st.text(max_size=40), st.text(max_size=253), st.text(max_size=63))

@@ -268,6 +268,13 @@ def test_result_of_a_phase_that_is_over_is_of_no_use(state: str, phase: str, exp
     assert not awaits(at(state), "another", Phase(phase))
 
 
+def test_result_of_the_first_check_is_of_no_use_once_the_second_one_has_begun() -> None:
+    unknown = CheckResult(name=SERVER_CHECK, phase=Phase.PRE, state=CheckState.UNKNOWN, handle="node")
+    running = CheckResult(name=SERVER_CHECK, phase=Phase.POST, state=CheckState.RUNNING, handle="node")
+    assert awaits(ChangePodStatus(checks=(unknown,)), SERVER_CHECK, Phase.PRE)
+    assert not awaits(ChangePodStatus(checks=(unknown, running)), SERVER_CHECK, Phase.PRE)
+
+
 @pytest.mark.parametrize(("state", "message"), [("PreWait", "PreFailed"), ("PostWait", "PostFailed")])
 def test_refused_check_passes_immediately(state: str, message: str) -> None:
     status, _ = run(at(state), Unknown("unknown scene"))
