@@ -189,7 +189,7 @@ def test_image_runs_the_processes_and_the_helm_test(
                 stdout, stderr = running.communicate(timeout=240)
         assert running.returncode == 0, stderr
         steps = [line.partition(":")[0] for line in stdout.splitlines()]
-        assert steps == ["admitted", "verified", "held", "suspended", "denied", "cleaned up"]
+        assert steps == ["admitted", "verified", "restricted", "suspended", "denied", "cleaned up"]
         for field in ("securityContext", "nodeSelector"):
             assert released[field] == pod["spec"][field]
         assert secret["type"] == "kubernetes.io/dockerconfigjson"

@@ -55,7 +55,7 @@ def test_frozen_budget_refuses_people_and_wedges_no_controller(kubectl: Kubectl,
     deleted = kubectl.run("delete", "pod", web, "--wait=false")
     assert deleted.returncode == 1
     assert f'Error from server (Forbidden): admission webhook "vpod.kb.io" denied the request: {text}' in deleted.stderr
-    assert "raise maxUnavailable, lower minAvailable or add pods" in deleted.stderr
+    assert "add pods, or raise maxUnavailable or lower minAvailable" in deleted.stderr
     dry = kubectl.run("delete", "pod", web, "--wait=false", "--dry-run=server")
     assert text in dry.stderr
 

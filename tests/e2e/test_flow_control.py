@@ -101,7 +101,7 @@ def test_deletions_and_evictions_share_one_limit_and_refusals_say_the_way_out(ku
     refused = kubectl.run("delete", "pod", "web-2")
     assert denials(refused.stderr) == [USED]
     assert "Warning: AlterShield: the next deletion passes at 20" in refused.stderr
-    assert "run: kubectl edit poddeletionflowcontrols guard" in refused.stderr
+    assert "an administrator runs: kubectl edit poddeletionflowcontrols guard" in refused.stderr
     assert "Warning: AlterShield: this page explains the denial: https://" in refused.stderr
     assert denials(kubectl.run("delete", "pod", "web-2", "--dry-run=server").stderr) == [USED]
     evicted = evict(kubectl, "web-2")
