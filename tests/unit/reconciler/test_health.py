@@ -95,3 +95,12 @@ def test_pod_updated_in_place_is_ready_from_when_the_update_was_seen() -> None:
     """The container that is ready at that time may still be the old one."""
     tracked = start_tracking(READY, BORN, BORN + 9999, was_up=False, down_since=None, in_place=True)
     assert (tracked.ready_since, tracked.baseline) == (BORN + 9999, READY.restarts)
+
+
+@pytest.mark.parametrize(("lost_after", "since"), [(3, BORN), (10, BORN), (11, BORN + 11 + CLOCK_SKEW)])
+def test_condition_that_the_kubelet_writes_at_the_start_of_a_pod_does_not_show_that_the_pod_was_ready(
+    lost_after: int, since: float
+) -> None:
+    there = msgspec.structs.replace(DOWN, ready_at=BORN + lost_after)
+    tracked = start_tracking(there, BORN, BORN + 9999, was_up=False, down_since=None, in_place=False)
+    assert tracked.down_since == since

@@ -420,3 +420,36 @@ def test_scale_down_to_the_number_of_new_pods_is_no_success_while_its_controller
     world.remove(*world.of("v1"))
     world.run(30)
     assert world.state() == SUCCESS
+
+
+def test_scale_down_below_the_number_of_new_pods_is_no_success_although_all_pods_may_stay() -> None:
+    """The controller may delete new pods, and keep an old one for a while."""
+    world = World("Deployment", replicas=10)
+    world.surge = 2
+    v1 = world.roll_out("v1")
+    world.release("v2")
+    world.rest()
+    world.up(*world.make(6))
+    world.updated = 6
+    world.remove(*v1[1:])
+    world.run(30)
+    assert world.state() == RUNNING
+    world.replicas = 5
+    world.generation += 1
+    world.rest()
+    assert world.state() == RUNNING
+
+
+def test_old_pods_that_are_terminating_do_not_hold_up_a_success() -> None:
+    world = World("Deployment", replicas=3)
+    world.surge = 1
+    v1 = world.roll_out("v1")
+    world.release("v2")
+    world.rest()
+    world.up(*world.make(3))
+    world.updated = 3
+    for pod in v1:
+        pod.deleting = True
+    world.touch(*v1)
+    world.run(30)
+    assert world.state() == SUCCESS
