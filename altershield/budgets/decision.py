@@ -31,19 +31,6 @@ from altershield.budgets.pods import Pod
 from altershield.budgets.records import is_fresh, is_full, record, records_for, with_record
 from altershield.budgets.steps import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve, Step
 
-__all__ = [
-    "AwaitPods",
-    "Disruption",
-    "Lister",
-    "Passed",
-    "ReadOwners",
-    "Refused",
-    "Reserve",
-    "Step",
-    "charge",
-    "step",
-]
-
 
 class Lister(Protocol):
     """Reads the caches of a process."""

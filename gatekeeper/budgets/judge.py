@@ -11,18 +11,11 @@ from altershield.api.budgets import BudgetMode, PodUnavailableBudget, PodUnavail
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budget_caches.live_pods import read_pod
 from altershield.budgets import texts
-from altershield.budgets.decision import (
-    AwaitPods,
-    Disruption,
-    Passed,
-    ReadOwners,
-    Refused,
-    Reserve,
-    step,
-)
+from altershield.budgets.decision import step
 from altershield.budgets.operations import protected_operation
 from altershield.budgets.overlap import overlap
 from altershield.budgets.pods import Pod
+from altershield.budgets.steps import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve
 from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
 from gatekeeper.budgets.lister import BudgetLister

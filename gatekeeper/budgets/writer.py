@@ -14,8 +14,9 @@ import msgspec
 from altershield.api.budgets import Operation, PodUnavailableBudget
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.budget_caches.caches import BudgetCaches
-from altershield.budgets.decision import Disruption, charge
+from altershield.budgets.decision import charge
 from altershield.budgets.records import without_record
+from altershield.budgets.steps import Disruption
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
 from gatekeeper.budgets.lister import BudgetLister

@@ -6,8 +6,8 @@ from typing import Any
 
 from altershield.api.budgets import BREAK_GLASS_GROUP, Operation
 from altershield.budgets.changes import NO_CHANGES, Changes
-from altershield.budgets.decision import Disruption, Passed, Refused
 from altershield.budgets.pods import Pod
+from altershield.budgets.steps import Disruption, Passed, Refused
 from gatekeeper.budgets.judge import Verdict
 from gatekeeper.errors import ReviewError
 from gatekeeper.handlers.budgets.reasons import Reason

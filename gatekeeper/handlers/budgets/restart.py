@@ -6,8 +6,8 @@ from collections.abc import Awaitable
 import msgspec
 
 from altershield.api.budgets import Operation
-from altershield.budgets.decision import Disruption
 from altershield.budgets.pods import Pod, short_id
+from altershield.budgets.steps import Disruption
 from gatekeeper.handler import handler
 from gatekeeper.handlers.budgets.answer import HANDLER_SECONDS, answer_by_name, disruption_of, has_budgets
 from gatekeeper.handlers.budgets.reasons import OUTCOMES

@@ -12,7 +12,7 @@ from altershield.api.budgets import Operation
 from altershield.api.resources import DEPLOYMENTS, POD_UNAVAILABLE_BUDGETS, PODS, REPLICA_SETS, Resource
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budget_caches.namespaces import BudgetNamespaces
-from altershield.budgets.decision import Disruption, Refused
+from altershield.budgets.steps import Disruption, Refused
 from altershield.kube.client import Client
 from gatekeeper.budgets.judge import Busy, Judge
 from tests.support.polling import until

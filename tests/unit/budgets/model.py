@@ -16,10 +16,11 @@ import msgspec
 from altershield.api.budgets import Operation, PodUnavailableBudget, PodUnavailableBudgetStatus
 from altershield.budgets import records
 from altershield.budgets.changes import Changes
-from altershield.budgets.decision import AwaitPods, Disruption, Passed, Refused, Reserve, charge, step
+from altershield.budgets.decision import charge, step
 from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Counted, counted, numbers
 from altershield.budgets.pods import Flag, Pod
+from altershield.budgets.steps import AwaitPods, Disruption, Passed, Refused, Reserve
 from altershield.workloads.meta import packed
 from tests.unit.budgets.builders import LABELS, NAMESPACE, NOW, SET, Cluster, budget, uid, web
 

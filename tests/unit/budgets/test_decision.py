@@ -16,11 +16,12 @@ from altershield.api.budgets import (
 )
 from altershield.api.meta import OwnerReference, rfc3339
 from altershield.budgets.changes import Changes, WireContainer, WireSpec, bounded, changes, shown, shows_of
-from altershield.budgets.decision import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve, Step, charge, step
+from altershield.budgets.decision import charge, step
 from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Counted, counted
 from altershield.budgets.pods import Pod
 from altershield.budgets.records import settled
+from altershield.budgets.steps import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve, Step
 from altershield.workloads.meta import Owner
 from tests.unit.budgets.builders import DEPLOYMENT, LABELS, NAMESPACE, NOW, SET, Cluster, budget, pod, scaled, web
 

@@ -20,8 +20,8 @@ from altershield.api import labels, names
 from altershield.api.budgets import PodUnavailableBudgetSpec
 from altershield.api.kinds import WorkloadRef
 from altershield.api.resources import DEPLOYMENTS, Resource
-from altershield.budgets.decision import Disruption, Passed, Refused
 from altershield.budgets.pods import Pod
+from altershield.budgets.steps import Disruption, Passed, Refused
 from altershield.flow_control.deletion import Deletion
 from altershield.workloads import change_workload_name
 from gatekeeper import projection

@@ -24,8 +24,8 @@ from altershield.api.resources import (
     Resource,
 )
 from altershield.budget_caches.caches import BudgetCaches
-from altershield.budgets.decision import Disruption, Passed, Refused
 from altershield.budgets.pods import Flag, Pod
+from altershield.budgets.steps import Disruption, Passed, Refused
 from altershield.install.crds import crds
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, TooManyRequestsError

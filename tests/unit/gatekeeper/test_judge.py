@@ -12,8 +12,8 @@ from altershield.api.meta import ObjectMeta, rfc3339
 from altershield.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Resource
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budgets import pods
-from altershield.budgets.decision import Disruption, Passed, Refused
 from altershield.budgets.pods import Pod
+from altershield.budgets.steps import Disruption, Passed, Refused
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
 from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError, ServerError

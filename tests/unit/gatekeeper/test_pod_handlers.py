@@ -12,8 +12,8 @@ from altershield.admission.registration import Operation as Verb
 from altershield.api.budgets import BREAK_GLASS_GROUP, Operation, PodUnavailableBudgetSpec
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS, PODS, Resource
 from altershield.budgets import pods
-from altershield.budgets.decision import Disruption, Passed, Refused
 from altershield.budgets.pods import Pod
+from altershield.budgets.steps import Disruption, Passed, Refused
 from altershield.flow_control.deletion import Deletion
 from altershield.flow_control.texts import Hint
 from altershield.kube.errors import UnreachableError
