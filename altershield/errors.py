@@ -35,9 +35,10 @@ AlterShieldError                    (altershield.errors)
 ├── RequestError                    (altershield.commands.requests.asking) a person's request was not carried out
 ├── ReportError                     (altershield.commands.report) the report of releases cannot be made
 ├── StepFailedError                 (altershield.commands.demo.story) a step of the demo failed
-├── CheckFailedError                (altershield.commands.check) AlterShield does not work in the cluster
+├── CheckFailedError                (altershield.commands.check.waiting) AlterShield does not work in the cluster
 ├── NotSentError                    (altershield.commands.notify) a receiver did not take the test notification
 ├── BreakerError                    (altershield.commands.breaker.command) a breaker cannot be shown or changed
+├── ProtectionError                 (altershield.commands.protection.changing) a protection was not changed
 ├── BudgetError                     (altershield.commands.budgets.reading) a budget cannot be shown
 ├── LeftOverError                   (altershield.commands.uninstall) objects of AlterShield may still be in a cluster
 └── BackendError                    (altershield.commands.backend) the Kubernetes API that a command started failed

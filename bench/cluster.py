@@ -21,24 +21,20 @@ import msgspec
 import yaml
 
 from altershield.api import labels, names
-from altershield.api.kinds import (
-    ChangePod,
-    ChangePodSpec,
-    ChangePodStatus,
+from altershield.api.change_pod import ChangePod, ChangePodSpec, ChangePodStatus, PodState
+from altershield.api.change_workload import (
     ChangeWorkload,
     ChangeWorkloadSpec,
     ChangeWorkloadStatus,
-    ConditionType,
-    OpsConfigInfo,
-    OpsConfigInfoStatus,
-    PodInfo,
-    PodState,
     SourceRef,
     WorkloadRef,
     WorkloadState,
 )
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, ObjectMeta, plain_time, rfc3339
 from altershield.api.ops_config import DEFAULTS
+from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoStatus
+from altershield.api.pod_verdicts import PodInfo
 from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS, REPLICA_SETS
 from altershield.workloads import BY_KIND
 

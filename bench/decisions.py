@@ -20,7 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from altershield.api import names
-from altershield.api.kinds import ChangePod, ChangePodSpec, ChangePodStatus, ChangeWorkload, PodState
+from altershield.api.change_pod import ChangePod, ChangePodSpec, ChangePodStatus, PodState
+from altershield.api.change_workload import ChangeWorkload
 from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.api.ops_config import Settings
 from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS

@@ -40,7 +40,7 @@ from rich.console import Console
 from rich.table import Table
 
 from altershield.api import labels
-from altershield.api.kinds import PodState
+from altershield.api.change_pod import PodState
 from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, NAMESPACES, PODS, REPLICA_SETS, Resource
 from altershield.commands.installation import running_installation
 from altershield.kube.client import Client

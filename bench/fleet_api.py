@@ -22,7 +22,7 @@ import jsonpatch
 
 from altershield.admission.webhooks import webhook_path
 from altershield.api import labels
-from altershield.api.kinds import PodState
+from altershield.api.change_pod import PodState
 from altershield.api.meta import rfc3339
 from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, LEASES, PODS, REPLICA_SETS
 from bench.cluster import Api, Shape, _send

@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from altershield.api import labels, names
-from altershield.api.kinds import ConditionType
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.resources import CRDS, DEPLOYMENTS, EVENTS, NAMESPACES
 from altershield.install import crds

@@ -18,7 +18,7 @@ import typer
 import uvloop
 
 from altershield.api import labels, names
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.api.ops_config import ROLLBACK
 from altershield.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, OPS_CONFIG_INFOS
 from altershield.install import crds

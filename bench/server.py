@@ -29,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 
 from altershield.api import labels, names
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.api.resources import CRDS, DEPLOYMENTS, NAMESPACES
 from altershield.install import crds
 from altershield.kube.client import Client

@@ -5,7 +5,8 @@ from typing import Protocol
 
 from altershield import releases
 from altershield.api import ops_config
-from altershield.api.kinds import OpsConfigInfo, WorkloadRef
+from altershield.api.change_workload import WorkloadRef
+from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer

@@ -5,7 +5,7 @@ import sys
 
 import msgspec
 
-from altershield.api.kinds import SourceRef, WorkloadRef
+from altershield.api.change_workload import SourceRef, WorkloadRef
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.releases import version
 

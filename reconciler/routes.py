@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from altershield.api.flow_control import PodDeletionFlowControl
-from altershield.api.kinds import OpsConfigInfo
 from altershield.api.meta import ObjectMeta
 from altershield.api.namespace import Namespace
+from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.policy import DefensePolicy
 from altershield.kube.queue import WorkQueue
 from altershield.workloads import BY_KIND

@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from altershield.api.kinds import ConditionType, OpsConfigInfo, OpsConfigInfoStatus
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, ObjectMeta, find_condition, set_condition
 from altershield.api.ops_config import DEFAULTS, Problem, in_effect, problem
+from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoStatus
 from altershield.api.resources import OPS_CONFIG_INFOS
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from reconciler.machinery.caches import Caches, Key

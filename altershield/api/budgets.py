@@ -10,12 +10,11 @@ from typing import Annotated
 
 import msgspec
 
+from altershield.api.fields import Name
 from altershield.api.meta import Condition, PartialObjectMeta
-from altershield.api.policy import Name, Selector
-from altershield.api.resources import GROUP, POD_UNAVAILABLE_BUDGETS
+from altershield.api.resources import API_VERSION, POD_UNAVAILABLE_BUDGETS
 from altershield.api.schema import doc, extra, rules
-
-API_VERSION = f"{GROUP}/v1alpha1"
+from altershield.api.selectors import Selector
 
 MAX_RECORDS = 2000
 """The maximum number of records in a budget, of both kinds together. Further disruptions are refused."""

@@ -12,11 +12,9 @@ import msgspec
 
 from altershield.api import durations
 from altershield.api.meta import Condition, ObjectMeta
-from altershield.api.policy import Selector
-from altershield.api.resources import GROUP, POD_DELETION_FLOW_CONTROLS
+from altershield.api.resources import API_VERSION, POD_DELETION_FLOW_CONTROLS
 from altershield.api.schema import doc, rules
-
-API_VERSION = f"{GROUP}/v1alpha1"
+from altershield.api.selectors import Selector
 
 MAX_RULES = 8
 """The maximum number of rules of a PodDeletionFlowControl."""

@@ -7,7 +7,7 @@ accepted last (stored in its status) stay in effect, or the defaults if there ar
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from altershield.api.kinds import OpsConfigInfo, OpsConfigInfoSpec
+from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoSpec
 from altershield.api.policy import OnFailure
 
 BLOCKING = "blocking"

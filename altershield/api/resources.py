@@ -39,6 +39,8 @@ class Resource:
 
 
 GROUP = "app.ops.cloud.alipay.com"
+API_VERSION = f"{GROUP}/v1alpha1"
+"""The API version of our kinds."""
 
 CHANGE_WORKLOADS = Resource(GROUP, "v1alpha1", "changeworkloads", "ChangeWorkload")
 CHANGE_PODS = Resource(GROUP, "v1alpha1", "changepods", "ChangePod")

@@ -10,7 +10,7 @@ import msgspec
 
 from altershield.api.budgets import PodUnavailableBudgetSpec, TargetRef
 from altershield.api.label_selectors import selects
-from altershield.api.policy import Selector
+from altershield.api.selectors import Selector
 from altershield.budgets.scaled import Scaled
 from altershield.workloads.meta import Owner
 from altershield.workloads.workload import WireExpression, WireSelector

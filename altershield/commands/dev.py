@@ -47,9 +47,10 @@ def dev(chosen: Options) -> None:
     """Run the gatekeeper and the reconciler on this machine for a cluster, until Ctrl-C.
 
     Installs the CRDs, the service account with its permissions, and webhook configurations with the address of this
-    machine. The webhook configurations are deleted at the end, or after a crash at the next start. If the API server is
-    not on loopback, the command asks first, because the webhooks have failurePolicy Fail. Without a terminal, it needs
-    --yes.
+    machine. The webhook configurations are deleted at the end, or after a crash at the next start. If the API server
+    does not answer at the end, the command says how to delete them. It needs the ClusterRole cluster-admin. If the API
+    server is not on loopback, the command asks first, because the webhooks have failurePolicy Fail. Without a terminal,
+    it needs --yes.
     """
     confirm(chosen.kubeconfig, chosen.context, chosen.host, yes=chosen.yes)
     with contextlib.suppress(asyncio.CancelledError):  # a signal stops the command after the webhooks are deleted

@@ -6,34 +6,38 @@ address of this machine.
 """
 
 import asyncio
-import base64
 import contextlib
 import dataclasses
 import datetime
 import os
-import ssl
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import msgspec
 
-from altershield.admission.webhooks import WEBHOOKS
 from altershield.api import names
 from altershield.api.resources import (
     CRDS,
-    MUTATING_WEBHOOKS,
     NAMESPACES,
-    VALIDATING_WEBHOOKS,
     Resource,
 )
+from altershield.commands import permission
 from altershield.commands.account import Account
+from altershield.commands.dev_webhooks import (
+    CONFIGURATION,
+    WEBHOOK_KINDS,
+    refuse_running,
+    refuse_second,
+    remove_webhooks,
+    withdraw,
+)
 from altershield.errors import AlterShieldError, UsageError
 from altershield.install import crds, policies, rbac, webhooks
-from altershield.kube.client import Client, ObjectList, PatchType
-from altershield.kube.errors import NotFoundError
+from altershield.kube.bodies import ObjectList
+from altershield.kube.client import Client, PatchType
+from altershield.kube.errors import ForbiddenError
 from altershield.pki import Authority
 from altershield.process import options
 from altershield.process.check_options import CheckOptions
@@ -46,13 +50,8 @@ from altershield.process.thresholds import Thresholds
 LOOPBACK = "127.0.0.1"
 """The default address of the gatekeeper, as the API server reaches it."""
 
-CONFIGURATION = "altershield-dev"
-"""The name of the webhook configurations of this command. Those of the chart have another name."""
-
 _FIELD_MANAGER = "altershield-dev"
 _READY_SECONDS = 30.0
-_ANSWER_SECONDS = 10.0  # without a listener the connection fails at once; a busy gatekeeper may be slow
-_WEBHOOK_KINDS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 
 
 class InstallationStoppedError(AlterShieldError):
@@ -102,17 +101,18 @@ async def running_installation(
     machine, as the API server reaches it. `log` gets the output of the processes (None: the output of this process).
     """
     async with await Client.connect(kubeconfig, context=context) as admin:
-        await _refuse_running(admin)
-        await remove_webhooks(admin)
-        await _refuse_second(admin)
-        await install(admin, callbacks=bool(server and server.callback_port))
+        with _permitted(admin):
+            await refuse_running(admin)
+            await remove_webhooks(admin)
+            await refuse_second(admin)
+            await install(admin, callbacks=bool(server and server.callback_port))
+            account = await Account.create(admin, directory)
         authority = Authority.create("AlterShield development", lifetime=datetime.timedelta(days=30))
         serving = authority.issue("gatekeeper", hosts=[host], lifetime=datetime.timedelta(days=30))
         certificate, key = directory / "tls.crt", directory / "tls.key"
         certificate.write_bytes(serving.certificate)
         key.touch(mode=0o600)
         key.write_bytes(serving.key)
-        account = await Account.create(admin, directory)
 
         listen = host if host == LOOPBACK else ""
         free = free_ports(3)
@@ -142,18 +142,24 @@ async def running_installation(
         async with gatekeeper, reconciler, account.renewed():
             await _until_ready(installation, health_ports)
             try:
-                for resource, configuration in zip(_WEBHOOK_KINDS, configurations, strict=True):
-                    await _apply(admin, resource, configuration)
+                with _permitted(admin):
+                    for resource, configuration in zip(WEBHOOK_KINDS, configurations, strict=True):
+                        await _apply(admin, resource, configuration)
                 yield installation
             finally:  # before the gatekeeper stops, because the API server would refuse releases without it
-                await remove_webhooks(admin)
+                await withdraw(admin, kubeconfig, context)
 
 
-async def remove_webhooks(admin: Client) -> None:
-    """Delete the webhook configurations of this command, also those of an earlier run."""
-    for resource in _WEBHOOK_KINDS:
-        with contextlib.suppress(NotFoundError):
-            await admin.delete(resource, CONFIGURATION)
+@contextlib.contextmanager
+def _permitted(admin: Client) -> Iterator[None]:
+    """InstallationStoppedError: this user may not install AlterShield."""
+    try:
+        yield
+    except ForbiddenError as error:
+        attempt = f"install AlterShield in the cluster at {admin.server}"
+        raise InstallationStoppedError(
+            permission.refused(attempt, error, permission.role("cluster-admin", ""))
+        ) from error
 
 
 async def install(admin: Client, *, callbacks: bool = False) -> None:
@@ -215,49 +221,6 @@ async def _established(admin: Client, name: str) -> None:
 def _is_established(crd: dict[str, Any]) -> bool:
     conditions = crd.get("status", {}).get("conditions") or []
     return any(c["type"] == "Established" and c["status"] == "True" for c in conditions)
-
-
-async def _refuse_running(admin: Client) -> None:
-    """UsageError: another `altershield dev` or `demo` is running. Its webhooks must stay, because it would run without
-    them unnoticed. It is running if the URL of its webhooks answers with a certificate of their CA. The webhooks of a
-    command that crashed may be deleted."""
-    configurations: ObjectList[dict[str, Any]] = await admin.list(VALIDATING_WEBHOOKS)
-    for configuration in configurations.items:
-        if configuration["metadata"]["name"] != CONFIGURATION:
-            continue
-        endpoint = (configuration.get("webhooks") or [{}])[0].get("clientConfig", {})
-        url = _server(endpoint.get("url", ""))
-        try:
-            trust = ssl.create_default_context(cadata=base64.b64decode(endpoint.get("caBundle", "")).decode())
-        except (ssl.SSLError, ValueError):
-            continue  # the CA was changed, so no running command has a certificate of it
-        with contextlib.suppress(aiohttp.ClientError, TimeoutError):
-            async with (
-                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_ANSWER_SECONDS)) as session,
-                session.get(f"{url}/healthz", ssl=trust),
-            ):
-                raise UsageError(
-                    f"AlterShield is running for this cluster already, at {url}; stop it first, or use another cluster"
-                )
-
-
-async def _refuse_second(admin: Client) -> None:
-    """UsageError: AlterShield is installed. Two installations in a cluster would revert each other's changes."""
-    ours = {webhook.name for webhook in WEBHOOKS}
-    for resource in _WEBHOOK_KINDS:
-        configurations: ObjectList[dict[str, Any]] = await admin.list(resource)
-        for configuration in configurations.items:
-            for webhook in configuration.get("webhooks") or ():
-                if webhook["name"] in ours:
-                    raise UsageError(
-                        f"AlterShield is installed in this cluster already ({resource.kind} "
-                        f"{configuration['metadata']['name']}); uninstall it first, or use another cluster"
-                    )
-
-
-def _server(url: str) -> str:
-    """The URL of the gatekeeper, from the URL of one of its webhooks."""
-    return url.rpartition("/")[0]
 
 
 def _in_url(host: str) -> str:

@@ -12,9 +12,10 @@ import msgspec
 import typer
 
 from altershield.api import labels
-from altershield.api.kinds import ChangeWorkload, WorkloadState
+from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.meta import rfc3339, unix
 from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.commands import permission
 from altershield.commands.namespace_option import require_namespace
 from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
@@ -105,9 +106,10 @@ async def _releases(context: str | None, kubeconfig: str | None, namespace: str)
         except NotFoundError:
             raise ReportError(f"AlterShield is not installed in the cluster at {client.server}") from None
         except ForbiddenError as error:
-            raise ReportError(
-                f"{error}; ask for the ClusterRole view in all namespaces, or choose a namespace with -n"
-            ) from None
+            attempt = f"read the releases {permission.place(namespace)}"
+            other = "" if namespace else ", or choose a namespace with -n"
+            asked = f"{permission.role('view', namespace)}{other}"
+            raise ReportError(permission.refused(attempt, error, asked)) from error
     found = {
         (entry.metadata.namespace, entry.metadata.name): _of_entry(entry) for entry in map(history.read, kept.items)
     }

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from altershield.api.flow_control import PodDeletionFlowControl
 from altershield.api.label_selectors import selects
-from altershield.api.policy import Selector
+from altershield.api.selectors import Selector
 
 
 class Operation(StrEnum):

@@ -10,15 +10,10 @@ import msgspec
 
 from altershield.api import deletion_protection
 from altershield.api.budgets import PodUnavailableBudget
+from altershield.api.change_pod import ChangePod, PodState
+from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.flow_control import PodDeletionFlowControl
-from altershield.api.kinds import (
-    ChangePod,
-    ChangeWorkload,
-    OpsConfigInfo,
-    PodState,
-    Verb,
-    WorkloadState,
-)
+from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.policy import DefensePolicy
 from altershield.api.resources import (
     CHANGE_PODS,
@@ -29,6 +24,7 @@ from altershield.api.resources import (
     POD_UNAVAILABLE_BUDGETS,
     Resource,
 )
+from altershield.api.workload_requests import Verb
 
 Schema = dict[str, Any]
 

@@ -1,28 +1,25 @@
 """A client for the Kubernetes API: typed objects, one error tree, no retries.
 
-msgspec decodes the response's bytes directly into the type that the caller asks for. Fields that this type does not
-have are dropped. The caller decides whether to repeat a failed request.
+The caller decides whether to repeat a failed request.
 """
 
 import asyncio
 import enum
 from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import Annotated, Any, Generic, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import aiohttp
 import msgspec
-import orjson
 
 from altershield.api.resources import Resource
 from altershield.kube import credentials, watch_stream
 from altershield.kube.authentication import Authentication
+from altershield.kube.bodies import ListMeta, ObjectList, Page, decode, encode
 from altershield.kube.configuration import Configuration
-from altershield.kube.errors import CODES, UnreadableError
+from altershield.kube.errors import CODES
 from altershield.kube.time_slices import time_slices
 from altershield.kube.transport import CONNECT_TIMEOUT, Request, Transport
 from altershield.kube.watch_stream import WatchEvent
-
-__all__ = ["Client", "ObjectList", "PatchType", "WatchEvent"]
 
 T = TypeVar("T")
 
@@ -34,7 +31,6 @@ _PAGE = 2000  # objects; to split a page of 20 KB objects blocks the event loop 
 _JSON = "application/json"
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 _METADATA_LIST = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-_ESCAPED = [(character.encode(), b"\\u%04x" % ord(character)) for character in "<>&\u2028\u2029"]
 
 
 class PatchType(enum.StrEnum):
@@ -42,23 +38,6 @@ class PatchType(enum.StrEnum):
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
     APPLY = "application/apply-patch+yaml"
-
-
-class _ListMeta(msgspec.Struct, rename="camel"):
-    resource_version: Annotated[str, msgspec.Meta(min_length=1)]
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class ObjectList(msgspec.Struct, Generic[T]):
-    """A list. A watch continues from `metadata.resource_version`."""
-
-    metadata: _ListMeta
-    items: list[T]
-
-
-class _Page(msgspec.Struct):
-    metadata: _ListMeta
-    items: list[msgspec.Raw] | None = None  # Go encodes an empty slice as null
 
 
 class Client:
@@ -133,7 +112,7 @@ class Client:
         await self.close()
 
     async def get(self, resource: Resource, name: str, namespace: str = "", *, as_: type[T] = dict) -> T:  # type: ignore[assignment]  # a dict by default
-        return _decode(await self.request("GET", resource.path(namespace, name)), as_)
+        return decode(await self.request("GET", resource.path(namespace, name)), as_)
 
     async def list(
         self,
@@ -145,13 +124,13 @@ class Client:
         field_selector: str = "",
     ) -> ObjectList[T]:
         """All objects. They are read in pages of one consistent snapshot."""
-        metadata = _ListMeta("")
+        metadata = ListMeta("")
         items: list[T] = []
         slices = time_slices()
         async for page in self.pages(resource, namespace, label_selector=label_selector, field_selector=field_selector):
             metadata = page.metadata
             for item in page.items:
-                items.append(_decode(item, as_))
+                items.append(decode(item, as_))
                 await slices.yield_if_over()
         return ObjectList(metadata, items)
 
@@ -173,7 +152,7 @@ class Client:
         timeout = aiohttp.ClientTimeout(_LIST_TIMEOUT, sock_connect=CONNECT_TIMEOUT, sock_read=_REQUEST_TIMEOUT)
         while True:
             request = Request("GET", resource.path(namespace), dict(query), _headers(accept), None, timeout)
-            page = _decode(await self._answer(request), _Page)
+            page = decode(await self._answer(request), Page)
             yield ObjectList(metadata=page.metadata, items=page.items or [])
             if not page.metadata.continue_:
                 return
@@ -184,14 +163,14 @@ class Client:
         as_: type[T] = dict,  # type: ignore[assignment]
     ) -> T:  # fmt: skip
         """Create `obj`. With `name` and `subresource`: POST to a subresource, for example `token`."""
-        return _decode(await self.request("POST", resource.path(namespace, name, subresource), body=obj), as_)
+        return decode(await self.request("POST", resource.path(namespace, name, subresource), body=obj), as_)
 
     async def replace(
         self, resource: Resource, obj: object, name: str, namespace: str = "", *, subresource: str = "",
         as_: type[T] = dict,  # type: ignore[assignment]
     ) -> T:  # fmt: skip
         """Replace an object (PUT). ConflictError if `obj` has a resourceVersion and the object has changed since."""
-        return _decode(await self.request("PUT", resource.path(namespace, name, subresource), body=obj), as_)
+        return decode(await self.request("PUT", resource.path(namespace, name, subresource), body=obj), as_)
 
     async def patch(
         self,
@@ -208,7 +187,7 @@ class Client:
     ) -> T:
         query = {"fieldManager": field_manager, "force": "true" if force else ""}
         path = resource.path(namespace, name, subresource)
-        return _decode(await self.request("PATCH", path, query=query, body=patch, content_type=type_), as_)
+        return decode(await self.request("PATCH", path, query=query, body=patch, content_type=type_), as_)
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", propagation: str = ""
@@ -279,7 +258,7 @@ class Client:
         headers = _headers(accept)
         data = None
         if body is not None:
-            data = _encode(body)
+            data = encode(body)
             headers["Content-Type"] = content_type
         timeout = aiohttp.ClientTimeout(total=_REQUEST_TIMEOUT, sock_connect=CONNECT_TIMEOUT)
         return await self._answer(Request(method, path, query or {}, headers, data, timeout))
@@ -293,22 +272,3 @@ def _headers(accept: str) -> dict[str, str]:
     # No compression: compressing a list costs the API server more than sending it, and decompressing it would block the
     # event loop.
     return {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "altershield"}
-
-
-def _encode(body: object) -> bytes:
-    """JSON as Go's `encoding/json` writes it: keys are sorted, and `<`, `>`, `&` and two separators are escaped.
-
-    The API server stores `data` of a ControllerRevision as sent, and refuses each update after which Go would write it
-    otherwise (ValidateControllerRevisionUpdate compares bytes). So no label, annotation or owner could change.
-    """
-    data = orjson.dumps(body, default=msgspec.to_builtins, option=orjson.OPT_SORT_KEYS)
-    for character, escaped in _ESCAPED:
-        data = data.replace(character, escaped)
-    return data
-
-
-def _decode(data: bytes | msgspec.Raw, as_: type[T]) -> T:
-    try:
-        return msgspec.json.decode(data, type=as_)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableError(f"the API server's response cannot be decoded: {error}") from error

@@ -21,6 +21,7 @@ class Configuration:
 
     `refresh_api_key_hook` is called with the configuration before each request. It may change `api_key`.
     `impersonation`: the headers of a kubeconfig's `as` fields, which make each request one of another user.
+    `context`: the context of the kubeconfig; empty in a pod.
     """
 
     host: str = "http://localhost"
@@ -33,6 +34,7 @@ class Configuration:
     api_key: dict[str, str] = field(default_factory=dict, repr=False)
     refresh_api_key_hook: Any = None
     impersonation: tuple[tuple[str, str], ...] = ()
+    context: str = ""
 
     async def get_api_key_with_prefix(self, identifier: str) -> str | None:
         """The renewed key called `identifier`, or None. `BearerToken` is the value of the header `Authorization`."""

@@ -11,7 +11,7 @@ import base64
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import yaml
@@ -35,14 +35,21 @@ async def load(paths: str, context: str | None) -> tuple[Configuration, str]:
     files cannot be used."""
     read = _Configuration()
     try:
-        namespace, user = await _load_kubeconfig(read, paths, context)
+        chosen = await _load_kubeconfig(read, paths, context)
         configuration = _converted(read)
-        configuration.impersonation = _impersonation(user)
+        configuration.context = chosen.context
+        configuration.impersonation = _impersonation(chosen.user)
         if isinstance(configuration.refresh_api_key_hook, TokenFile):
             await configuration.refresh_api_key_hook(configuration)
     except (*_MISSHAPEN, *_WRONG) as error:
         raise unusable(paths, _reason(error)) from error
-    return configuration, namespace
+    return configuration, chosen.namespace
+
+
+class _Chosen(NamedTuple):
+    context: str
+    namespace: str
+    user: ConfigNode
 
 
 def _converted(read: _Configuration) -> Configuration:
@@ -75,8 +82,8 @@ def _merge(paths: str) -> KubeConfigMerger:
     return KubeConfigMerger(paths)
 
 
-async def _load_kubeconfig(configuration: _Configuration, paths: str, context: str | None) -> tuple[str, ConfigNode]:
-    """Fill in `configuration`. Return the context's namespace (empty if it has none) and its user."""
+async def _load_kubeconfig(configuration: _Configuration, paths: str, context: str | None) -> _Chosen:
+    """Fill in `configuration`. Return the context, its namespace (empty if it has none) and its user."""
     merger = await asyncio.to_thread(_merge, paths)
     if merger.config is None:
         raise kube_config.ConfigException("the file is empty")
@@ -97,7 +104,7 @@ async def _load_kubeconfig(configuration: _Configuration, paths: str, context: s
     elif loader.plugin is not None:
         configuration.refresh_api_key_hook = loader.plugin
     chosen = loader.current_context
-    return (str(chosen["context"].get("namespace") or "") if chosen else ""), user
+    return _Chosen(context, str(chosen["context"].get("namespace") or "") if chosen else "", user)
 
 
 class _Loader(KubeConfigLoader):

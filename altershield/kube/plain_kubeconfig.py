@@ -78,6 +78,7 @@ def read(path: str, context: str | None) -> tuple[Configuration, str] | None:
         configuration = _configuration(msgspec.convert(cluster, _Cluster), msgspec.convert(user, _User), file.parent)
     except (OSError, ValueError, yaml.YAMLError, StopIteration):  # msgspec.ValidationError is a ValueError
         return None
+    configuration.context = name or ""
     return configuration, chosen.namespace or ""
 
 

@@ -27,8 +27,9 @@ import msgspec
 from altershield.api.meta import version_number
 from altershield.api.resources import Resource
 from altershield.kube.backoff import delay
+from altershield.kube.bodies import ObjectList
 from altershield.kube.cache import Cache
-from altershield.kube.client import Client, ObjectList, WatchEvent
+from altershield.kube.client import Client
 from altershield.kube.errors import (
     BadRequestError,
     GoneError,
@@ -40,6 +41,7 @@ from altershield.kube.errors import (
 from altershield.kube.objects import key_of, metadata_of, version_of
 from altershield.kube.store import KeySet
 from altershield.kube.time_slices import time_slices
+from altershield.kube.watch_stream import WatchEvent
 
 logger = logging.getLogger(__name__)
 

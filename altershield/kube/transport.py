@@ -5,7 +5,6 @@ import contextlib
 import datetime
 import email.utils
 import json
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, NamedTuple
@@ -14,7 +13,8 @@ import aiohttp
 
 from altershield.kube import credentials, warning_headers
 from altershield.kube.authentication import Authentication, RequestCredentials
-from altershield.kube.errors import MAX_RETRY_AFTER, KubernetesError, UnreachableError, code_of, from_status
+from altershield.kube.connection_errors import unreachable
+from altershield.kube.errors import MAX_RETRY_AFTER, KubernetesError, code_of, from_status
 
 CONNECT_TIMEOUT = 5.0
 
@@ -88,9 +88,7 @@ class Transport:
             raise
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._errors["unreachable"] += 1
-            raise UnreachableError(
-                f"no response from the API server at {self.server} to {request.method} {request.path}: {_cause(error)}"
-            ) from error
+            raise unreachable(error, self._authentication.configuration, request.method, request.path) from error
 
     async def _send(self, request: Request, used: RequestCredentials) -> aiohttp.ClientResponse:
         headers = [*request.headers.items(), *self._authentication.configuration.impersonation]
@@ -115,15 +113,6 @@ class Transport:
         for text in warning_headers.texts(response.headers.getall("Warning", ())):
             self.on_warning(text)
         return response
-
-
-def _cause(error: Exception) -> str:
-    """The error as text. aiohttp's own text of a failed connection shows a Python object."""
-    if isinstance(error, aiohttp.ClientConnectorError):
-        error = error.os_error
-        if isinstance(error, ConnectionError) and error.errno:
-            return os.strerror(error.errno)
-    return str(error) or type(error).__name__
 
 
 async def _status(response: aiohttp.ClientResponse) -> dict[str, Any]:

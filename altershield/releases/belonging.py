@@ -1,6 +1,6 @@
 """Which ChangeWorkloads belong to a workload."""
 
-from altershield.api.kinds import WorkloadRef
+from altershield.api.change_workload import WorkloadRef
 from altershield.releases.release import Release, version
 from altershield.workloads import change_workload_name
 

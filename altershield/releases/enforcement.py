@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol
 
-from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.change_workload import WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition
 from altershield.api.policy import Mode
 

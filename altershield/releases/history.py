@@ -21,8 +21,9 @@ from typing import Any
 import msgspec
 
 from altershield.api import labels, names
-from altershield.api.kinds import Action, WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.api.meta import ObjectMeta, OwnerReference
+from altershield.api.workload_requests import Action
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.adapter import template_of
 from altershield.workloads.revision_data import CONTROLLER_REVISIONS

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from enum import Enum
 
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.releases.release import Release, is_current, rolled_back, state
 from altershield.workloads.workload import Workload
 

@@ -5,7 +5,8 @@ from enum import StrEnum
 from typing import Protocol
 
 from altershield.api import names
-from altershield.api.kinds import ConditionType, Giver, SourceRef, WorkloadRef, WorkloadState
+from altershield.api.change_workload import SourceRef, WorkloadRef, WorkloadState
+from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import Condition, ObjectMeta, find_condition
 from altershield.workloads.workload import Workload
 

@@ -1,6 +1,6 @@
 """The texts about a release that denials, Events and commands share."""
 
-from altershield.api.kinds import ConditionType
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
 from altershield.releases.release import NO_ROLLBACK_TARGET, Release, failures, stalled, ungated
 

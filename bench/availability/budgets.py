@@ -16,8 +16,8 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from altershield.api.budgets import API_VERSION, PodUnavailableBudget
-from altershield.api.resources import DEPLOYMENTS, POD_UNAVAILABLE_BUDGETS, PODS, Resource
+from altershield.api.budgets import PodUnavailableBudget
+from altershield.api.resources import API_VERSION, DEPLOYMENTS, POD_UNAVAILABLE_BUDGETS, PODS, Resource
 from altershield.kube.backoff import retry_while_unavailable
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ApiError, ConflictError, KubernetesError, NotFoundError

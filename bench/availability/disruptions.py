@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from altershield.api import labels, names
-from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.change_workload import WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.resources import DEPLOYMENTS, LEASES, NODES, PODS
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import NotFoundError

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from altershield.api import labels, names
-from altershield.api.kinds import ChangePod, ChangeWorkload, ConditionType, WorkloadState
+from altershield.api.change_pod import ChangePod
+from altershield.api.change_workload import ChangeWorkload, WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS
 from altershield.kube.client import Client

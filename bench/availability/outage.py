@@ -16,9 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from altershield.admission.webhooks import webhook_path
 from altershield.api import labels
-from altershield.api.budgets import API_VERSION
-from altershield.api.kinds import Verdict
-from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, EVENTS, POD_UNAVAILABLE_BUDGETS
+from altershield.api.pod_verdicts import Verdict
+from altershield.api.resources import API_VERSION, CHANGE_PODS, DEPLOYMENTS, EVENTS, POD_UNAVAILABLE_BUDGETS
 from altershield.kube.client import Client
 from altershield.process.health import is_ready
 from bench.availability.deployments import create, deployment, release

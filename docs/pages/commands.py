@@ -91,7 +91,8 @@ altershield status deployment/web -n shop --wait --timeout=10m
 
 `altershield` uses the same cluster, context and namespace as `kubectl`, and `status` has the options `-n`, `-A`, `-w`
 and `-o` of `kubectl`. Name workloads as for `kubectl`: `deployment/web`, `deploy/web`, `sts/db`, or `deploy web api`.
-`web` alone means the workloads of that name of all types.
+`web` alone means the workloads of that name of all types. Commands about one workload or pod also take `deploy web` and
+`pod web-1`.
 
 The program `kubectl-altershield` is installed beside `altershield`. If it is on your `PATH`, every command is also a
 command of `kubectl`:

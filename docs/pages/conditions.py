@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from altershield.api.budgets import BudgetCondition
-from altershield.api.kinds import ConditionType, Giver
+from altershield.api.condition_types import ConditionType, Giver
 from altershield.workloads.pods import Fault
 from docs.pages.markdown import table
 from reconciler.releases.reporting import ReportReason

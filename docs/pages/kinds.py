@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from altershield.api import kinds, names
+from altershield.api import names
+from altershield.api.change_pod import PodState
+from altershield.api.change_workload import WorkloadState
 from altershield.api.resources import GROUP
 from altershield.install.crds import CATEGORY, crds
 from altershield.workloads import ADAPTERS
@@ -52,33 +54,33 @@ ChangeWorkload also has the policy's `namespace`, `name` and `generation`.
 
 _STATES: dict[str, dict[str, str]] = {
     "ChangeWorkload": {
-        kinds.WorkloadState.INIT: "The version was released. AlterShield has not checked its pods yet.",
-        kinds.WorkloadState.RUNNING: "Pods are coming up and being verified. The conditions `Stalled` and `NoReplicas` "
+        WorkloadState.INIT: "The version was released. AlterShield has not checked its pods yet.",
+        WorkloadState.RUNNING: "Pods are coming up and being verified. The conditions `Stalled` and `NoReplicas` "
         "say why a release stays in this state.",
-        kinds.WorkloadState.TIME_OUT_PRE_THRESHOLD: "A batch was not full in time and is verified as it is. The next "
+        WorkloadState.TIME_OUT_PRE_THRESHOLD: "A batch was not full in time and is verified as it is. The next "
         "state is `Running`.",
-        kinds.WorkloadState.SUCCESS: "All pods of the release were up and had passed at the same moment. Pods that "
+        WorkloadState.SUCCESS: "All pods of the release were up and had passed at the same moment. Pods that "
         "break before the release has settled still end it. The ChangeWorkloads of older versions are deleted.",
-        kinds.WorkloadState.SUSPEND: "A pod failed: a person, a check or the AlterShield server gave the verdict, or "
+        WorkloadState.SUSPEND: "A pod failed: a person, a check or the AlterShield server gave the verdict, or "
         "the pod was overdue and the release could not be rolled back. Further releases are denied.",
-        kinds.WorkloadState.ROLLBACK: "An older version is being released again. A person may write this state to ask "
+        WorkloadState.ROLLBACK: "An older version is being released again. A person may write this state to ask "
         "for a rollback.",
-        kinds.WorkloadState.FAILED: "The version was rolled back or replaced before the rollback, or the AlterShield "
+        WorkloadState.FAILED: "The version was rolled back or replaced before the rollback, or the AlterShield "
         "server refused it. A version that was rolled back is denied until a newer one is a `Success`.",
     },
     "ChangePod": {
-        kinds.PodState.INIT: "The ChangePod was just created.",
-        kinds.PodState.PRE_WAIT: "AlterShield will start the checks before the batch.",
-        kinds.PodState.PRE_SUBMITTED: "The checks before the batch have begun.",
-        kinds.PodState.PRE_FAILED: "A check before the batch could not be started, or there is no check: the pods "
+        PodState.INIT: "The ChangePod was just created.",
+        PodState.PRE_WAIT: "AlterShield will start the checks before the batch.",
+        PodState.PRE_SUBMITTED: "The checks before the batch have begun.",
+        PodState.PRE_FAILED: "A check before the batch could not be started, or there is no check: the pods "
         "count as passed. Or the check failed: `Verified` of the ChangePod is `False`.",
-        kinds.PodState.PRE_TIMEOUT: "A check before the batch had no result in time. The pods count as passed.",
-        kinds.PodState.POST_WAIT: "AlterShield will start the checks after the batch.",
-        kinds.PodState.POST_SUBMITTED: "The checks after the batch have begun.",
-        kinds.PodState.POST_FAILED: "A check after the batch could not be started. The pods count as passed.",
-        kinds.PodState.POST_TIMEOUT: "A check after the batch had no result in time. The pods count as passed.",
-        kinds.PodState.POST_FINISH: "The checks after the batch have ended with a result.",
-        kinds.PodState.EXECUTE_DONE: "Verification of the pods is done. `message` keeps the previous step.",
+        PodState.PRE_TIMEOUT: "A check before the batch had no result in time. The pods count as passed.",
+        PodState.POST_WAIT: "AlterShield will start the checks after the batch.",
+        PodState.POST_SUBMITTED: "The checks after the batch have begun.",
+        PodState.POST_FAILED: "A check after the batch could not be started. The pods count as passed.",
+        PodState.POST_TIMEOUT: "A check after the batch had no result in time. The pods count as passed.",
+        PodState.POST_FINISH: "The checks after the batch have ended with a result.",
+        PodState.EXECUTE_DONE: "Verification of the pods is done. `message` keeps the previous step.",
     },
 }
 

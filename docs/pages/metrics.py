@@ -12,14 +12,9 @@ from prometheus_client.core import Metric
 from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api import labels, names
 from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetStatus
+from altershield.api.change_workload import ChangeWorkloadSpec, ChangeWorkloadStatus, WorkloadRef, WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.flow_control import FlowControlSpec, LimitRule, Mode, PodDeletionFlowControl
-from altershield.api.kinds import (
-    ChangeWorkloadSpec,
-    ChangeWorkloadStatus,
-    ConditionType,
-    WorkloadRef,
-    WorkloadState,
-)
 from altershield.api.meta import Condition, ObjectMeta, OwnerReference
 from altershield.api.namespace import Namespace
 from altershield.kube.client import Client

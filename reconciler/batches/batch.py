@@ -7,8 +7,10 @@ from collections.abc import Callable
 import msgspec
 
 from altershield.api import names
-from altershield.api.kinds import ChangePod, FailedRule, PodState, Verdict
+from altershield.api.change_pod import ChangePod, PodState
+from altershield.api.check_results import FailedRule
 from altershield.api.meta import unix
+from altershield.api.pod_verdicts import Verdict
 from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, packed_version, shared, unpacked
 from altershield.workloads.pods import Pod, clip
 

@@ -9,17 +9,13 @@ from dataclasses import replace
 
 import msgspec
 
-from altershield.api.kinds import (
-    ChangePod,
-    ChangePodStatus,
-    ChangeWorkload,
-    CheckState,
-    ConditionType,
-    PodState,
-    Verdict,
-)
+from altershield.api.change_pod import ChangePod, ChangePodStatus, PodState
+from altershield.api.change_workload import ChangeWorkload
+from altershield.api.check_results import CheckState
+from altershield.api.check_specs import Phase
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
-from altershield.api.policy import Phase
+from altershield.api.pod_verdicts import Verdict
 from altershield.kube.errors import ConflictError
 from reconciler.batches.check_run import Answer, Ask, Step
 from reconciler.batches.nodes import awaits, awaits_node, is_of_this_run, with_doubtful_pass, with_node

@@ -5,8 +5,9 @@ import asyncio
 import logging
 from collections import OrderedDict
 
-from altershield.api.kinds import MAX_FAILED_RULES, ChangePod, FailedRule
-from altershield.api.policy import Phase
+from altershield.api.change_pod import ChangePod
+from altershield.api.check_results import MAX_FAILED_RULES, FailedRule
+from altershield.api.check_specs import Phase
 from altershield.api.resources import CHANGE_PODS
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError

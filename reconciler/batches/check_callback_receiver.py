@@ -1,7 +1,7 @@
 """Receives the callbacks about `http` checks, in each replica. The result is stored in the ChangePod, where the leader
 finds it."""
 
-from altershield.api.kinds import ChangePod
+from altershield.api.change_pod import ChangePod
 from altershield.api.resources import CHANGE_PODS
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError

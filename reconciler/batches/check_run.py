@@ -10,9 +10,9 @@ from enum import Enum, auto
 
 import msgspec
 
-from altershield.api.kinds import CheckResult, CheckState
+from altershield.api.check_results import CheckResult, CheckState
+from altershield.api.check_specs import CheckSpec, Phase
 from altershield.api.meta import plain_time
-from altershield.api.policy import CheckSpec, Phase
 from altershield.workloads.pods import clip
 from reconciler.checks.check import (
     Availability,

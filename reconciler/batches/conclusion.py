@@ -4,8 +4,11 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from altershield.api.kinds import ChangePod, ChangePodStatus, CheckResult, CheckState, Giver, PodState, Verdict
-from altershield.api.policy import OnUnknown, Phase
+from altershield.api.change_pod import ChangePod, ChangePodStatus, PodState
+from altershield.api.check_results import CheckResult, CheckState
+from altershield.api.check_specs import OnUnknown, Phase
+from altershield.api.condition_types import Giver
+from altershield.api.pod_verdicts import Verdict
 from altershield.workloads.pods import clip
 from reconciler.batches.check_run import Answer, Checks, Planned, Run, ended, with_result
 from reconciler.batches.verdicts import undecided, with_results

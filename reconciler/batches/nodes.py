@@ -7,8 +7,9 @@ rules may be about either run, so a poll decides.
 
 import msgspec
 
-from altershield.api.kinds import ChangePodStatus, CheckResult, CheckState
-from altershield.api.policy import Phase
+from altershield.api.change_pod import ChangePodStatus
+from altershield.api.check_results import CheckResult, CheckState
+from altershield.api.check_specs import Phase
 from reconciler.checks.check import Fail, Pass, entry_of
 
 DOUBTFUL = "the AlterShield server passed the check without rules, perhaps because its time expired there"

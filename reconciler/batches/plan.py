@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 
-from altershield.api.kinds import ChangePod, ChangeWorkload
-from altershield.api.policy import CheckSpec, Phase, ServerCheck
+from altershield.api.change_pod import ChangePod
+from altershield.api.change_workload import ChangeWorkload
+from altershield.api.check_specs import CheckSpec, Phase, ServerCheck
 from reconciler.batches.check_run import Planned
 from reconciler.batches.conclusion import SERVER_CHECK
 from reconciler.checks.check import Availability, Check, Subject, entry_of

@@ -13,18 +13,11 @@ from typing import Protocol
 
 import msgspec
 
-from altershield.api.kinds import (
-    ChangePod,
-    ChangePodStatus,
-    ChangeWorkload,
-    CheckResult,
-    CheckState,
-    PodState,
-    Skip,
-    SkipState,
-    Verdict,
-)
-from altershield.api.policy import Phase
+from altershield.api.change_pod import ChangePod, ChangePodStatus, PodState
+from altershield.api.change_workload import ChangeWorkload
+from altershield.api.check_results import CheckResult, CheckState, Skip, SkipState
+from altershield.api.check_specs import Phase
+from altershield.api.pod_verdicts import Verdict
 from altershield.kube.errors import ConflictError
 from altershield.workloads.pods import clip
 from reconciler.batches.conclusion import text_of

@@ -11,17 +11,12 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from altershield.api.kinds import (
-    ChangePod,
-    ChangePodStatus,
-    CheckResult,
-    CheckState,
-    Giver,
-    PodState,
-    Verdict,
-)
+from altershield.api.change_pod import ChangePod, ChangePodStatus, PodState
+from altershield.api.check_results import CheckResult, CheckState
+from altershield.api.check_specs import Phase
+from altershield.api.condition_types import Giver
 from altershield.api.meta import plain_time, set_condition
-from altershield.api.policy import Phase
+from altershield.api.pod_verdicts import Verdict
 from reconciler.batches.check_run import (
     Ask,
     Later,

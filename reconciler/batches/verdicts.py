@@ -2,17 +2,11 @@
 
 import msgspec
 
-from altershield.api.kinds import (
-    ChangePod,
-    ChangePodStatus,
-    ConditionType,
-    Giver,
-    PodInfo,
-    PodState,
-    SkipState,
-    Verdict,
-)
+from altershield.api.change_pod import ChangePod, ChangePodStatus, PodState
+from altershield.api.check_results import SkipState
+from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import Condition, find_condition
+from altershield.api.pod_verdicts import PodInfo, Verdict
 
 HELD = "Held"
 """The reason of the condition Verified of a batch that waits for a person."""

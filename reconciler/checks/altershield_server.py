@@ -8,9 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from altershield.api.kinds import ChangeWorkload
+from altershield.api.change_workload import ChangeWorkload
+from altershield.api.check_specs import Phase
 from altershield.api.names import change_pod_number
-from altershield.api.policy import Phase
 from reconciler.checks.check import (
     Availability,
     Fail,

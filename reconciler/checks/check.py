@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Protocol
 
-from altershield.api.kinds import ChangePod, ChangeWorkload, CheckResult, FailedRule
-from altershield.api.policy import CheckSpec, Phase
+from altershield.api.change_pod import ChangePod
+from altershield.api.change_workload import ChangeWorkload
+from altershield.api.check_results import CheckResult, FailedRule
+from altershield.api.check_specs import CheckSpec, Phase
 
 
 def entry_of(checks: Sequence[CheckResult], name: str, phase: Phase) -> CheckResult | None:

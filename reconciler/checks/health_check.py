@@ -11,9 +11,9 @@ from typing import Annotated
 
 import msgspec
 
-from altershield.api.kinds import PodInfo
+from altershield.api.check_specs import HealthCheck, Phase
 from altershield.api.meta import unix
-from altershield.api.policy import HealthCheck, Phase
+from altershield.api.pod_verdicts import PodInfo
 from altershield.api.resources import EVENTS
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError

@@ -25,9 +25,9 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.kinds import PodInfo
+from altershield.api.check_specs import HttpCheck, Phase, SecretRef
 from altershield.api.names import change_pod_number
-from altershield.api.policy import HttpCheck, Phase, SecretRef
+from altershield.api.pod_verdicts import PodInfo
 from reconciler.checks.check import (
     Availability,
     Fail,

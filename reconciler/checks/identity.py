@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple
 
-from altershield.api.policy import Phase
+from altershield.api.check_specs import Phase
 from reconciler.checks.check import Subject
 
 CALLBACK_PATH = "/openapi/altershield/checks/callback"

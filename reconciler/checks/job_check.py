@@ -14,10 +14,10 @@ from collections.abc import Callable
 import msgspec
 
 from altershield.api import labels
-from altershield.api.kinds import CheckState
+from altershield.api.check_results import CheckState
+from altershield.api.check_specs import Phase
 from altershield.api.meta import unix
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.api.policy import Phase
 from altershield.api.resources import JOBS, PODS
 from altershield.kube.client import Client
 from altershield.kube.errors import (

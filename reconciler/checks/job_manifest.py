@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from altershield.api import labels
-from altershield.api.policy import JobCheck
+from altershield.api.check_specs import JobCheck
 from altershield.api.resources import CHANGE_PODS, JOBS
 from reconciler.checks.check import Subject
 from reconciler.checks.identity import check_id

@@ -1,6 +1,6 @@
 """The orders of releases on an AlterShield server: one for each release of a version."""
 
-from altershield.api.kinds import ChangeWorkload
+from altershield.api.change_workload import ChangeWorkload
 from altershield.releases.release import version
 from reconciler.server import texts
 from reconciler.server.messages import EXECUTOR, Order, Workload

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from altershield.api.kinds import ChangeWorkload
+from altershield.api.change_workload import ChangeWorkload
 from altershield.workloads import BY_KIND
 from reconciler.checks.check import Subject
 

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
-from altershield.api.policy import Phase, PrometheusCheck
+from altershield.api.check_specs import Phase, PrometheusCheck
 from altershield.errors import AlterShieldError
 from reconciler.checks import promql
 from reconciler.checks.check import Availability, PollAnswer, Started, Subject, Unknown

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from altershield.api.policy import CheckSpec, PrometheusCheck
+from altershield.api.check_specs import CheckSpec, PrometheusCheck
 from reconciler.checks import promql
 from reconciler.checks.check import Fail, Pass, Pending, PollAnswer, Unknown
 from reconciler.checks.prometheus_answers import Reading

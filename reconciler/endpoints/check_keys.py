@@ -7,8 +7,8 @@ check, without a request to the API server. The Secret is read for each callback
 
 import asyncio
 
-from altershield.api.kinds import ChangeWorkload
-from altershield.api.policy import HttpCheck
+from altershield.api.change_workload import ChangeWorkload
+from altershield.api.check_specs import HttpCheck
 from altershield.kube.client import Client
 from reconciler.checks.identity import CheckRun
 from reconciler.endpoints.endpoint_errors import EndpointError

@@ -18,6 +18,8 @@ SMALL = 64 * 1024
 """Bytes of a body that is read without a place."""
 PLACES = 8
 """Bodies larger than `SMALL` that are in memory at the same time."""
+MAX_REQUEST = 16 * 1024
+"""Bytes of a body that is no callback."""
 
 _BODY_SECONDS = 5.0  # for a body to arrive; an AlterShield server waits six seconds for the answer
 

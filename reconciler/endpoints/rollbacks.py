@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.kube.errors import ConflictError, InvalidError, KubernetesError, NotFoundError
 from altershield.releases.release import is_current, rolled_back, state
 from altershield.releases.release import version as version_of

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from altershield.api.condition_types import ConditionType
 from altershield.api.flow_control import Breaker, BreakerState, Pending
-from altershield.api.kinds import ConditionType
 from altershield.api.meta import Condition, find_condition, set_condition
 from altershield.flow_control.decision import Working
 from altershield.flow_control.rules import useless

@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 
 from altershield.api import labels
+from altershield.api.change_workload import ChangeWorkload
 from altershield.api.flow_control import PodDeletionFlowControl
-from altershield.api.kinds import ChangeWorkload, OpsConfigInfo
 from altershield.api.meta import unix
 from altershield.api.namespace import Namespace
 from altershield.api.ops_config import BLOCKING, Settings, effective
+from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.policy import DefensePolicy
 from altershield.api.resources import (
     CHANGE_PODS,

@@ -8,7 +8,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
-from altershield.api.kinds import PodState, Verdict, WorkloadState
+from altershield.api.change_pod import PodState
+from altershield.api.change_workload import WorkloadState
+from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import (
     CHANGE_PODS,
     CHANGE_WORKLOADS,

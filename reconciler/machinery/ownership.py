@@ -6,7 +6,7 @@ one namespace. Names and labels do not count: anybody who may create objects can
 
 from typing import NamedTuple
 
-from altershield.api.kinds import ChangeWorkload
+from altershield.api.change_workload import ChangeWorkload
 from altershield.api.resources import CHANGE_WORKLOADS, GROUP
 from altershield.workloads import ADAPTERS, BY_KIND, Adapter
 from altershield.workloads.meta import Owner

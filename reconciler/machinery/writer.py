@@ -7,17 +7,12 @@ from typing import Any
 import msgspec
 
 from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetStatus
+from altershield.api.change_pod import ChangePod, ChangePodStatus
+from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus
 from altershield.api.flow_control import FlowControlStatus, PodDeletionFlowControl
 from altershield.api.json_patch import Operation
-from altershield.api.kinds import (
-    ChangePod,
-    ChangePodStatus,
-    ChangeWorkload,
-    ChangeWorkloadStatus,
-    OpsConfigInfo,
-    OpsConfigInfoStatus,
-)
 from altershield.api.meta import ObjectMeta, OwnerReference
+from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoStatus
 from altershield.api.policy import DefensePolicy, DefensePolicyStatus
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, POD_UNAVAILABLE_BUDGETS, Resource
 from altershield.kube.client import Client, PatchType

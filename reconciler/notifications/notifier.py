@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from altershield.api.kinds import MAX_NOTIFIED
+from altershield.api.change_workload import MAX_NOTIFIED
 from reconciler.batches.batch import Batch
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import Metrics

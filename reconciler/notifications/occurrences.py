@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.change_workload import WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, unix
 from altershield.releases import texts
 from altershield.releases.release import since, state, ungated, version

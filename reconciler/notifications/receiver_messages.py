@@ -8,9 +8,8 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.kinds import API_VERSION
 from altershield.api.meta import rfc3339
-from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.api.resources import API_VERSION, CHANGE_WORKLOADS
 from altershield.texts import one_line
 from reconciler.notifications.occurrences import Event, Occurrence
 from reconciler.notifications.receivers import PLACEHOLDER, Receiver

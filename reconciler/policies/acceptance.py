@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from altershield.api.policy import CheckSpec, DefensePolicy, DefensePolicySpec, Phase
+from altershield.api.check_specs import CheckSpec, Phase
+from altershield.api.policy import DefensePolicy, DefensePolicySpec
 from reconciler.checks import job_manifest, samples
 from reconciler.checks.placeholders import unknown_placeholder
 from reconciler.policies.selection import InForce

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from altershield.api.kinds import ConditionType
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, set_condition
 from altershield.api.policy import DefensePolicy, DefensePolicyStatus
 from altershield.api.resources import DEFENSE_POLICIES

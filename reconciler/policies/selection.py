@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from altershield.api.label_selectors import selects
-from altershield.api.policy import DefensePolicySpec, Operator, Selector
+from altershield.api.policy import DefensePolicySpec
+from altershield.api.selectors import Operator, Selector
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,19 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from altershield.api import labels, names
-from altershield.api.json_patch import Operation, label_path
-from altershield.api.kinds import (
-    MAX_ACTIONS,
-    Action,
+from altershield.api.change_workload import (
     ChangeWorkload,
     ChangeWorkloadSpec,
     ChangeWorkloadStatus,
-    ConditionType,
-    Result,
     SourceRef,
     WorkloadRef,
     WorkloadState,
 )
+from altershield.api.condition_types import ConditionType
+from altershield.api.json_patch import Operation, label_path
 from altershield.api.meta import Condition, ObjectMeta, find_condition, plain_time, rfc3339
 from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.api.workload_requests import MAX_ACTIONS, Action, Result
 from altershield.releases import passed, rolled_back, state
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND, change_workload_name

@@ -6,7 +6,8 @@ can be lost: it is sent after the status, which has the same message.
 
 from dataclasses import dataclass
 
-from altershield.api.kinds import ChangeWorkload, ChangeWorkloadStatus, PodInfo, SourceRef
+from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, SourceRef
+from altershield.api.pod_verdicts import PodInfo
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from reconciler.batches.batch import Batch

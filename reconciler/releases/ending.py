@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.change_workload import WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, has_reason
 from altershield.releases import rolled_back, state, version
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy
+from reconciler.releases.group import Group
 from reconciler.releases.health import TrackedPod
-from reconciler.releases.pod_groups import Group
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
 
 

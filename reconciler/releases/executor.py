@@ -7,33 +7,13 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import assert_never
 
-import msgspec
-
-from altershield.api import labels, names, released_by
+from altershield.api import labels
+from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.json_patch import Operation, label_path
-from altershield.api.kinds import (
-    ChangePod,
-    ChangePodSpec,
-    ChangeWorkload,
-    ChangeWorkloadStatus,
-    ConditionType,
-    SourceRef,
-    Verdict,
-    WorkloadState,
-)
-from altershield.api.meta import ObjectMeta, find_condition, plain_time, rfc3339
+from altershield.api.meta import find_condition, rfc3339
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
-from altershield.kube.errors import (
-    ApiError,
-    BadRequestError,
-    ConflictError,
-    ForbiddenError,
-    InvalidError,
-    NamespaceTerminatingError,
-    NotFoundError,
-    TooManyRequestsError,
-    UnauthorizedError,
-)
+from altershield.kube.errors import BadRequestError, ConflictError, ForbiddenError, InvalidError, NotFoundError
 from altershield.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND
@@ -42,12 +22,11 @@ from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch
-from reconciler.batches.repeating import is_repeatable, repeated
-from reconciler.batches.skipping import requested
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Writer, owner
+from reconciler.machinery.writer import Writer
 from reconciler.releases import pausing
+from reconciler.releases.batch_writer import BatchWriter
 from reconciler.releases.effects import (
     AllowRepair,
     Announce,
@@ -71,21 +50,12 @@ from reconciler.releases.effects import (
 from reconciler.releases.history_writer import HistoryWriter
 from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.projection import Release
+from reconciler.releases.rollback_writer import RollbackWriter
 
 logger = logging.getLogger(__name__)
 
 _SUSPEND = label_path(labels.SUSPEND)
 _VERSION = label_path(labels.VERSION)
-_ANNOTATIONS = "/metadata/annotations"
-_RELEASED_BY = label_path(released_by.ANNOTATION, _ANNOTATIONS)
-
-
-class Refused(Exception):  # noqa: N818  (a result that ends the reconcile, not an error)
-    """The API server refuses the write that releases an older template."""
-
-    def __init__(self, cause: ApiError) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
 
 
 class Executor:
@@ -109,6 +79,8 @@ class Executor:
         self._recorder = recorder
         self._metrics = metrics
         self._clock = clock
+        self._batches = BatchWriter(caches, writer, clock)
+        self._rollbacks = RollbackWriter(caches, writer, live, clock)
 
     async def carry_out(self, release: Release, workload: Workload, decision: Decision) -> Release:
         """Carry out the decision, and return the ChangeWorkload as it is afterwards.
@@ -131,11 +103,11 @@ class Executor:
                 case Unpause():
                     await self._unpause(workload)
                 case ReleaseAgain(target, by):
-                    await self._release_again(workload, target, by)
+                    await self._rollbacks.release_again(workload, target, by)
                 case Remove(obj):
                     await self._remove(obj)
                 case Repeat(batch):
-                    await self._repeat(batch)
+                    await self._batches.repeat(batch)
                 case Announce(reason, message, warning):
                     self._announce(workload, reason, message, warning=warning)
                 case _:
@@ -156,11 +128,11 @@ class Executor:
                 case RestoreLabel(obj):
                     work.append(self._restore_label(obj, version_of(release)))
                 case CreateBatch():
-                    work.append(self._create_batch(release, effect))
+                    work.append(self._batches.create(release, effect))
                 case DeletePod(pod):
                     work.append(self._writer.delete(PODS, pod.metadata))
                 case Overrule():
-                    work.append(self._overrule(effect))
+                    work.append(self._batches.overrule(effect))
                 case SetThreshold() | AllowRepair() | Resume() | KeepHistory():
                     pass
                 case _:
@@ -184,29 +156,6 @@ class Executor:
     async def _remove(self, obj: ChangeWorkload | Batch) -> None:
         await self._writer.delete(CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS, obj.metadata)
 
-    async def _overrule(self, effect: Overrule) -> None:
-        """Write the verdict `pass`. If somebody has failed a pod of a held batch meanwhile, that verdict stays."""
-        change_pod = await self._writer.read_batch(effect.batch)
-        known = {result.pod: result for result in change_pod.status.pod_results if result.verdict}
-        overruled = {
-            info.pod: msgspec.structs.replace(info, verdict=Verdict.PASS.value, message=effect.message, by=effect.by)
-            for info in change_pod.spec.pod_infos
-            if info.pod in effect.pods and _is_overruled(known.get(info.pod, info).verdict, held=effect.held)
-        }
-        if not overruled:
-            return
-        kept = [result for result in change_pod.status.pod_results if result.pod not in overruled]
-        status = msgspec.structs.replace(change_pod.status, pod_results=(*kept, *overruled.values()))
-        await self._writer.save_batch(change_pod, requested(status, self._clock()) if effect.skip else status)
-
-    async def _repeat(self, batch: Batch) -> None:
-        """Store that the check is to be repeated. The controller of ChangePods asks the server."""
-        change_pod = await self._writer.read_batch(batch)
-        if not is_repeatable(change_pod):
-            where = f"{batch.metadata.namespace}/{batch.metadata.name}"
-            raise ConflictError(f"ChangePod {where} has changed since it was read", code=409)
-        await self._writer.save_batch(change_pod, repeated(change_pod, self._clock()))
-
     async def _mark(self, pod: Pod, at: int) -> None:
         mark: Operation = {"op": "add", "path": label_path(labels.OPERATE_FINISHED), "value": str(at)}
         with _label_failures_logged(pod):
@@ -219,29 +168,6 @@ class Executor:
                 await self._writer.patch(self._caches.pods, obj, [label])
             else:
                 await self._writer.patch(self._caches.informer_of(obj), obj, [label])
-
-    async def _create_batch(self, release: ChangeWorkload, effect: CreateBatch) -> None:
-        now = self._clock()
-        metadata = release.metadata
-        batch = ChangePod(
-            metadata=ObjectMeta(
-                name=names.change_pod_name(metadata.name, effect.number),
-                namespace=metadata.namespace,
-                labels={
-                    labels.VERSION: version_of(release),
-                    labels.WORKLOAD_NAME: names.label_value(release.spec.service_name),
-                },
-                owner_references=(owner(CHANGE_WORKLOADS, metadata),),
-            ),
-            spec=ChangePodSpec(
-                change_workload_id=metadata.name,
-                create_time=plain_time(now),
-                create_time_unix=int(now),
-                pod_infos=effect.pods,
-                failed_by=effect.failed_by,
-            ),
-        )
-        await self._writer.create(self._caches.batches, batch, metadata.namespace)
 
     async def _set_threshold(self, release: Release, count: int) -> Release:
         operations: list[Operation] = [
@@ -284,39 +210,6 @@ class Executor:
         }  # fmt: skip
         await self._writer.patch(self._caches.workloads[workload.kind], workload, [unchanged, *operations])
 
-    async def _release_again(self, workload: Workload, target: SourceRef, by: str) -> None:
-        """Give the workload the template of one of its revisions, as `kubectl rollout undo` does.
-
-        Workload and template are read once more, so that exactly the decided template replaces exactly the decided
-        version. The labels are set as the gatekeeper sets them, so that a rollback also works while no gatekeeper is
-        available.
-
-        `by`: the user who requested the rollback. If it is empty, the gatekeeper names the reconciler.
-        """
-        present = await self._live.workload(workload)
-        if present.workload.version != workload.version or present.workload.fingerprint != workload.fingerprint:
-            where = f"{workload.kind} {workload.metadata.namespace}/{workload.metadata.name}"
-            raise ConflictError(f"{where}: another version was released since it was read", code=409)
-        template = await self._live.template(workload, target)
-        operations: list[Operation] = [
-            {"op": "test", "path": "/metadata/resourceVersion", "value": present.workload.metadata.resource_version},
-            *BY_KIND[workload.kind].release(template),
-        ]
-        version = target.version or target.fingerprint
-        operations.append({"op": "add", "path": _VERSION, "value": version})
-        if by:
-            value = released_by.encode(by, version, self._clock())
-            whole: Operation = {"op": "add", "path": _ANNOTATIONS, "value": {released_by.ANNOTATION: value}}
-            operations.append({"op": "add", "path": _RELEASED_BY, "value": value} if present.annotations else whole)
-        if present.workload.processed:
-            operations.append({"op": "remove", "path": label_path(labels.DEFENSE_STATUS)})
-        try:
-            await self._writer.patch(self._caches.workloads[workload.kind], workload, operations)
-        except ApiError as error:
-            if _is_temporary(error):
-                raise
-            raise Refused(error) from error
-
     def _announce(self, workload: Workload, reason: str, message: str, *, warning: bool) -> None:
         resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
         regarding = ObjectRef(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid)
@@ -330,10 +223,6 @@ class Executor:
             self._metrics.rolled_back(release.metadata.namespace, condition.reason)
         if rolled_back or status.status in (WorkloadState.SUCCESS, WorkloadState.SUSPEND):
             self._metrics.ended(status.status, max(0.0, self._clock() - release.spec.create_time_unix))
-
-
-def _is_overruled(verdict: str, *, held: bool) -> bool:
-    return not verdict if held else verdict not in ("", Verdict.PASS)
 
 
 @contextlib.contextmanager
@@ -353,13 +242,3 @@ def _label_failures_logged(obj: Pod | Set) -> Iterator[None]:
             "could not write a label; the release is verified nevertheless",
             extra={"object": place, "cause": str(error)},
         )
-
-
-def _is_temporary(error: ApiError) -> bool:
-    """Whether the error is temporary: a conflict, throttling, or a state of the cluster that changes.
-
-    A webhook can deny with any code, so a 409 from an admission webhook counts as a refusal.
-    """
-    if isinstance(error, ConflictError):
-        return not str(error).count("admission webhook")
-    return isinstance(error, NotFoundError | TooManyRequestsError | NamespaceTerminatingError | UnauthorizedError)

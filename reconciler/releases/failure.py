@@ -3,12 +3,13 @@
 This module does not decide about overdue pods: `ending` does.
 """
 
-from altershield.api.kinds import ConditionType, Giver, WorkloadState
+from altershield.api.change_workload import WorkloadState
+from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import has_reason
 from altershield.api.policy import OnFailure
 from altershield.releases import state
 from reconciler.releases import suspension, verification
-from reconciler.releases.pod_groups import Group
+from reconciler.releases.group import Group
 from reconciler.releases.snapshot import RollbackReason, Snapshot
 
 

@@ -5,17 +5,12 @@ from dataclasses import replace
 
 import msgspec
 
-from altershield.api.kinds import (
-    MAX_ACTIONS,
-    Action,
-    ChangeWorkloadStatus,
-    CheckState,
-    ConditionType,
-    Result,
-    WorkloadState,
-)
+from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
+from altershield.api.check_results import CheckState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, rfc3339, unix
 from altershield.api.released_by import ReleasedBy
+from altershield.api.workload_requests import MAX_ACTIONS, Action, Result
 from altershield.releases import rolled_back, why
 from altershield.releases.enforcement import would
 from altershield.releases.history import CheckOutcome, Record

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from altershield.api import released_by
+from altershield.api.change_workload import ChangeWorkloadStatus
 from altershield.api.json_patch import Operation, label_path
-from altershield.api.kinds import ChangeWorkloadStatus
 from altershield.api.meta import OwnerReference
 from altershield.api.released_by import ReleasedBy
 from altershield.kube.errors import (

@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 import msgspec
 
-from altershield.api.kinds import Pause as PauseEnd
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import Pause as PauseEnd
+from altershield.api.change_workload import WorkloadState
 from altershield.api.meta import plain_time, rfc3339
 from altershield.api.policy import OnFailure, OnPauseEnd
 from altershield.releases.release import version
 from altershield.workloads.workload import Strategy
 from reconciler.releases import failure, suspension
 from reconciler.releases.effects import After, Announce, Pause, Suspend, Unpause
-from reconciler.releases.pod_groups import Group
+from reconciler.releases.group import Group
 from reconciler.releases.snapshot import Snapshot
 from reconciler.releases.status import Draft
 

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable
 
-from altershield.api.kinds import SourceRef
+from altershield.api.change_workload import SourceRef
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch
@@ -40,7 +40,7 @@ class PodGroupsCache:
                 if belongs_to_release(batch, release):
                     groups.update_batch(batch)
                 else:
-                    groups.highest_batch = max(groups.highest_batch, batch.number)
+                    groups.memberships.highest_batch = max(groups.memberships.highest_batch, batch.number)
             for pod in self._caches.pods_of(workload):
                 groups.update_pod(pod, now)
             self._groups[key] = groups

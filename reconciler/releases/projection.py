@@ -6,8 +6,9 @@ from typing import TypeVar
 
 import msgspec
 
-from altershield.api.kinds import ChangeWorkload, ChangeWorkloadSpec, ChangeWorkloadStatus, PodInfo
+from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadSpec, ChangeWorkloadStatus
 from altershield.api.meta import ObjectMeta
+from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import AppliedPolicy
 
 T = TypeVar("T", bound=msgspec.Struct)

@@ -8,7 +8,8 @@ from typing import TypeVar
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from altershield import releases
-from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.change_workload import WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, unix
 from altershield.api.ops_config import BLOCKING, BRANCH, ROLLBACK
 from altershield.api.policy import Mode

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from altershield.api import names, released_by
-from altershield.api.kinds import SourceRef, WorkloadState
+from altershield.api.change_workload import SourceRef, WorkloadState
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.releases import is_current, is_of_template, state
@@ -17,11 +17,11 @@ from reconciler.machinery.ownership import WorkloadKey, belongs
 from reconciler.machinery.writer import Writer
 from reconciler.policies.acceptance import UrlRule, any_url
 from reconciler.policies.applied import AppliedPolicies
-from reconciler.releases import requests, rollback, rules
+from reconciler.releases import bypass, request_answers, rollback, rules
 from reconciler.releases.creation import ReleaseCreator, previous, processed
 from reconciler.releases.decide import decide
 from reconciler.releases.effects import Decision, RestoreLabel
-from reconciler.releases.executor import Executor, Refused
+from reconciler.releases.executor import Executor
 from reconciler.releases.health import Timing
 from reconciler.releases.history import with_history
 from reconciler.releases.history_writer import HistoryWriter
@@ -29,7 +29,10 @@ from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.pod_groups_cache import PodGroupsCache
 from reconciler.releases.projection import Release
 from reconciler.releases.reporting import RETRY_SECONDS, OrderServer, Reporter, is_refused
+from reconciler.releases.rollback_writer import Refused
 from reconciler.releases.snapshot import Snapshot
+from reconciler.releases.stuck_pods import stuck_pods
+from reconciler.releases.target_reader import TargetReader
 from reconciler.releases.ungated import current_revision
 from reconciler.releases.ungated_check import UngatedCheck
 
@@ -62,7 +65,8 @@ class ReleaseReconciler:
         self._caches = caches
         self._clock = clock
         self._timing = timing
-        self._live = LiveReader(client, caches)
+        self._live = LiveReader(client)
+        self._targets = TargetReader(client, caches, self._live)
         policies = AppliedPolicies(client, caches, recorder, url_rule)
         self._creator = ReleaseCreator(caches, writer, policies, clock, batch_wait)
         history = HistoryWriter(caches, writer, self._live, history_limit)
@@ -96,7 +100,7 @@ class ReleaseReconciler:
         for other in own:
             request = other.status.request
             if request is not None and version_of(other) != workload.version:
-                decision = requests.not_current(other, workload, request, self._clock())
+                decision = request_answers.not_current(other, workload, request, self._clock())
                 await self._executor.carry_out(other, workload, with_history(other, decision))
                 return 0.0
         for other in own:
@@ -125,7 +129,7 @@ class ReleaseReconciler:
         pods = [
             pod for pod in self._caches.pods_of(workload) if is_pod_of_revision(adapter, pod, source.name, source.uid)
         ]
-        decision = rollback.close(release, workload, rollback.stuck_pods(workload, pods), self._clock())
+        decision = rollback.close(release, workload, stuck_pods(workload, pods), self._clock())
         await self._executor.carry_out(release, workload, with_history(release, decision))
         self._refusals.pop(key, None)
         return 0.0 if decision.requeue_after is None else decision.requeue_after
@@ -147,12 +151,14 @@ class ReleaseReconciler:
             request = release.status.request
             release = await self._creator.start_anew(workload, release, others)
             if request is not None:
-                self._executor.announce(workload, "RequestNotCarriedOut", requests.text(release.status.actions[-1]))
+                self._executor.announce(
+                    workload, "RequestNotCarriedOut", request_answers.text(release.status.actions[-1])
+                )
         if not workload.processed:
-            if requests.bypasses(release, workload):
+            if bypass.bypasses(release, workload):
                 live = await self._live.workload(workload)
                 by = released_by.decode(live.annotations.get(released_by.ANNOTATION), workload.version)
-                decision = requests.bypassed(release, by.user if by is not None else "", self._clock())
+                decision = bypass.bypassed(release, by.user if by is not None else "", self._clock())
                 await self._executor.carry_out(release, workload, with_history(release, decision))
             await self._executor.label(workload, processed(workload))
 
@@ -199,7 +205,7 @@ class ReleaseReconciler:
         )
         decision = decide(snapshot, now)
         if decision.read_live:
-            targets = await self._live.refresh_and_find_targets(snapshot, [release, *others], now)
+            targets = await self._targets.refresh_and_find_targets(snapshot, [release, *others], now)
             snapshot = replace(snapshot, targets=targets, own_pause=await self._live.own_pause(workload))
             decision = decide(snapshot, now)
         decision = with_history(release, self._with_sets(workload, release, source, decision))

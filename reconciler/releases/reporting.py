@@ -6,7 +6,8 @@ from typing import Protocol
 
 import msgspec
 
-from altershield.api.kinds import ChangeWorkload, ConditionType, WorkloadState
+from altershield.api.change_workload import ChangeWorkload, WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, set_condition
 from altershield.releases import rolled_back, state, version
 from altershield.workloads.workload import Workload

@@ -9,48 +9,26 @@ from dataclasses import replace
 
 import msgspec
 
-from altershield.api.kinds import (
-    BYPASS,
-    MAX_ACTIONS,
-    Action,
-    ConditionType,
-    Pause,
-    PodInfo,
-    Request,
-    Result,
-    Resumption,
-    SourceRef,
-    Verb,
-    Verdict,
-    WorkloadState,
-)
-from altershield.api.meta import find_condition, has_reason, rfc3339, unix
+from altershield.api.change_workload import Pause, Resumption, SourceRef, WorkloadState
+from altershield.api.condition_types import ConditionType
+from altershield.api.meta import find_condition
+from altershield.api.pod_verdicts import PodInfo, Verdict
+from altershield.api.workload_requests import Request, Result, Verb
 from altershield.releases import rolled_back, state
 from altershield.releases.release import version
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch
 from reconciler.releases import rollback, suspension, verification
-from reconciler.releases.effects import (
-    After,
-    AllowRepair,
-    Announce,
-    Before,
-    CreateBatch,
-    Decision,
-    Overrule,
-    Remove,
-    Repeat,
-    Resume,
-)
+from reconciler.releases.effects import AllowRepair, Before, CreateBatch, Decision, Overrule, Remove, Repeat, Resume
 from reconciler.releases.ending import overdue_pods, overdue_verdict
-from reconciler.releases.pod_groups import Group, PodGroups
+from reconciler.releases.group import Group
+from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
+from reconciler.releases.request_answers import UNCHANGED, answered
 from reconciler.releases.snapshot import RollbackReason, Snapshot
-from reconciler.releases.status import LISTED_FAILED, Draft, begin, begin_with, with_update_time
+from reconciler.releases.status import LISTED_FAILED, Draft, begin_with, with_update_time
 
-_UNCHANGED = "nothing was changed"
-_MAX_OUTCOME = 1000
 _DELETED_SECONDS = 1.0  # until the next decision, because the cache then shows that ChangePods were deleted
 
 
@@ -68,37 +46,8 @@ def answer(snapshot: Snapshot, request: Request, now: float) -> Decision:
         case Verb.RETRY:
             return _retry(snapshot, request, now)
         case unknown:  # the schema refuses it; the CRD may be that of a newer release of AlterShield
-            outcome = f'this release of AlterShield does not know the verb "{unknown}"; {_UNCHANGED}'
-            return _answered(begin_with(snapshot, now), request, Result.REFUSED, outcome)
-
-
-def not_current(release: Release, workload: Workload, request: Request, now: float) -> Decision:
-    """The answer to a request about a version that is not the current one."""
-    own, present = version(release), workload.version or "none"
-    outcome = f"version {own} is not the current version, which is {present}; {_UNCHANGED}"
-    if request.verb == Verb.ROLLBACK and rolled_back(release):
-        outcome = f"version {own} was rolled back already, and the current version is {present}; {_UNCHANGED}"
-    return _answered(begin(release, now), request, Result.UNCHANGED, outcome)
-
-
-def bypasses(release: Release, workload: Workload) -> bool:
-    """Whether the label `ignored-suspend` let this release pass, and this is not recorded yet. The release has just
-    begun, so the workload still has the label."""
-    conditions, began = release.status.conditions, release.spec.create_time_unix
-    denied = workload.suspended or has_reason(conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN)
-    recorded = any(each.verb == BYPASS and unix(each.time) >= began for each in release.status.actions)
-    return workload.ignores_suspension and bool(denied) and not recorded
-
-
-def bypassed(release: Release, by: str, now: float) -> Decision:
-    """Record that the release passed by the label `ignored-suspend`. `by`: the user who released it; empty if the user
-    is not known."""
-    outcome = "admitted, although releases were suspended, because its workload had the label ignored-suspend"
-    if has_reason(release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN):
-        outcome = "admitted, although it had been rolled back, because its workload had the label ignored-suspend"
-    draft = _recorded(begin(release, now), Action(by=by, verb=BYPASS, result=Result.DONE, outcome=outcome))
-    message = f"version {version(release)} was {outcome}" + (f"; released by {by}" if by else "")
-    return Decision(with_update_time(draft.status, now), after=(Announce("SuspensionBypassed", message),))
+            outcome = f'this release of AlterShield does not know the verb "{unknown}"; {UNCHANGED}'
+            return answered(begin_with(snapshot, now), request, Result.REFUSED, outcome)
 
 
 # the verbs
@@ -118,10 +67,10 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
     held = _held(groups) if groups is not None else []
     if not failing and not held and present not in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK):
         hint = "; releases are suspended because of an earlier version: Resume admits them"
-        outcome = f"no pod of version {own} has failed; {_UNCHANGED}{hint if snapshot.workload.suspended else ''}"
+        outcome = f"no pod of version {own} has failed; {UNCHANGED}{hint if snapshot.workload.suspended else ''}"
         if present is WorkloadState.FAILED:
-            outcome = f"the AlterShield server refused version {own}: Retry reports it again; {_UNCHANGED}"
-        return _answered(begin_with(snapshot, now), request, Result.UNCHANGED, outcome)
+            outcome = f"the AlterShield server refused version {own}: Retry reports it again; {UNCHANGED}"
+        return answered(begin_with(snapshot, now), request, Result.UNCHANGED, outcome)
     message = clip(f"approved by {request.by or 'a person'}" + (f": {request.reason}" if request.reason else ""))
     before: list[Before] = [
         Overrule(batch, pods, request.by, message, skip=(batch, pods) in failed) for batch, pods in failing
@@ -145,7 +94,7 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
         outcome += "; the rollback is withdrawn"
     if snapshot.workload.suspended:
         outcome += "; further releases are admitted"
-    return _answered(draft, request, Result.DONE, outcome, before)
+    return answered(draft, request, Result.DONE, outcome, before)
 
 
 def _repair(snapshot: Snapshot, request: Request, now: float) -> Decision:
@@ -156,9 +105,9 @@ def _repair(snapshot: Snapshot, request: Request, now: float) -> Decision:
         due = suspension.suspend(snapshot, WorkloadState.SUSPEND, now)
         return Decision(after=due, requeue_after=0.0)
     if not snapshot.workload.suspended and not any(rolled_back(each) for each in snapshot.others):
-        return _answered(draft, request, Result.UNCHANGED, f"releases are not suspended; {_UNCHANGED}")
+        return answered(draft, request, Result.UNCHANGED, f"releases are not suspended; {UNCHANGED}")
     outcome = "the next release passes, once; the suspension ends when it succeeds"
-    return _answered(draft, request, Result.DONE, outcome, [AllowRepair()])
+    return answered(draft, request, Result.DONE, outcome, [AllowRepair()])
 
 
 def _resume(snapshot: Snapshot, request: Request, now: float) -> Decision:
@@ -170,8 +119,8 @@ def _resume(snapshot: Snapshot, request: Request, now: float) -> Decision:
     outcome = "further releases are admitted until another pod fails; the verdict on this version stays"
     if not label and not _label_follows(snapshot):
         if suspension.is_resumed(snapshot):
-            return _answered(draft, request, Result.DONE, outcome)
-        return _answered(draft, request, Result.UNCHANGED, f"releases are not suspended; {_UNCHANGED}")
+            return answered(draft, request, Result.DONE, outcome)
+        return answered(draft, request, Result.UNCHANGED, f"releases are not suspended; {UNCHANGED}")
     suspended_at = int(label) if label.isdecimal() else 0
     if not label or snapshot.release.status.resumption.since_unix <= suspended_at:
         groups = snapshot.groups
@@ -181,7 +130,7 @@ def _resume(snapshot: Snapshot, request: Request, now: float) -> Decision:
         draft = draft.replace(resumption=Resumption(int(now), tuple(sorted(failed))))
     if label and draft.status.resumption != snapshot.release.status.resumption:
         return Decision(with_update_time(draft.status, now), requeue_after=0.0)
-    return _answered(draft, request, Result.DONE, outcome, [Resume()] if label else [])
+    return answered(draft, request, Result.DONE, outcome, [Resume()] if label else [])
 
 
 def _roll_back(snapshot: Snapshot, request: Request, now: float) -> Decision:
@@ -193,15 +142,15 @@ def _roll_back(snapshot: Snapshot, request: Request, now: float) -> Decision:
         target = status.rollback_target
         goal = status.rollback_to or target.name
         if to and to not in (status.rollback_to, target.version, target.name, target.fingerprint):
-            return _answered(draft, request, Result.REFUSED, f"a rollback to {goal} is in progress; {_UNCHANGED}")
-        return _answered(draft, request, Result.UNCHANGED, f"the rollback to {goal} is in progress already")
+            return answered(draft, request, Result.REFUSED, f"a rollback to {goal} is in progress; {UNCHANGED}")
+        return answered(draft, request, Result.UNCHANGED, f"the rollback to {goal} is in progress already")
     if to and to in (version(release), workload.fingerprint, status.source.name):
-        return _answered(draft, request, Result.UNCHANGED, f"{to} is the current version; {_UNCHANGED}")
+        return answered(draft, request, Result.UNCHANGED, f"{to} is the current version; {UNCHANGED}")
     back = next((each for each in snapshot.others if rolled_back(each) and went_back_to(each, workload)), None)
     if not to and back is not None:
         # without this, a client that sends its request again after a rollback goes back one version more
         outcome = f"version {version(back)} was rolled back to the current version; to go back further, name a version"
-        return _answered(draft, request, Result.UNCHANGED, outcome)
+        return answered(draft, request, Result.UNCHANGED, outcome)
     requested = msgspec.structs.replace(status, rollback_to=to, rollback_target=SourceRef())
     step = rollback.next_step(replace(snapshot, release=msgspec.structs.replace(release, status=requested)), now)
     if step.status is None:
@@ -210,10 +159,10 @@ def _roll_back(snapshot: Snapshot, request: Request, now: float) -> Decision:
     outcome = known.message if known is not None else ""
     kept = Draft(step.status, release.metadata.generation, now)
     if step.status.status == WorkloadState.ROLLBACK:
-        decision = _answered(kept, request, Result.DONE, outcome, announced=False)
+        decision = answered(kept, request, Result.DONE, outcome, announced=False)
     else:  # the state stays, because nobody changed it
         kept = kept.replace(status=status.status, entry_time=status.entry_time, entry_time_unix=status.entry_time_unix)
-        decision = _answered(kept, request, Result.REFUSED, outcome, announced=False)
+        decision = answered(kept, request, Result.REFUSED, outcome, announced=False)
     return Decision(decision.status, after=step.after, requeue_after=0.0)
 
 
@@ -224,40 +173,34 @@ def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
     draft = begin_with(snapshot, now)
     if present is WorkloadState.FAILED:
         draft = draft.enter(WorkloadState.INIT).without(ConditionType.REPORTED)
-        return _answered(draft, request, Result.DONE, "the release is reported to the AlterShield server again")
+        return answered(draft, request, Result.DONE, "the release is reported to the AlterShield server again")
     if present is WorkloadState.ROLLBACK:
         if rollback.write_refused(release):
-            return _answered(draft, request, Result.DONE, "the rollback is tried again now")
-        return _answered(draft, request, Result.UNCHANGED, f"a rollback is in progress; {_UNCHANGED}")
+            return answered(draft, request, Result.DONE, "the rollback is tried again now")
+        return answered(draft, request, Result.UNCHANGED, f"a rollback is in progress; {UNCHANGED}")
     again = [batch for batch, _ in (*_failing(groups), *_held(groups))] if groups is not None else []
     if again and groups is not None:
         # An AlterShield server repeats its check before a batch. Other ChangePods are deleted, so that all their checks
         # begin anew. Their numbers are not used again: the server knows batches by their names. The next decision
         # waits until the caches show that the ChangePods are deleted, so that no pod keeps an old verdict.
-        draft = draft.replace(retried_batches=max(groups.highest_batch, release.status.retried_batches))
+        draft = draft.replace(retried_batches=max(groups.memberships.highest_batch, release.status.retried_batches))
         draft = draft.replace(request=msgspec.structs.replace(request, begun=True))
         status = None if draft.status == begin_with(snapshot, now).status else with_update_time(draft.status, now)
         after = tuple(Repeat(batch) if batch.repeatable else Remove(batch) for batch in again)
         return Decision(status, after=after, requeue_after=_DELETED_SECONDS)
     if present is not WorkloadState.SUSPEND and not release.status.defense_check_fail_pods and not request.begun:
-        outcome = f"no pod of version {version(release)} has failed or waits; {_UNCHANGED}"
-        return _answered(draft, request, Result.UNCHANGED, outcome)
+        outcome = f"no pod of version {version(release)} has failed or waits; {UNCHANGED}"
+        return answered(draft, request, Result.UNCHANGED, outcome)
     names = _named(release.status.defense_check_fail_pods)
     outcome = f"{names or 'the pods'} of version {version(release)} are verified again"
     draft = draft.enter(WorkloadState.RUNNING).replace(
         defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), pause=Pause(), retry_time_unix=int(now)
     )
     draft = draft.condition(ConditionType.VERIFIED, None, "InProgress", outcome)
-    return _answered(draft, request, Result.DONE, outcome)
+    return answered(draft, request, Result.DONE, outcome)
 
 
 # helpers
-
-
-def text(action: Action) -> str:
-    """The answer to a request, in an Event."""
-    request = f"{action.verb} by {action.by or 'an unnamed user'}" + (f" ({action.reason})" if action.reason else "")
-    return clip(f"{request}: {action.outcome}", 1000)
 
 
 def went_back_to(release: Release, workload: Workload) -> bool:
@@ -281,14 +224,14 @@ def _missing_batch(snapshot: Snapshot, now: float) -> CreateBatch | None:
         return None
     overdue = overdue_pods(snapshot)
     pods = tuple(verification.failed_now(groups, each, overdue_verdict(each, now)) for each in overdue)
-    return CreateBatch(groups.highest_batch + 1, pods) if pods else None
+    return CreateBatch(groups.memberships.highest_batch + 1, pods) if pods else None
 
 
 def _failing(groups: PodGroups) -> list[tuple[Batch, frozenset[str]]]:
     """The batches with pods that have failed and exist, and the names of these pods."""
     failed = {tracked.pod.metadata.uid for tracked in groups.pods_in(Group.FAILED)}
     found = []
-    for batch in groups.batches():
+    for batch in groups.memberships.batches():
         names = frozenset(
             member.pod
             for member in batch.members
@@ -337,31 +280,3 @@ def _named(pods: tuple[PodInfo, ...]) -> str:
     if not names:
         return ""
     return f"pod {names[0]}" if len(names) == 1 else f"{len(names)} pods"
-
-
-def _answered(
-    draft: Draft,
-    request: Request,
-    result: Result,
-    outcome: str,
-    before: list[Before] | None = None,
-    *,
-    announced: bool = True,
-) -> Decision:
-    """The decision that removes the request and adds the answer."""
-    outcome = outcome[:_MAX_OUTCOME]
-    action = Action(request.verb, request.by, request.reason, "", result, outcome)
-    draft = _recorded(draft.replace(request=None), action)
-    done = Announce("RequestCarriedOut", text(action), warning=False)
-    after: tuple[After, ...] = (done if result is Result.DONE else Announce("RequestNotCarriedOut", text(action)),)
-    return Decision(
-        with_update_time(draft.status, draft.now),
-        tuple(before or ()),
-        after if announced else (),
-        requeue_after=0.0,
-    )
-
-
-def _recorded(draft: Draft, action: Action) -> Draft:
-    action = msgspec.structs.replace(action, time=rfc3339(draft.now))
-    return draft.replace(actions=(*draft.status.actions, action)[-MAX_ACTIONS:])

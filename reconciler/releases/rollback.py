@@ -11,18 +11,19 @@
 Each step follows from the step before. So a crash between two steps only delays the next step.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from altershield.api import names
-from altershield.api.kinds import ConditionType, Giver, Pause, Result, SourceRef, Verb, WorkloadState
+from altershield.api.change_workload import Pause, SourceRef, WorkloadState
+from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import Condition, find_condition, has_reason, rfc3339
+from altershield.api.workload_requests import Result, Verb
 from altershield.releases.release import version as version_of
-from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 from reconciler.releases import failure, verification
-from reconciler.releases.effects import Announce, Before, Decision, DeletePod, ReleaseAgain
+from reconciler.releases.effects import Announce, Before, Decision, ReleaseAgain
 from reconciler.releases.ending import automatic_target, ending, no_rollback_reason, serving
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
@@ -290,20 +291,3 @@ def _kept_reason(release: Release) -> RollbackReason:
 
 def _version_text(source: SourceRef) -> str:
     return f"version {source.version}" if source.version else "the version from before AlterShield was installed"
-
-
-def stuck_pods(workload: Workload, pods: Iterable[Pod]) -> tuple[DeletePod, ...]:
-    """The deletions of the pods of a failed version for which the workload's controller would wait without end.
-
-    A pod that a partition holds back is created again with the revision that was rolled out completely. A pod that has
-    this revision is not deleted, because its replacement would be deleted too before it is ready.
-    """
-    if not workload.waits_for_ready:
-        return ()
-    return tuple(DeletePod(pod) for pod in pods if pod.exists and not pod.ready and not _is_kept(workload, pod))
-
-
-def _is_kept(workload: Workload, pod: Pod) -> bool:
-    """Whether the pod is created again with the same template when it is deleted."""
-    ordinal = pod.metadata.name.rpartition("-")[2]
-    return pod.hash == workload.kept_revision and ordinal.isdecimal() and int(ordinal) < workload.kept_below

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from altershield.api.kinds import SourceRef
+from altershield.api.change_workload import SourceRef
 from altershield.api.meta import Condition
 from altershield.api.ops_config import Settings
 from altershield.releases.release import NO_ROLLBACK_TARGET

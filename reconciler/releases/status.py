@@ -8,9 +8,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, DownPod, PodInfo, WorkloadState
+from altershield.api.change_workload import ChangeWorkloadStatus, DownPod, WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, plain_time, set_condition
-from reconciler.releases.pod_groups import Group, PodGroups
+from altershield.api.pod_verdicts import PodInfo
+from reconciler.releases.group import Group
+from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import Snapshot
 

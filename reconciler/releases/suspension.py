@@ -6,11 +6,11 @@ suspension stays.
 """
 
 from altershield.api import labels
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.releases import state
 from altershield.releases.release import version
 from reconciler.releases.effects import Announce, Resume, Suspend
-from reconciler.releases.pod_groups import Group
+from reconciler.releases.group import Group
 from reconciler.releases.snapshot import Snapshot
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from altershield.api import labels, names
-from altershield.api.kinds import SourceRef
+from altershield.api.change_workload import SourceRef
 from altershield.releases.release import version as version_of
 from altershield.workloads.workload import Workload
 from reconciler.releases.projection import Release

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from altershield.api import labels, names
+from altershield.api.change_workload import SourceRef
+from altershield.api.condition_types import ConditionType
 from altershield.api.json_patch import Operation, label_path
-from altershield.api.kinds import ConditionType, SourceRef
 from altershield.api.meta import Condition, find_condition, rfc3339
 from altershield.releases import rolled_back
 from altershield.workloads.workload import Workload

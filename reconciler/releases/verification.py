@@ -8,14 +8,17 @@ from itertools import islice
 
 import msgspec
 
-from altershield.api.kinds import ConditionType, Giver, PodInfo, Verdict, WorkloadState
+from altershield.api.change_workload import WorkloadState
+from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import find_condition
+from altershield.api.pod_verdicts import PodInfo, Verdict
 from altershield.releases import state, version
 from altershield.workloads.pods import Pod
 from reconciler.batches.batch import Batch
 from reconciler.releases.effects import CreateBatch, Mark
+from reconciler.releases.group import Group
 from reconciler.releases.health import CLOCK_SKEW, TrackedPod
-from reconciler.releases.pod_groups import Group, PodGroups
+from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import Snapshot
 from reconciler.releases.waiting import reaches_nothing
@@ -139,7 +142,9 @@ def batches(snapshot: Snapshot, groups: PodGroups, now: float) -> Batches:
 
 def create_batches(groups: PodGroups, found: Sequence[tuple[PodInfo, ...]]) -> tuple[CreateBatch, ...]:
     """The effects that create these batches."""
-    return tuple(CreateBatch(groups.highest_batch + offset, pods) for offset, pods in enumerate(found, start=1))
+    return tuple(
+        CreateBatch(groups.memberships.highest_batch + offset, pods) for offset, pods in enumerate(found, start=1)
+    )
 
 
 def repeat_batch(release: Release, groups: PodGroups, pods: tuple[PodInfo, ...]) -> CreateBatch:
@@ -147,7 +152,7 @@ def repeat_batch(release: Release, groups: PodGroups, pods: tuple[PodInfo, ...])
     release."""
     known = find_condition(release.status.conditions, ConditionType.VERIFIED)
     by = known.reason if known is not None and known.reason in (Giver.PERSON, Giver.SERVER, Giver.CHECK) else ""
-    return CreateBatch(groups.highest_batch + 1, pods, by)
+    return CreateBatch(groups.memberships.highest_batch + 1, pods, by)
 
 
 def failed_without_batch(release: Release, groups: PodGroups) -> tuple[PodInfo, ...]:
@@ -180,9 +185,11 @@ def _marked(pod: Pod, began: float, now: float) -> bool:
 
 def surplus(groups: PodGroups) -> list[Batch]:
     """The oldest ChangePods of which no pod exists any more, beyond the number that is kept."""
-    if groups.batch_count <= KEPT_BATCHES + len(groups):
+    if groups.memberships.batch_count <= KEPT_BATCHES + len(groups):
         return []
-    gone = [each for each in groups.batches() if not any(groups.has_pod(member.uid) for member in each.members)]
+    gone = [
+        each for each in groups.memberships.batches() if not any(groups.has_pod(member.uid) for member in each.members)
+    ]
     gone.sort(key=lambda each: each.number)
     return gone[:-KEPT_BATCHES]
 

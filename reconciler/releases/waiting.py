@@ -2,12 +2,14 @@
 
 from collections import Counter
 
-from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.change_workload import WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, unix
 from altershield.workloads.pods import Fault
 from altershield.workloads.workload import Workload
 from reconciler.releases.ending import health_counts, overdue_message, overdue_pods
-from reconciler.releases.pod_groups import Group, PodGroups
+from reconciler.releases.group import Group
+from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.snapshot import Snapshot, StallReason
 from reconciler.releases.status import Draft
 

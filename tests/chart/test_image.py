@@ -236,6 +236,6 @@ def test_image_runs_as_a_user_other_than_root_and_copies_only_from_the_build_sta
 
 def test_build_context_contains_only_the_packages() -> None:
     assert is_sent("pyproject.toml")
-    assert is_sent("altershield/api/kinds.py")
+    assert is_sent("altershield/api/resources.py")
     for path in (".git/config", ".venv/bin/python", "tests/conftest.py", "kubeconfig", "certgen/__pycache__/x.pyc"):
         assert not is_sent(path)

@@ -15,7 +15,7 @@ import pytest
 
 from altershield.api.labels import GOVERNED, VERSION
 from altershield.api.resources import DEPLOYMENTS, NAMESPACES
-from altershield.commands.installation import CONFIGURATION
+from altershield.commands.dev_webhooks import CONFIGURATION
 from altershield.kube.client import Client
 from tests.e2e.sleep import SLEEP
 from tests.support.kubectl import Kubectl

@@ -12,7 +12,9 @@ import pytest
 from altershield.api import labels
 from altershield.api.names import CHECK_ACCOUNT, service_account_user
 from altershield.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Resource
-from altershield.commands import check, main
+from altershield.commands import main
+from altershield.commands.check import restrictions
+from altershield.commands.check.objects import NAME
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ApiError
 from tests.e2e.sleep import SUSPEND, VERSION, release, sleep, succeed
@@ -241,7 +243,7 @@ def test_check_fails_if_one_policy_for_the_account_is_not_in_force(
     change: str,
 ) -> None:
     admin, binding = governed.admin, ("validatingadmissionpolicybinding", f"altershield-{policy}")
-    monkeypatch.setattr(check, "_POLICY_WAIT", 3.0)
+    monkeypatch.setattr(restrictions, "_POLICY_WAIT", 3.0)
     kept = admin.json(*binding)
     admin("delete", *binding)
     try:
@@ -257,12 +259,12 @@ def test_check_fails_with_a_sentence_if_no_policy_refuses_a_change(
     governed: Place, foreign: Place, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """As the administrator, whom the policies do not hold."""
-    monkeypatch.setattr(check, "_POLICY_WAIT", 1.0)
+    monkeypatch.setattr(restrictions, "_POLICY_WAIT", 1.0)
     done = checked(governed.admin.kubeconfig, governed, foreign, capfd)
     assert done.returncode == 1
     assert "waited 1 s for an admission policy to refuse changing the replicas of a Deployment" in done.stderr
     assert "the API server accepted it; check that the ValidatingAdmissionPolicies *-own-*" in done.stderr
-    assert governed.admin.run("get", "deployment", check.NAME).returncode == 1, "it is cleaned up"
+    assert governed.admin.run("get", "deployment", NAME).returncode == 1, "it is cleaned up"
 
 
 def test_admission_policies_have_no_type_errors(kubectl: Kubectl) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from altershield.api.flow_control import API_VERSION
 from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.api.resources import API_VERSION
 from altershield.install.breaker_policies import ONLY_BREAKER
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually

@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from altershield.api.budgets import API_VERSION, BREAK_GLASS_GROUP
+from altershield.api.budgets import BREAK_GLASS_GROUP
 from altershield.api.meta import rfc3339
+from altershield.api.resources import API_VERSION
 from altershield.commands import main
 from altershield.commands.budgets import EXIT_EXHAUSTED
 from altershield.commands.requests import EXIT_REFUSED

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from altershield.api.budgets import API_VERSION
+from altershield.api.resources import API_VERSION
 from tests.support.kubectl import Kubectl
 
 SELECTOR = {"matchLabels": {"app": "web"}}

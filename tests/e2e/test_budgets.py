@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from altershield.api.budgets import API_VERSION
+from altershield.api.resources import API_VERSION
 from tests.e2e import kinds
 from tests.e2e.conftest import govern
 from tests.e2e.ready_pods import is_ready, watching

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.api.policy import API_VERSION
+from altershield.api.resources import API_VERSION
 from tests.e2e.sleep import release
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from altershield.api.labels import CHECK, CREDENTIALS
-from altershield.api.policy import API_VERSION
+from altershield.api.resources import API_VERSION
 from altershield.install import rbac
 from altershield.process.children import free_ports
 from tests.docs.pages import ROOT, blocks

@@ -467,7 +467,10 @@ def test_protect_unprotect_and_protected(place: Place, altershield: Command) -> 
     assert made.delete().status == 200
     assert "annotations" not in service.request("GET").body["metadata"]
     for wrong, text in (
-        (("protect", "pod/web"), '"pod/web" cannot be protected; write KIND/NAME, where KIND is one of: deployment,'),
+        (
+            ("protect", "pod/web"),
+            '"pod/web" cannot be protected; write TYPE/NAME or TYPE NAME, where TYPE is one of: deployment,',
+        ),
         (("protect", "deploy"), '"deploy" cannot be protected'),
         (("protect", "svc/web", "--level=Cascading"), "Cascading does not protect service/web: no other object"),
         (("protect", "svc/web", f"--reason={'x' * 257}"), "the reason has 257 characters"),

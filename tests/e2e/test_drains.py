@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from altershield.api.budgets import API_VERSION
+from altershield.api.resources import API_VERSION
 from altershield.kube.client import Client
 from bench.availability.observer import Budget, replay
 from bench.availability.pods_watch import PodsWatch

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from altershield.api.flow_control import API_VERSION
+from altershield.api.resources import API_VERSION
 from altershield.commands.breaker import EXIT_OPEN
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually

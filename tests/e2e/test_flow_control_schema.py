@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from altershield.api.flow_control import API_VERSION
+from altershield.api.resources import API_VERSION
 from tests.support.kubectl import Kubectl
 
 RULES = [{"interval": "10m", "limit": 100}, {"interval": "1h30m", "limit": 200}]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from altershield.api.policy import API_VERSION
+from altershield.api.resources import API_VERSION
 from tests.e2e.sleep import release, sleep, suspend
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually

@@ -11,7 +11,7 @@ import pytest
 from altershield.api.annotations import PAUSED, START_TIMEOUT
 from altershield.api.labels import IGNORED_SUSPEND, SUSPEND, VERSION
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.api.policy import API_VERSION
+from altershield.api.resources import API_VERSION
 from tests.e2e.sleep import sleep
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from altershield.api.policy import API_VERSION
+from altershield.api.resources import API_VERSION
 from tests.docs.pages import ROOT, blocks
 from tests.support.kubectl import Kubectl
 

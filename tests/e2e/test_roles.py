@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from altershield.api.budgets import API_VERSION
-from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.api.resources import API_VERSION, CHANGE_WORKLOADS
 from altershield.commands import main
 from tests.e2e.sleep import SLEEP
 from tests.support.kubectl import Json, Kubectl

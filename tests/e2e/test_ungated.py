@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from altershield.api.meta import unix
-from altershield.commands.installation import CONFIGURATION as WEBHOOKS
+from altershield.commands.dev_webhooks import CONFIGURATION as WEBHOOKS
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import version_of
 from tests.e2e.conftest import START_TIMEOUT

@@ -1,8 +1,9 @@
 """Reads ChangeWorkloads and ChangePods in fault tests."""
 
 from altershield.api import names
+from altershield.api.check_specs import CheckSpec, HttpCheck, OnUnknown, Phase
 from altershield.api.meta import ObjectMeta
-from altershield.api.policy import CheckSpec, DefensePolicy, DefensePolicySpec, HttpCheck, OnUnknown, Phase
+from altershield.api.policy import DefensePolicy, DefensePolicySpec
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES
 from tests.fault.reconciler_cluster import Cluster, Object
 

@@ -14,8 +14,8 @@ import pytest
 from aiohttp import web
 
 from altershield.api import names
+from altershield.api.check_specs import CheckSpec, HttpCheck, OnUnknown, Phase, SecretRef
 from altershield.api.labels import CREDENTIALS
-from altershield.api.policy import CheckSpec, HttpCheck, OnUnknown, Phase, SecretRef
 from altershield.api.resources import CHANGE_PODS, LEASES, SECRETS
 from altershield.install import rbac
 from altershield.process.children import free_ports

@@ -6,7 +6,7 @@ from pathlib import Path
 from aiohttp import web
 
 from altershield.api import labels
-from altershield.api.policy import CheckSpec, HealthCheck
+from altershield.api.check_specs import CheckSpec, HealthCheck
 from altershield.api.resources import CHANGE_WORKLOADS, NAMESPACES
 from tests.fault.reconciler_cluster import Cluster, GoOn, running_cluster, version
 from tests.fault.releases import apply_check, release

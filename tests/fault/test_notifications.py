@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from altershield.api.check_specs import OnUnknown
 from altershield.api.meta import ObjectMeta
-from altershield.api.policy import DefensePolicy, DefensePolicySpec, OnUnknown
+from altershield.api.policy import DefensePolicy, DefensePolicySpec
 from altershield.api.resources import CHANGE_WORKLOADS, DEFENSE_POLICIES, DEPLOYMENTS
 from altershield.commands.demo.sample import MISSING_IMAGE
 from tests.fault.reconciler_cluster import Cluster, running_cluster, version

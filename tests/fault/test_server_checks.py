@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from altershield.api.policy import CheckSpec, OnUnknown, ServerCheck
+from altershield.api.check_specs import CheckSpec, OnUnknown, ServerCheck
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.process.children import free_ports
 from altershield.releases import history

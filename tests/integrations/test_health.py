@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from altershield.api.kinds import ConditionType, PodState, WorkloadState
+from altershield.api.change_pod import PodState
+from altershield.api.change_workload import WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.labels import SUSPEND
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, GROUP, OPS_CONFIG_INFOS
 from tests.integrations.checks import EXPRESSIONS, PREFIX, SCRIPTS, flux, health

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 import yaml
 
+from altershield.api.change_workload import WorkloadState
 from altershield.api.flow_control import BreakerState
-from altershield.api.kinds import WorkloadState
 from altershield.api.policy import Mode
 from tests.integrations.objects import FOLDER, Json, crds, schema_at
 

@@ -18,8 +18,9 @@ from typing import Any
 import yaml
 
 from altershield.admission.webhooks import VALIDATING
-from altershield.api.kinds import Verdict, WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import (
     CHANGE_PODS,
     DEPLOYMENTS,

@@ -9,7 +9,7 @@ import urllib.parse
 import urllib.request
 from typing import Any
 
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 
 _SELECTOR = re.compile(r"\b((?:altershield|apiserver)_\w+|ALERTS|up)\b(\{[^}]*\})?")
 _STATE = re.compile(r'\bstate!?=~?"([^"]*)",? ?')

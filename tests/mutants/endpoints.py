@@ -169,18 +169,17 @@ SOURCES = (
         "reconciler/endpoints/server.py",
         (*_CALLBACKS, *_CHECKS),
         (
+            ("        if request.method != route.method:\n", "        if False:\n"),
             (
-                "            if not changed:\n                self._check_signatures.forget(claim)\n",
-                "            pass\n",
+                "self._listener = Listener(self.answer, settings.host, settings.port, settings.context,",
+                "self._listener = Listener(self.answer, settings.host, settings.port, None,",
             ),
-            ("        with self._results:\n", "        if True:\n"),
-            (
-                "                async with asyncio.timeout(_RESULT_SECONDS):\n",
-                "                async with asyncio.timeout(60):\n",
-            ),
-            ("        self._metrics.check_callbacks.labels(error.outcome).inc()\n", ""),
-            ("        self._metrics.check_callbacks.labels(CallbackOutcome.ACCEPTED).inc()\n", ""),
-            ("            await self._check_signatures.verify(claim, taken.run, body, self._keys.key)\n", ""),
+        ),
+    ),
+    Source(
+        "reconciler/endpoints/callback_endpoint.py",
+        (*_CALLBACKS, *_CHECKS),
+        (
             ("await asyncio.wait({task}, timeout=_RECEIVE_SECONDS)", "await asyncio.wait({task}, timeout=60)"),
             (
                 "if task.done() and not task.result():\n            self._signatures.give_back(claim)\n",
@@ -190,11 +189,24 @@ SOURCES = (
             ("        self._metrics.callbacks.labels(CallbackOutcome.ACCEPTED).inc()\n", ""),
             ("        self._metrics.callbacks.labels(error.outcome).inc()\n", ""),
             ("            self._signatures.verify(claim, body)\n        return", "            pass\n        return"),
-            ("        if request.method != route.method:\n", "        if False:\n"),
+        ),
+    ),
+    Source(
+        "reconciler/endpoints/check_callback_endpoint.py",
+        (*_CALLBACKS, *_CHECKS),
+        (
             (
-                "self._listener = Listener(self.answer, settings.host, settings.port, settings.context,",
-                "self._listener = Listener(self.answer, settings.host, settings.port, None,",
+                "            if not changed:\n                self._signatures.forget(claim)\n",
+                "            pass\n",
             ),
+            ("        with self._results:\n", "        if True:\n"),
+            (
+                "                async with asyncio.timeout(_RESULT_SECONDS):\n",
+                "                async with asyncio.timeout(60):\n",
+            ),
+            ("        self._metrics.check_callbacks.labels(error.outcome).inc()\n", ""),
+            ("        self._metrics.check_callbacks.labels(CallbackOutcome.ACCEPTED).inc()\n", ""),
+            ("            await self._signatures.verify(claim, taken.run, body, self._keys.key)\n", ""),
         ),
     ),
     Source(

@@ -95,11 +95,20 @@ SOURCES = (
             ("    if to and to in (version(release)", "    if False and to in (version(release)"),
             ("status=status.status, entry_time", "entry_time"),
             (".without(ConditionType.REPORTED)", ""),
-            ("retried_batches=max(groups.highest_batch, release.status.retried_batches)", "retried_batches=0"),
+            (
+                "retried_batches=max(groups.memberships.highest_batch, release.status.retried_batches)",
+                "retried_batches=0",
+            ),
             (" and not request.begun:", ":"),
             ("Repeat(batch) if batch.repeatable else Remove(batch)", "Remove(batch)"),
             ("(*_failing(groups), *_held(groups))]", "_failing(groups)]"),
             ("retry_time_unix=int(now)", "retry_time_unix=0"),
+        ),
+    ),
+    Source(
+        "reconciler/releases/request_answers.py",
+        ("tests/unit/reconciler/test_requests.py",),
+        (
             ("[-MAX_ACTIONS:]", ""),
             ("draft.replace(request=None)", "draft"),
         ),

@@ -9,8 +9,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
 from altershield.api import names
-from altershield.api.kinds import ConditionType, OpsConfigInfo
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
+from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.policy import DefensePolicy
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration

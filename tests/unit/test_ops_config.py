@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.kinds import OpsConfigInfo, OpsConfigInfoSpec, OpsConfigInfoStatus
 from altershield.api.meta import ObjectMeta
 from altershield.api.ops_config import DEFAULTS, MAX_BATCH, Settings, effective, problem
+from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoSpec, OpsConfigInfoStatus
 
 SYSTEM = "altershieldoperator-system"
 

@@ -11,6 +11,7 @@ import typer
 from altershield.api.flow_control import Breaker, BreakerMode, BreakerState, Mode, PodDeletionFlowControl
 from altershield.api.names import is_name
 from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
+from altershield.commands import permission
 from altershield.commands.current_user import user
 from altershield.commands.status import objects
 from altershield.commands.status.table import Columns
@@ -24,6 +25,9 @@ from altershield.process import options
 
 EXIT_OPEN = 3
 """Of `altershield breaker status`: a breaker is open."""
+
+_READERS = "view"
+_WRITERS = "altershield-breaker"
 
 _HEADER = ("NAME", "MODE", "BREAKER", "SINCE", "CAUSE", "USED", "PENDING", "TOP SOURCE")
 
@@ -110,18 +114,28 @@ async def _read(context: str | None, kubeconfig: str | None, name: str) -> tuple
     async with await Client.connect(kubeconfig, context=context) as client:
         client.on_date(clock.update)
         if name:
-            return [await _get(client, name)], clock()
-        listed = await client.list(POD_DELETION_FLOW_CONTROLS, as_=PodDeletionFlowControl)
+            return [await _get(client, name, _READERS)], clock()
+        try:
+            listed = await client.list(POD_DELETION_FLOW_CONTROLS, as_=PodDeletionFlowControl)
+        except NotFoundError:
+            raise BreakerError(f"AlterShield is not installed in the cluster at {client.server}") from None
+        except ForbiddenError as error:
+            role = permission.role(_READERS, "")
+            raise BreakerError(permission.refused("list PodDeletionFlowControls", error, role)) from error
         return listed.items, clock()
 
 
-async def _get(client: Client, name: str) -> PodDeletionFlowControl:
+async def _get(client: Client, name: str, role: str) -> PodDeletionFlowControl:
+    """`role`: the ClusterRole with the permissions of the command."""
     if not is_name(name):
         raise UsageError(f'no PodDeletionFlowControl can have the name "{name}"')
     try:
         return await client.get(POD_DELETION_FLOW_CONTROLS, name, as_=PodDeletionFlowControl)
     except NotFoundError as error:
         raise BreakerError(f"there is no PodDeletionFlowControl {name}: {error}") from error
+    except ForbiddenError as error:
+        asked = permission.role(role, "")
+        raise BreakerError(permission.refused(f"read PodDeletionFlowControl {name}", error, asked)) from error
 
 
 async def _change(
@@ -131,7 +145,7 @@ async def _change(
     clock = ServerClock()
     async with await Client.connect(kubeconfig, context=context) as client:
         client.on_date(clock.update)
-        policy = await _get(client, name)
+        policy = await _get(client, name, _WRITERS)
         if wanted == BreakerState.OPEN and policy.spec.breaker.mode == BreakerMode.OFF:
             raise BreakerError(
                 f"PodDeletionFlowControl {name} has no breaker: spec.breaker.mode is Off; "
@@ -150,10 +164,8 @@ async def _change(
                 POD_DELETION_FLOW_CONTROLS, patch, name, subresource="status", as_=PodDeletionFlowControl
             )
         except ForbiddenError as error:
-            raise BreakerError(
-                f"cannot change the breaker of PodDeletionFlowControl {name}: {error}; "
-                "ask for the ClusterRole altershield-breaker in all namespaces"
-            ) from error
+            attempt = f"change the breaker of PodDeletionFlowControl {name}"
+            raise BreakerError(permission.refused(attempt, error, permission.role(_WRITERS, ""))) from error
 
 
 def _row(work: Working) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from altershield.budgets import pods
 from altershield.budgets.coverage import group_of
 from altershield.budgets.index import PodIndex
 from altershield.budgets.scaled import Reader, Scaled
+from altershield.commands import permission
 from altershield.commands.budgets.figures import Surroundings
 from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
@@ -126,5 +127,5 @@ async def _list(
 
 
 def _forbidden(namespace: str, error: ForbiddenError) -> BudgetError:
-    where = f'in namespace "{namespace}"' if namespace else "in all namespaces"
-    return BudgetError(f"cannot read budgets and pods {where}: {error}; ask for the ClusterRole view there")
+    attempt = f"read budgets and pods {permission.place(namespace)}"
+    return BudgetError(permission.refused(attempt, error, permission.role("view", namespace)))

@@ -13,8 +13,10 @@ from typing import Any
 
 from altershield.admission.webhooks import webhook_name
 from altershield.api import labels
-from altershield.api.kinds import ChangePod, PodState, Verdict, WorkloadState
+from altershield.api.change_pod import ChangePod, PodState
+from altershield.api.change_workload import WorkloadState
 from altershield.api.meta import rfc3339
+from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import CHANGE_PODS, NAMESPACES
 from altershield.commands.demo.sample import (
     MISSING_IMAGE,
@@ -27,7 +29,8 @@ from altershield.commands.demo.sample import (
     template_patch,
 )
 from altershield.commands.demo.story import STEP_SECONDS, StepFailedError, Story, named
-from altershield.kube.client import ObjectList, PatchType
+from altershield.kube.bodies import ObjectList
+from altershield.kube.client import PatchType
 from altershield.kube.errors import ApiError, NotFoundError
 
 _KIND = RESOURCE.kind.lower()

@@ -6,7 +6,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-from altershield.api.kinds import ChangePod, ChangeWorkload, WorkloadState
+from altershield.api.change_pod import ChangePod
+from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
 from altershield.commands.demo.sample import ADAPTER, NAME, NAMESPACE, RESOURCE
 from altershield.errors import AlterShieldError

@@ -26,11 +26,11 @@ class Format(StrEnum):
 
 def history(
     workload: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="TYPE/NAME",
+            metavar="TYPE/NAME|TYPE NAME",
             autocompletion=types,
-            help="The workload: deploy/web, sts/db, or web.",
+            help="The workload: deploy/web, deploy web, or web.",
             show_default=False,
         ),
     ],
@@ -78,7 +78,7 @@ def history(
     if version and output is Format.WIDE:
         raise UsageError("-o wide is a format of the table; with --version, set -o yaml or -o json")
     require_namespace(namespace)
-    target = only(parse([workload]))
+    target = only(parse(workload))
     asyncio.run(_history(context, kubeconfig, namespace, target, version, diff, output))
 
 

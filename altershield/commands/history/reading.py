@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from altershield.commands import permission
 from altershield.commands.status.snapshot import StatusError
 from altershield.commands.status.targets import Target, full_plural
 from altershield.errors import UsageError
@@ -96,6 +97,5 @@ def _whole(raw: msgspec.Raw) -> dict[str, Any]:
 
 
 def _forbidden(resource: str, namespace: str, error: ForbiddenError) -> StatusError:
-    return StatusError(
-        f'cannot read {resource} in namespace "{namespace}": {error}; ask for the ClusterRole view there'
-    )
+    attempt = f"read {resource} {permission.place(namespace)}"
+    return StatusError(permission.refused(attempt, error, permission.role("view", namespace)))

@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterable, Sequence
 
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.commands.history.reading import Found
 from altershield.commands.status import objects
 from altershield.commands.status.table import Columns, printable

@@ -8,14 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, MAX_REASON, REASON, Level, level
+from altershield.api.protected_kinds import KRUISE, ProtectedKind
 from altershield.api.resources import ADMISSION_POLICY_BINDINGS
+from altershield.commands import permission
 from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.protection.targets import Target, kinds, parse
 from altershield.commands.status import objects
-from altershield.errors import UsageError
+from altershield.errors import AlterShieldError, UsageError
 from altershield.install.deletion_policies import PREFIX
 from altershield.kube.client import Client
-from altershield.kube.errors import ApiError, NotFoundError
+from altershield.kube.errors import ApiError, ForbiddenError, NotFoundError
 from altershield.process import options
 
 Object = dict[str, Any]
@@ -27,12 +29,16 @@ class Format(StrEnum):
     NAME = "name"
 
 
+class ProtectionError(AlterShieldError):
+    """The protection of an object could not be changed."""
+
+
 Targets = Annotated[
     list[str],
     typer.Argument(
-        metavar="KIND/NAME...",
+        metavar="TYPE/NAME...|TYPE NAME...",
         autocompletion=kinds,
-        help="The objects: deploy/web, ns/shop, crd/widgets.example.com, svc/web, pvc/data.",
+        help="The objects: deploy/web, ns/shop, crd/widgets.example.com, svc/web, pvc/data, or deploy web api.",
         show_default=False,
     ),
 ]
@@ -65,7 +71,7 @@ def protect(
     It sets the label policy.kruise.io/delete-protection. The API server then refuses to delete the object, for everyone
     and in every namespace, until the label is taken off.
     """
-    targets = [parse(each) for each in target]
+    targets = parse(target)
     for each in targets:
         if wanted not in each.kind.levels:
             raise UsageError(
@@ -92,7 +98,7 @@ def unprotect(
     reason.
     """
     metadata: Object = {"labels": {LABEL: None, CASCADING_LABEL: None}, "annotations": {REASON: None}}
-    asyncio.run(_patch(context, kubeconfig, namespace, [parse(each) for each in target], metadata, output))
+    asyncio.run(_patch(context, kubeconfig, namespace, parse(target), metadata, output))
 
 
 async def _patch(
@@ -116,6 +122,12 @@ async def _patch(
                 if error.details:
                     raise
                 raise UsageError(f"{each}: the cluster has no {each.kind.plural}") from error
+            except ForbiddenError as error:
+                verb = "protect" if metadata["labels"][LABEL] else "unprotect"
+                where_it_is = f" {permission.place(inside)}" if inside else ""
+                raise ProtectionError(
+                    permission.refused(f"{verb} {each}{where_it_is}", error, _role(each.kind, inside))
+                ) from error
             obj["metadata"].pop("managedFields", None)
             found.append(obj)
             result = level(obj["metadata"].get("labels") or {})
@@ -128,6 +140,13 @@ async def _patch(
                 file=sys.stderr,
             )
     _print(found, targets, output)
+
+
+def _role(kind: ProtectedKind, namespace: str) -> str:
+    """The role that allows to label objects of this kind."""
+    if namespace and kind.resource.group != KRUISE:
+        return permission.role("edit", namespace)
+    return f"a role with the verb patch on {kind.plural}{f' {permission.place(namespace)}' if namespace else ''}"
 
 
 async def _enforced(client: Client) -> bool:

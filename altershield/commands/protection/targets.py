@@ -1,9 +1,11 @@
-"""The objects that the arguments name, in the syntax of kubectl: KIND/NAME."""
+"""The objects that the arguments name, in the syntax of kubectl."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from altershield.api.names import is_name
 from altershield.api.protected_kinds import PROTECTED_KINDS, ProtectedKind
+from altershield.commands.named import Named, named
 from altershield.errors import UsageError
 
 
@@ -21,14 +23,20 @@ def resource_name(kind: ProtectedKind, name: str) -> str:
     return f"{f'{kind.resource.kind.lower()}.{kind.resource.group}'.removesuffix('.')}/{name}"
 
 
-def parse(argument: str) -> Target:
-    """The object of `KIND/NAME`. UsageError: objects of the kind cannot be protected, or none can have the name."""
-    word, _, name = argument.partition("/")
-    kind = _kind(word)
-    if kind is None or not is_name(name):
+def parse(arguments: Sequence[str]) -> list[Target]:
+    """The objects of `TYPE/NAME...` or `TYPE NAME...`. UsageError: objects of the type cannot be protected, or none can
+    have the name."""
+    return [_target(each) for each in named(arguments, lambda word: _kind(word) is not None)]
+
+
+def _target(found: Named) -> Target:
+    kind = _kind(found.type or "")
+    if kind is None or not is_name(found.name or ""):
         known = ", ".join(dict.fromkeys(each.resource.kind.lower() for each in PROTECTED_KINDS))
-        raise UsageError(f'"{argument}" cannot be protected; write KIND/NAME, where KIND is one of: {known}')
-    return Target(kind, name)
+        raise UsageError(
+            f'"{found.argument}" cannot be protected; write TYPE/NAME or TYPE NAME, where TYPE is one of: {known}'
+        )
+    return Target(kind, found.name or "")
 
 
 def kinds(incomplete: str) -> list[str]:

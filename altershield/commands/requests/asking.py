@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from altershield.api.kinds import Action, Request
 from altershield.api.meta import ObjectMeta
 from altershield.api.names import LEASE, SYSTEM_NAMESPACE
 from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.api.workload_requests import Action, Request
+from altershield.commands import permission
 from altershield.commands.status.snapshot import StoredRelease, stored
 from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
@@ -76,10 +77,9 @@ async def _store(client: Client, release: StoredRelease, request: Request) -> bo
     except NotFoundError:
         raise _deleted(metadata) from None
     except ForbiddenError as error:
-        raise RequestError(
-            f"the API server refuses the request: {error}; ask for the ClusterRole altershield-verdicts in namespace "
-            f'"{metadata.namespace}"'
-        ) from error
+        attempt = f"write the request into ChangeWorkload {metadata.name} {permission.place(metadata.namespace)}"
+        role = permission.role("altershield-verdicts", metadata.namespace)
+        raise RequestError(permission.refused(attempt, error, role)) from error
     except InvalidError as error:
         raise RequestError(f"the API server refuses the request: {error}") from error
     if stored(answer).release.status.request is None:

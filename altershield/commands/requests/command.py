@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from altershield.api.kinds import Request, Result, Verb, Verdict
 from altershield.api.meta import rfc3339
+from altershield.api.pod_verdicts import Verdict
+from altershield.api.workload_requests import Request, Result, Verb
 from altershield.commands.current_user import user
 from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.requests import finding
@@ -43,9 +44,12 @@ class Word(StrEnum):
 
 
 Workload = Annotated[
-    str,
+    list[str],
     typer.Argument(
-        metavar="TYPE/NAME", autocompletion=types, help="The workload: deploy/web, sts/db, or web.", show_default=False
+        metavar="TYPE/NAME|TYPE NAME",
+        autocompletion=types,
+        help="The workload: deploy/web, deploy web, or web.",
+        show_default=False,
     ),
 ]
 Reason = Annotated[
@@ -153,7 +157,7 @@ def verdict(
 
 def _run(
     verb: Verb,
-    workload: str,
+    workload: list[str],
     message: str,
     namespace: str,
     wait: bool,
@@ -168,7 +172,7 @@ def _run(
     limit = seconds(timeout, "--timeout")
     if limit and not wait:
         raise UsageError("--timeout is the timeout of --wait; add --wait, or remove --timeout")
-    target = finding.only(parse([workload]))
+    target = finding.only(parse(workload))
 
     async def run() -> int:
         async with await Client.connect(kubeconfig, context=context) as client:
@@ -177,7 +181,7 @@ def _run(
             request = Request(verb, await user(client), message, rfc3339(time.time()), to)
             answer = await ask(client, found, request)
             if answer.action.result == Result.REFUSED:
-                raise RequestError(f"{finding.resource_name(found)}: {answer.action.outcome}")
+                raise RequestError(f"{finding.resource_name(found)}: {in_options(answer.action.outcome)}")
             _print(answer.release, answer.action.outcome, output)
             if not wait:
                 return 0
@@ -186,6 +190,11 @@ def _run(
                 return await outcome_code(client, where, found.release.spec.workload_ref, limit or None)
 
     raise typer.Exit(asyncio.run(run()))
+
+
+def in_options(outcome: str) -> str:
+    """The reconciler's answer, with the option of this command in place of the field that the option sets."""
+    return outcome.replace("`rollbackTo`", "`--to`")
 
 
 def _print(release: StoredRelease, outcome: str, output: Format | None) -> None:

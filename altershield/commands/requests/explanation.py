@@ -4,7 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from altershield import releases
-from altershield.api.kinds import ChangePod, ChangeWorkload, CheckState, ConditionType, WorkloadState
+from altershield.api.change_pod import ChangePod
+from altershield.api.change_workload import ChangeWorkload, WorkloadState
+from altershield.api.check_results import CheckState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, has_reason, rfc3339, unix
 from altershield.api.names import is_name
 from altershield.api.policy import OnPauseEnd

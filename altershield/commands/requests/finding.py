@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from altershield.api import labels, names
-from altershield.api.kinds import ChangePod
+from altershield.api.change_pod import ChangePod
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
+from altershield.commands import permission
 from altershield.commands.requests.asking import RequestError
 from altershield.commands.status.snapshot import StoredRelease, stored
 from altershield.commands.status.targets import Target
@@ -77,14 +78,12 @@ def _age(release: StoredRelease) -> tuple[int, int]:
 
 
 def _forbidden(namespace: str, error: ForbiddenError) -> RequestError:
-    return RequestError(
-        f'cannot list the releases in namespace "{namespace}": {error}; ask for the ClusterRole altershield-verdicts '
-        "there"
-    )
+    attempt = f"list the releases {permission.place(namespace)}"
+    return RequestError(permission.refused(attempt, error, permission.role("altershield-verdicts", namespace)))
 
 
 def only(targets: Sequence[Target]) -> Target:
     """The workload, if exactly one is named. UsageError otherwise."""
     if len(targets) != 1 or not targets[0].name:
-        raise UsageError("name one workload, as deploy/web")
+        raise UsageError("name one workload, as deploy/web or deploy web")
     return targets[0]

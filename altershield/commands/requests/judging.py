@@ -2,8 +2,10 @@
 
 import msgspec
 
-from altershield.api.kinds import ChangePod, Verdict
+from altershield.api.change_pod import ChangePod
+from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import CHANGE_PODS
+from altershield.commands import permission
 from altershield.commands.current_user import user
 from altershield.commands.requests import finding
 from altershield.commands.requests.asking import RequestError
@@ -35,8 +37,7 @@ async def judge(client: Client, namespace: str, pod: str, verdict: Verdict, mess
         except ConflictError:
             continue
         except ForbiddenError as error:
-            raise RequestError(
-                f"the API server refuses the verdict: {error}; ask for the ClusterRole altershield-verdicts in "
-                f'namespace "{namespace}"'
-            ) from error
+            attempt = f"write the verdict into ChangePod {metadata.name} {permission.place(namespace)}"
+            role = permission.role("altershield-verdicts", namespace)
+            raise RequestError(permission.refused(attempt, error, role)) from error
     raise RequestError(f"the ChangePod of pod {pod} changes all the time; try again")

@@ -6,6 +6,7 @@ import msgspec
 
 from altershield.api.meta import ObjectMeta
 from altershield.api.resources import PODS
+from altershield.commands import permission
 from altershield.commands.requests.asking import RequestError
 from altershield.commands.requests.refusal import Answer, answer
 from altershield.kube.client import Client
@@ -34,9 +35,8 @@ async def ask_about(client: Client, namespace: str, name: str) -> Answers:
     except NotFoundError:
         raise _missing(namespace, name) from None
     except ForbiddenError as error:
-        raise RequestError(
-            f'cannot read pod {name} in namespace "{namespace}": {error}; ask for the ClusterRole view there'
-        ) from error
+        attempt = f"read pod {name} {permission.place(namespace)}"
+        raise RequestError(permission.refused(attempt, error, permission.role("view", namespace))) from error
     if metadata.deletion_timestamp is not None:
         raise RequestError(
             f'pod {name} in namespace "{namespace}" is being deleted since {metadata.deletion_timestamp}: '

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from altershield.commands import permission
 from altershield.commands.status.table import printable
 from altershield.kube.errors import ApiError, ForbiddenError, InvalidError
 
@@ -14,7 +15,6 @@ _UNANSWERED = re.compile(r'failed calling webhook "([^"]+)"')
 _OURS = re.compile(r"((?:PodUnavailableBudget|PodDeletionFlowControl) [a-z0-9.-]*[a-z0-9])")
 _PDB_BY_GATEKEEPER = re.compile(r"the pod's disruption budget ([a-z0-9.-]*[a-z0-9])")
 _PDB = re.compile(r"The disruption budget ([a-z0-9.-]*[a-z0-9]) ")
-_NOT_PERMITTED = re.compile(r"cannot (?:delete|create) resource")
 _WIDTH = 11
 
 
@@ -57,7 +57,7 @@ def _refusal(error: ApiError) -> tuple[Outcome, str, str]:
     if error.code == 429 and message is not None:
         found = _PDB.search(message)
         return Outcome.REFUSED, f"PodDisruptionBudget {found[1]}" if found else "a PodDisruptionBudget", message or text
-    if _NOT_PERMITTED.search(text):
+    if permission.is_missing(error):
         return Outcome.UNKNOWN, "", f"you may not do this, so nobody else was asked: {text}"
     if isinstance(error, ForbiddenError | InvalidError) or "more than one PodDisruptionBudget" in text:
         return Outcome.REFUSED, "the API server", text

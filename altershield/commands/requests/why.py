@@ -11,9 +11,10 @@ import typer
 
 from altershield import releases
 from altershield.api import labels
-from altershield.api.kinds import ChangePod
+from altershield.api.change_pod import ChangePod
 from altershield.api.names import change_workload_of, is_name
 from altershield.api.resources import CHANGE_PODS, PODS
+from altershield.commands.named import Named, named
 from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.requests import finding
 from altershield.commands.requests.explanation import explain
@@ -23,7 +24,7 @@ from altershield.commands.status import objects
 from altershield.commands.status.exit_codes import exit_code
 from altershield.commands.status.reading import Reader
 from altershield.commands.status.snapshot import Release, demand, outcomes, shown
-from altershield.commands.status.targets import Target, parse, types
+from altershield.commands.status.targets import Target, is_type, parse, types
 from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError
@@ -48,11 +49,11 @@ def _types(incomplete: str) -> list[str]:
 
 def why(
     target: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="TYPE/NAME",
+            metavar="TYPE/NAME|TYPE NAME",
             autocompletion=_types,
-            help="The workload or the pod: deploy/web, sts/db, web, pod/web-1.",
+            help="The workload or the pod: deploy/web, deploy web, web, pod/web-1.",
             show_default=False,
         ),
     ],
@@ -75,18 +76,31 @@ def why(
     one of them is refused, 1 if the API server does not tell, else 0.
     """
     require_namespace(namespace)
-    kind, _, name = target.rpartition("/")
-    if PODS.is_called(kind, _POD_SHORT_NAMES):
-        if not is_name(name):
-            raise UsageError(f'no pod can have the name "{name}"')
+    found = named(target, lambda word: _is_pod(word) or is_type(word))
+    if any(_is_pod(each.type) for each in found):
+        name = _pod_name(found)
         raise typer.Exit(asyncio.run(_pod(context, kubeconfig, namespace, name, output)))
-    workload = finding.only(parse([target]))
+    workload = finding.only(parse(target))
     if output is not None:
         where = f" -n {namespace}" if namespace else ""
-        raise UsageError(
-            f"-o is for pods; for the release of a workload, run: altershield status {target}{where} -o {output}"
-        )
+        run = f"altershield status {' '.join(target)}{where} -o {output}"
+        raise UsageError(f"-o is for pods; for the release of a workload, run: {run}")
     raise typer.Exit(asyncio.run(_workload(context, kubeconfig, namespace, workload)))
+
+
+def _is_pod(word: str | None) -> bool:
+    """Whether kubectl understands the word as the type Pod."""
+    return PODS.is_called(word or "", _POD_SHORT_NAMES)
+
+
+def _pod_name(found: Sequence[Named]) -> str:
+    """The name of the pod, if exactly one is named. UsageError otherwise."""
+    if len(found) != 1 or found[0].name is None:
+        raise UsageError("name one pod, as pod/web-1 or pod web-1")
+    name = found[0].name
+    if not is_name(name):
+        raise UsageError(f'no pod can have the name "{name}"')
+    return name
 
 
 async def _pod(context: str | None, kubeconfig: str | None, namespace: str, name: str, output: Format | None) -> int:

@@ -1,6 +1,6 @@
 """Waits until a release is not under way any more, for commands that begin something."""
 
-from altershield.api.kinds import WorkloadRef
+from altershield.api.change_workload import WorkloadRef
 from altershield.commands.status.command import Mode, show
 from altershield.commands.status.targets import Target
 from altershield.kube.client import Client

@@ -10,6 +10,7 @@ import msgspec
 
 from altershield.api import labels
 from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.commands import permission
 from altershield.commands.status.snapshot import Snapshot, StatusError, StoredRelease, stored
 from altershield.commands.status.targets import Target, full_plural
 from altershield.kube.client import Client
@@ -106,9 +107,7 @@ class Reader:
                 "context with --context"
             ) from None
         except ForbiddenError as error:
-            raise StatusError(
-                f"cannot list ChangeWorkloads {self._where}: {error}; ask for the ClusterRole view {self._where}"
-            ) from error
+            raise self._forbidden("ChangeWorkloads", error, "view") from error
         return [stored(item) for item in listed.items]
 
     async def _workloads(self, query: Query, stored_releases: Sequence[StoredRelease]) -> list[Workload] | None:
@@ -127,19 +126,16 @@ class Reader:
         except ForbiddenError as error:
             if query.typed or not adapter.crd:
                 role = "altershield-view" if adapter.crd else "view"
-                raise StatusError(
-                    f"cannot list {full_plural(adapter)} {self._where}: {error}; ask for the ClusterRole {role} "
-                    f"{self._where}"
-                ) from error
+                raise self._forbidden(full_plural(adapter), error, role) from error
             # for a kind that it does not have, an API server may answer Forbidden too
             if any(each.release.spec.workload_ref.kind == adapter.resource.kind for each in stored_releases):
                 print(f"Warning: releases of {full_plural(adapter)} are not shown: {error}", file=sys.stderr)
             return None
         return [adapter.read(item) for item in listed.items]
 
-    @property
-    def _where(self) -> str:
-        return f'in namespace "{self._namespace}"' if self._namespace else "in all namespaces"
+    def _forbidden(self, listed: str, error: ForbiddenError, role: str) -> StatusError:
+        attempt = f"list {listed} {permission.place(self._namespace)}"
+        return StatusError(permission.refused(attempt, error, permission.role(role, self._namespace)))
 
 
 @contextlib.asynccontextmanager

@@ -8,7 +8,7 @@ import msgspec
 
 from altershield import releases
 from altershield.api import labels
-from altershield.api.kinds import ChangeWorkload, WorkloadRef
+from altershield.api.change_workload import ChangeWorkload, WorkloadRef
 from altershield.api.meta import ObjectMeta
 from altershield.commands.status.targets import Target
 from altershield.errors import AlterShieldError

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from altershield import releases
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.api.meta import rfc3339
 from altershield.api.policy import AppliedPolicy
 from altershield.commands.status.durations import age

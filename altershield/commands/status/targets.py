@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from altershield.api.names import is_name
+from altershield.commands.named import Named, named
 from altershield.errors import UsageError
 from altershield.workloads import ADAPTERS, Adapter
 
@@ -33,11 +34,12 @@ def parse(arguments: Sequence[str]) -> list[Target]:
     workloads. UsageError: AlterShield does not support the type, or no workload can have the name."""
     if not arguments:
         return [EVERYTHING]
-    kind, *names = arguments
-    adapter = _adapter(kind)
-    if adapter is None or any("/" in name for name in names):
-        return [_one(argument) for argument in arguments]
-    return [Target((adapter,), _checked(name)) for name in names] or [Target((adapter,), "")]
+    return [_target(each) for each in named(arguments, is_type)]
+
+
+def is_type(word: str) -> bool:
+    """Whether kubectl understands the word as a type of workloads."""
+    return _adapter(word) is not None
 
 
 def types(incomplete: str) -> list[str]:
@@ -46,23 +48,15 @@ def types(incomplete: str) -> list[str]:
     return [kind for kind in kinds if kind.startswith(incomplete)]
 
 
-def _one(argument: str) -> Target:
-    kind, slash, name = argument.rpartition("/")
-    if not slash and is_name(name):
-        return Target(ADAPTERS, name)
-    adapter = _adapter(kind)
-    if adapter is None:
-        raise _not_a_workload(argument)
-    return Target((adapter,), _checked(name, argument))
-
-
-def _checked(name: str, argument: str = "") -> str:
-    """The name after a type, if a workload can have it. `argument`: the whole argument, for the error."""
-    if not name:
-        raise _not_a_workload(argument)
-    if not is_name(name):
-        raise UsageError(f'no workload can have the name "{name}"')
-    return name
+def _target(found: Named) -> Target:
+    if found.type is None and found.name and is_name(found.name):
+        return Target(ADAPTERS, found.name)
+    adapter = _adapter(found.type or "")
+    if adapter is None or found.name == "":
+        raise _not_a_workload(found.argument)
+    if found.name is not None and not is_name(found.name):
+        raise UsageError(f'no workload can have the name "{found.name}"')
+    return Target((adapter,), found.name or "")
 
 
 def _not_a_workload(argument: str) -> UsageError:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from altershield import releases
 from altershield.api import labels
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
 from gatekeeper.listers import Listers

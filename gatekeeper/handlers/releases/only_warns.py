@@ -2,7 +2,7 @@
 
 from altershield import releases
 from altershield.api import labels
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.api.policy import Mode
 from altershield.releases.enforcement import Would, would
 from gatekeeper.handler import handler

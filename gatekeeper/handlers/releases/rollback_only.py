@@ -2,7 +2,7 @@
 
 from altershield import releases
 from altershield.api import labels
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.reasons import Reason
 from gatekeeper.handlers.releases.workload import Change, Workload, released_version, workload_ref

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from altershield import releases
 from altershield.api import labels
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.api.names import is_name
 from altershield.workloads import change_workload_name
 from gatekeeper.handler import handler

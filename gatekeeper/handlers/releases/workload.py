@@ -3,8 +3,8 @@
 import msgspec
 
 from altershield.api import released_by
+from altershield.api.change_workload import WorkloadRef
 from altershield.api.fingerprint import Template
-from altershield.api.kinds import WorkloadRef
 from gatekeeper.errors import ReviewError
 from gatekeeper.handlers.releases import fingerprint
 from gatekeeper.request import Metadata, Object, Request

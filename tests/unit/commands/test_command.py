@@ -52,8 +52,8 @@ def test_unreachable_server_prints_one_sentence_and_exits_with_1(run: Run, tmp_p
     done = run("status", "--kubeconfig", str(kubeconfig))
     assert done.returncode == 1
     (line,) = done.stderr.strip().splitlines()
-    assert line.startswith("error: no response from the API server at https://127.0.0.1:1 to GET /apis/")
-    assert line.endswith(": Connection refused")
+    assert line.startswith("error: cannot reach the API server at https://127.0.0.1:1: connection refused; ")
+    assert line.endswith("check the kubeconfig's context c")
 
 
 @pytest.mark.parametrize("wrong", ["--pod-spec=[]", "--pod-spec={", "--pull-secrets=/dev/null/none"])

@@ -11,8 +11,9 @@ from typing import cast
 import pytest
 from rich.console import Console
 
-from altershield.api.kinds import ChangePod, ChangePodSpec, PodInfo
+from altershield.api.change_pod import ChangePod, ChangePodSpec
 from altershield.api.meta import ObjectMeta
+from altershield.api.pod_verdicts import PodInfo
 from altershield.commands.demo import command
 from altershield.commands.demo.steps import STEPS, Step
 from altershield.commands.demo.story import StepFailedError, Story

@@ -1,5 +1,6 @@
 """The start of `altershield dev` in a cluster with CRDs and webhook configurations."""
 
+import asyncio
 import base64
 import datetime
 import sys
@@ -7,20 +8,20 @@ from typing import Any
 
 import pytest
 import typer
+from aiohttp import web
 
 import reconciler.__main__
 from altershield.admission.webhooks import WEBHOOKS, Webhook
 from altershield.api.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.commands.demo import command as demo
+from altershield.commands.dev_webhooks import CONFIGURATION, refuse_running, refuse_second, withdraw
 from altershield.commands.installation import (
-    CONFIGURATION,
     Installation,
     InstallationStoppedError,
     Thresholds,
     _established,
-    _refuse_running,
-    _refuse_second,
 )
+from altershield.commands.uninstall import LeftOverError
 from altershield.errors import AlterShieldError, UsageError
 from altershield.pki import Authority
 from altershield.process.children import Process
@@ -46,7 +47,7 @@ async def test_webhooks_without_a_listener_do_not_count_as_a_running_command(
 ) -> None:
     async with serving() as (_, admin):
         await admin.create(VALIDATING_WEBHOOKS, {"metadata": {"name": CONFIGURATION}, "webhooks": webhooks})
-        await _refuse_running(admin)
+        await refuse_running(admin)
 
 
 async def test_crd_that_is_being_deleted_is_an_error() -> None:
@@ -65,10 +66,10 @@ async def test_installed_webhook_of_altershield_refuses_a_second_installation(we
     async with serving() as (_, admin):
         resource = MUTATING_WEBHOOKS if webhook.mutating else VALIDATING_WEBHOOKS
         await admin.create(resource, {"metadata": {"name": "theirs"}, "webhooks": [{"name": "a.b.c"}]})
-        await _refuse_second(admin)
+        await refuse_second(admin)
         await admin.create(resource, {"metadata": {"name": "altershield"}, "webhooks": [{"name": webhook.name}]})
         with pytest.raises(UsageError, match="installed in this cluster already"):
-            await _refuse_second(admin)
+            await refuse_second(admin)
 
 
 @pytest.mark.parametrize(("code", "error"), [(2, UsageError), (1, InstallationStoppedError)])
@@ -99,3 +100,30 @@ def test_option_fast_of_the_demo_shortens_the_thresholds(
     monkeypatch.setattr(demo, "_demo", played)
     demo.demo(fast=fast)
     assert [(each.start_timeout, each.observe_seconds) for each in told] == [expected]
+
+
+async def test_webhooks_that_cannot_be_deleted_at_the_end_are_named_with_the_command_that_deletes_them() -> None:
+    async with serving() as (api, admin):
+        await api.stop()
+        with pytest.raises(LeftOverError) as raised:
+            await withdraw(admin, "/my files/config", "prod")
+        assert str(raised.value) == (
+            f"the webhooks of AlterShield are still registered: cannot reach the API server at {admin.server}: "
+            "connection refused; they have failurePolicy Fail and no gatekeeper, so the API server refuses releases in "
+            "governed namespaces; to delete them, run: kubectl --kubeconfig '/my files/config' --context prod delete "
+            "mutatingwebhookconfiguration,validatingwebhookconfiguration altershield-dev --ignore-not-found"
+        )
+
+
+async def test_second_signal_during_the_deletion_of_the_webhooks_says_that_they_are_left() -> None:
+    async def never(_: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    async with serving() as (api, admin):
+        api.fault(lambda request: request.method == "DELETE", never)
+        stopping = asyncio.create_task(withdraw(admin, None, None))
+        await api.wait_for_requests(lambda request: request.method == "DELETE", 1)
+        stopping.cancel()
+        with pytest.raises(LeftOverError, match=r"still registered: the command was stopped .*, run: kubectl delete "):
+            await stopping

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from altershield.api.kinds import ChangeWorkloadStatus, WorkloadState
+from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.policy import AppliedPolicy, Mode
 from altershield.commands.report import Ended, Line, _of_entry, count, table

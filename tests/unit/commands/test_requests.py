@@ -6,10 +6,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from altershield.api.kinds import Action, ChangeWorkload, Request
+from altershield.api.change_workload import ChangeWorkload
 from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.api.workload_requests import Action, Request
 from altershield.commands.current_user import user
 from altershield.commands.requests.asking import RequestError, ask
+from altershield.commands.requests.command import in_options, rollback
 from altershield.commands.requests.finding import batch_of, current
 from altershield.commands.status.targets import parse
 from tests.fault.reconciler_cluster import Cluster, running_cluster
@@ -101,3 +103,35 @@ async def test_the_newest_release_is_the_current_one_and_a_kind_is_asked_for_if_
         with pytest.raises(Exception, match="name deployment/sleep or statefulset/sleep"):
             await current(cluster.admin, "shop", target)
         assert await user(cluster.admin)
+
+
+async def test_rollback_to_an_unknown_version_names_the_option(tmp_path: Path) -> None:
+    """The reconciler's answer names the field."""
+    refused = "a rollback was requested, but the workload has no version zzz; set {} to one of: web-v1"
+    async with running_cluster(tmp_path) as cluster:
+        await cluster.go_to("shop")
+        name = await stored(cluster, release(V1))
+
+        async def answered() -> bool:
+            (now,) = await cluster.all(CHANGE_WORKLOADS)
+            request = now["status"].get("request") if "status" in now else None
+            if request is None:
+                return False
+            action = {"verb": "Rollback", "by": request["by"], "result": "Refused"}
+            action["outcome"] = refused.format("`rollbackTo`")
+            await cluster.set_status(CHANGE_WORKLOADS, name, {"request": None, "actions": [action]})
+            return True
+
+        answering = asyncio.create_task(until(answered, "the answer", 20, pause=0.05))
+        with pytest.raises(RequestError) as raised:
+            await asyncio.to_thread(
+                rollback, ["deploy", "sleep"], to="zzz", namespace="shop", kubeconfig=str(tmp_path / "admin.kubeconfig")
+            )
+        await answering
+        assert str(raised.value) == f"deployment.apps/sleep: {refused.format('`--to`')}"
+
+
+def test_answer_without_the_field_stays_as_it_is() -> None:
+    assert in_options("no version has passed verification before this one") == (
+        "no version has passed verification before this one"
+    )

@@ -4,23 +4,14 @@ import msgspec
 import pytest
 
 from altershield.api import labels
-from altershield.api.kinds import (
-    Action,
-    ChangePod,
-    ChangePodSpec,
-    ChangePodStatus,
-    ChangeWorkloadStatus,
-    CheckResult,
-    ConditionType,
-    DownPod,
-    Pause,
-    PodInfo,
-    Request,
-    SourceRef,
-    WorkloadState,
-)
+from altershield.api.change_pod import ChangePod, ChangePodSpec, ChangePodStatus
+from altershield.api.change_workload import ChangeWorkloadStatus, DownPod, Pause, SourceRef, WorkloadState
+from altershield.api.check_results import CheckResult
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, ObjectMeta, rfc3339
+from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import AppliedPolicy, Mode, OnPauseEnd
+from altershield.api.workload_requests import Action, Request
 from altershield.commands.requests.explanation import explain
 from altershield.commands.status.snapshot import Release
 from tests.unit.commands.status.builders import DONE, ROLLED_BACK, V1, V2, release, stored, workload

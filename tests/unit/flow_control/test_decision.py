@@ -14,7 +14,7 @@ from altershield.api.flow_control import (
     Source,
 )
 from altershield.api.meta import rfc3339
-from altershield.api.policy import Operator, Requirement, Selector
+from altershield.api.selectors import Operator, Requirement, Selector
 from altershield.flow_control.decision import REPEATED, Working, in_order, note_denied, step, undo
 from altershield.flow_control.deletion import Operation, covering, covers, exempt
 from altershield.flow_control.statistics import denied_entry, with_deletion, with_denied

@@ -18,7 +18,7 @@ from altershield import releases
 from altershield.admission.webhooks import webhook_path
 from altershield.api import labels, names
 from altershield.api.budgets import PodUnavailableBudgetSpec
-from altershield.api.kinds import WorkloadRef
+from altershield.api.change_workload import WorkloadRef
 from altershield.api.resources import DEPLOYMENTS, Resource
 from altershield.budgets.pods import Pod
 from altershield.budgets.steps import Disruption, Passed, Refused

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from altershield.api.flow_control import BreakerMode, Mode, OnError, PodDeletionFlowControl
-from altershield.api.policy import Selector
+from altershield.api.selectors import Selector
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control.deletion import Deletion, Operation
 from altershield.kube.errors import ConflictError, NotFoundError, ServerError

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api.kinds import WorkloadRef
+from altershield.api.change_workload import WorkloadRef
 from altershield.kube.client import Client
 from altershield.workloads import ADAPTERS, Adapter, change_workload_name
 from gatekeeper.listers import CacheListers, caches

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from altershield.admission.registration import Operation
 from altershield.admission.webhooks import Webhook
 from altershield.api import labels
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.process.certificate import Certificate
 from gatekeeper.dispatch import decide
 from gatekeeper.handlers.releases.reasons import Reason

@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 from prometheus_client import generate_latest
 
-from altershield.api.kinds import WorkloadRef
+from altershield.api.change_workload import WorkloadRef
 from gatekeeper import intake
 from gatekeeper.intake import MAX_BODY
 from gatekeeper.projection import Release

@@ -5,15 +5,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api import budgets, flow_control, kinds, policy
+from altershield.api import budgets, change_pod, change_workload, flow_control, ops_config_info, policy
 from altershield.api.meta import Condition, ObjectMeta
+from altershield.api.pod_verdicts import PodInfo
 from altershield.install.crds import crds
 
 CRDS = {crd["spec"]["names"]["kind"]: crd for crd in crds()}
 TYPES = {
-    "ChangeWorkload": (kinds.ChangeWorkloadSpec, kinds.ChangeWorkloadStatus),
-    "ChangePod": (kinds.ChangePodSpec, kinds.ChangePodStatus),
-    "OpsConfigInfo": (kinds.OpsConfigInfoSpec, kinds.OpsConfigInfoStatus),
+    "ChangeWorkload": (change_workload.ChangeWorkloadSpec, change_workload.ChangeWorkloadStatus),
+    "ChangePod": (change_pod.ChangePodSpec, change_pod.ChangePodStatus),
+    "OpsConfigInfo": (ops_config_info.OpsConfigInfoSpec, ops_config_info.OpsConfigInfoStatus),
     "DefensePolicy": (policy.DefensePolicySpec, policy.DefensePolicyStatus),
     "PodDeletionFlowControl": (flow_control.FlowControlSpec, flow_control.FlowControlStatus),
     "PodUnavailableBudget": (budgets.PodUnavailableBudgetSpec, budgets.PodUnavailableBudgetStatus),
@@ -101,16 +102,18 @@ def test_copies_of_a_policy_have_no_patterns_rules_or_defaults() -> None:
 
 
 def test_encoded_field_names_are_those_of_the_first_release() -> None:
-    status = kinds.ChangePodStatus(post_timeout_threshold=120, pre_submit_time_unix=5, change_pod_id="n")
+    status = change_pod.ChangePodStatus(post_timeout_threshold=120, pre_submit_time_unix=5, change_pod_id="n")
     assert msgspec.to_builtins(status) == {"postTimeOutThreshold": 120, "preSubmitTimeUnix": 5, "changePodId": "n"}
-    pod = kinds.PodInfo(pod="p", app="a", host_name="p", namespace="n", work_space="default", ip="10.0.0.1")
+    pod = PodInfo(pod="p", app="a", host_name="p", namespace="n", work_space="default", ip="10.0.0.1")
     assert msgspec.to_builtins(pod) == {
         "pod": "p", "app": "a", "hostName": "p", "namespace": "n", "workSpace": "default", "ip": "10.0.0.1",
     }  # fmt: skip
 
 
 def test_encoded_objects_have_their_kind() -> None:
-    setting = kinds.OpsConfigInfo(ObjectMeta(name="branch"), kinds.OpsConfigInfoSpec("isBranch", enable=False))
+    setting = ops_config_info.OpsConfigInfo(
+        ObjectMeta(name="branch"), ops_config_info.OpsConfigInfoSpec("isBranch", enable=False)
+    )
     encoded = msgspec.to_builtins(setting)
     assert encoded["kind"] == "OpsConfigInfo"
     assert encoded["apiVersion"] == "app.ops.cloud.alipay.com/v1alpha1"

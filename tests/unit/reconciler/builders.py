@@ -3,18 +3,16 @@
 import msgspec
 
 from altershield.api import labels, names
-from altershield.api.kinds import (
-    ChangePod,
-    ChangePodSpec,
-    ChangePodStatus,
+from altershield.api.change_pod import ChangePod, ChangePodSpec, ChangePodStatus
+from altershield.api.change_workload import (
     ChangeWorkload,
     ChangeWorkloadSpec,
     ChangeWorkloadStatus,
-    PodInfo,
     WorkloadRef,
     WorkloadState,
 )
 from altershield.api.meta import ObjectMeta, OwnerReference, plain_time, rfc3339
+from altershield.api.pod_verdicts import PodInfo
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
 from tests.support import workloads

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from altershield.api import labels, names
-from altershield.api.kinds import OpsConfigInfo
 from altershield.api.namespace import Namespace
 from altershield.api.ops_config import BLOCKING
+from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.policy import DefensePolicy
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.kube.client import Client

@@ -2,7 +2,8 @@
 
 import pytest
 
-from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.change_workload import WorkloadState
+from altershield.api.condition_types import ConditionType
 
 from .world import KINDS, SimPod, World, fingerprint
 

@@ -5,9 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.kinds import ChangePod, ChangePodStatus, CheckResult, CheckState, Giver, PodInfo, PodState
+from altershield.api.change_pod import ChangePod, ChangePodStatus, PodState
+from altershield.api.check_results import CheckResult, CheckState
+from altershield.api.check_specs import CheckSpec, Phase, ServerCheck
+from altershield.api.condition_types import Giver
 from altershield.api.meta import find_condition
-from altershield.api.policy import CheckSpec, Phase, ServerCheck
+from altershield.api.pod_verdicts import PodInfo
 from reconciler.batches import batch
 from reconciler.batches.check_run import POLL_INTERVAL, Answer, Ask, Planned, Step
 from reconciler.batches.conclusion import SERVER_CHECK

@@ -6,8 +6,9 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from altershield.api.kinds import MAX_FAILED_RULES, ChangePod, ChangePodStatus, CheckResult, CheckState
-from altershield.api.policy import Phase
+from altershield.api.change_pod import ChangePod, ChangePodStatus
+from altershield.api.check_results import MAX_FAILED_RULES, CheckResult, CheckState
+from altershield.api.check_specs import Phase
 from reconciler.batches import callback_receiver
 from reconciler.batches.batch import Batch, project
 from reconciler.batches.callback_receiver import CallbackReceiver

@@ -8,8 +8,12 @@ import msgspec
 import pytest
 
 from altershield.api import names
-from altershield.api.kinds import ChangePodStatus, CheckResult, CheckState, Giver, PodInfo, PodState
-from altershield.api.policy import AppliedPolicy, CheckSpec, HttpCheck, OnUnknown, Phase
+from altershield.api.change_pod import ChangePodStatus, PodState
+from altershield.api.check_results import CheckResult, CheckState
+from altershield.api.check_specs import CheckSpec, HttpCheck, OnUnknown, Phase
+from altershield.api.condition_types import Giver
+from altershield.api.pod_verdicts import PodInfo
+from altershield.api.policy import AppliedPolicy
 from altershield.api.resources import CHANGE_PODS
 from altershield.kube.errors import ConflictError, ServerError
 from reconciler.batches.batch_reconciler import BatchReconciler

@@ -2,7 +2,7 @@
 
 import pytest
 
-from altershield.api.kinds import Giver
+from altershield.api.condition_types import Giver
 from altershield.api.meta import rfc3339
 from altershield.api.ops_config import Settings
 

@@ -7,7 +7,9 @@ import msgspec
 import pytest
 
 from altershield.api import labels
-from altershield.api.kinds import ConditionType, PodInfo, WorkloadState
+from altershield.api.change_workload import WorkloadState
+from altershield.api.condition_types import ConditionType
+from altershield.api.pod_verdicts import PodInfo
 from altershield.workloads.pods import Fault
 from reconciler.releases.health import CLOCK_SKEW, events_fault
 

@@ -7,9 +7,10 @@ import msgspec
 import pytest
 
 from altershield.api import labels
+from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, WorkloadState
 from altershield.api.json_patch import label_path
-from altershield.api.kinds import ChangeWorkloadStatus, PodInfo, SourceRef, WorkloadState
 from altershield.api.meta import Condition, plain_time
+from altershield.api.pod_verdicts import PodInfo
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
 from altershield.kube.errors import (
     ApiError,
@@ -41,8 +42,9 @@ from reconciler.releases.effects import (
     SetThreshold,
     Suspend,
 )
-from reconciler.releases.executor import Executor, Refused
+from reconciler.releases.executor import Executor
 from reconciler.releases.live_reader import LiveWorkload
+from reconciler.releases.rollback_writer import Refused
 
 from . import builders
 from .builders import NOW, V1, V2

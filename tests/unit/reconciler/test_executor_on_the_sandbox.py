@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from altershield.api import names
-from altershield.api.kinds import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
+from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.kube.errors import ConflictError
 from altershield.kube.events import EventRecorder
@@ -29,9 +29,7 @@ async def test_rollback_requested_concurrently_is_not_overwritten(tmp_path: Path
         client, metrics = cluster.admin, Metrics()
         caches = Caches(client, names.SYSTEM_NAMESPACE)
         recorder = EventRecorder(client, "altershield")
-        executor = Executor(
-            caches, Writer(client, caches, metrics), LiveReader(client, caches), recorder, metrics, time.time
-        )
+        executor = Executor(caches, Writer(client, caches, metrics), LiveReader(client), recorder, metrics, time.time)
         wanted = msgspec.to_builtins(release(V1))
         wanted["metadata"] = {"name": wanted["metadata"]["name"]}
         made = await client.create(CHANGE_WORKLOADS, wanted, "shop", as_=ChangeWorkload)

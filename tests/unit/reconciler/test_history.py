@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
-from altershield.api.kinds import MAX_ACTIONS, Action, ChangeWorkloadStatus, SourceRef
+from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef
 from altershield.api.meta import Condition, rfc3339
 from altershield.api.released_by import ReleasedBy
+from altershield.api.workload_requests import MAX_ACTIONS, Action
 from altershield.releases.history import CheckOutcome
 from altershield.workloads.meta import NO_OWNER, Meta
 from reconciler.batches.batch import Batch

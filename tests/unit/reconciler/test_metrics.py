@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from altershield.api import labels, names
-from altershield.api.kinds import ChangeWorkloadStatus, WorkloadState
+from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.meta import Condition
 from altershield.api.namespace import Namespace
 from altershield.api.resources import CHANGE_PODS

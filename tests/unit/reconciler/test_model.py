@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from altershield.api import labels
-from altershield.api.kinds import ConditionType, WorkloadState
+from altershield.api.change_workload import WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.ops_config import Settings
-from reconciler.releases.pod_groups import Group
+from reconciler.releases.group import Group
 
 from .world import KINDS, Conflicted, Killed, SimPod, World, fingerprint
 

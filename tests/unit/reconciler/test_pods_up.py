@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from altershield.api.kinds import PodInfo
+from altershield.api.pod_verdicts import PodInfo
 
 from .scenarios import (
     NO_REPLICAS,

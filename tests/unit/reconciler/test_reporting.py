@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api.kinds import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
+from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
 from altershield.api.meta import Condition
 from reconciler.checks.orders import order_id, order_of
 from reconciler.releases.projection import Release, read

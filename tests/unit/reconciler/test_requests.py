@@ -5,21 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from altershield.api import labels
-from altershield.api.kinds import (
-    MAX_ACTIONS,
-    Action,
-    ChangePodStatus,
-    CheckResult,
-    CheckState,
-    ConditionType,
-    PodState,
-    Result,
-    SourceRef,
-    Verb,
-)
+from altershield.api.change_pod import ChangePodStatus, PodState
+from altershield.api.change_workload import SourceRef
+from altershield.api.check_results import CheckResult, CheckState
+from altershield.api.check_specs import Phase
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.api.ops_config import Settings
-from altershield.api.policy import Phase
+from altershield.api.workload_requests import MAX_ACTIONS, Action, Result, Verb
 from reconciler.batches.verdicts import HELD, held_by
 from reconciler.releases.snapshot import RollbackReason
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from altershield.api.kinds import Giver
+from altershield.api.condition_types import Giver
 from altershield.api.ops_config import Settings
 
 from .scenarios import (

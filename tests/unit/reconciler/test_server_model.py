@@ -17,8 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from altershield.api.kinds import ChangePod, ChangePodStatus, FailedRule, PodState, Verdict
-from altershield.api.policy import AppliedPolicy, CheckSpec, OnUnknown, Phase, ServerCheck
+from altershield.api.change_pod import ChangePod, ChangePodStatus, PodState
+from altershield.api.check_results import FailedRule
+from altershield.api.check_specs import CheckSpec, OnUnknown, Phase, ServerCheck
+from altershield.api.pod_verdicts import Verdict
+from altershield.api.policy import AppliedPolicy
 from reconciler.batches.check_run import Answer, Step
 from reconciler.batches.conclusion import SERVER_CHECK
 from reconciler.batches.nodes import awaits, awaits_node, is_of_this_run, with_doubtful_pass, with_node

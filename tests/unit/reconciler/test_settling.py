@@ -2,7 +2,7 @@
 
 import pytest
 
-from altershield.api.kinds import Giver
+from altershield.api.condition_types import Giver
 
 from .scenarios import (
     FAILED,

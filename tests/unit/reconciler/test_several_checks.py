@@ -7,9 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from altershield.api.kinds import ChangePodStatus, CheckResult, CheckState, Giver, PodState
+from altershield.api.change_pod import ChangePodStatus, PodState
+from altershield.api.check_results import CheckResult, CheckState
+from altershield.api.check_specs import CheckSpec, HttpCheck, OnUnknown, Phase, PrometheusCheck, ServerCheck
+from altershield.api.condition_types import Giver
 from altershield.api.meta import find_condition
-from altershield.api.policy import MAX_CHECKS, CheckSpec, HttpCheck, OnUnknown, Phase, PrometheusCheck, ServerCheck
+from altershield.api.policy import MAX_CHECKS
 from reconciler.batches.check_run import Answer, Planned, Step, with_result
 from reconciler.batches.transitions import BatchSnapshot, Next, decide, received
 from reconciler.batches.verdicts import undecided

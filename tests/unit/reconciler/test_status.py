@@ -2,7 +2,7 @@
 
 import msgspec
 
-from altershield.api.kinds import SourceRef
+from altershield.api.change_workload import SourceRef
 from altershield.api.ops_config import Settings
 
 from .scenarios import SUCCESS, VERIFIED, each_kind, first_release, second_release

@@ -3,7 +3,7 @@
 import msgspec
 
 from altershield.api import labels
-from altershield.api.kinds import Giver
+from altershield.api.condition_types import Giver
 from altershield.api.ops_config import Settings
 
 from .scenarios import ROLLED_BACK, RUNNING, SUCCESS, SUSPEND, VERIFIED, each_kind, first_release, second_release

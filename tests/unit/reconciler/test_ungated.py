@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.kinds import ChangeWorkloadStatus, SourceRef
+from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
 from reconciler.releases import projection

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from altershield.api import labels
-from altershield.api.kinds import ChangeWorkloadStatus, Giver
+from altershield.api.change_workload import ChangeWorkloadStatus
+from altershield.api.condition_types import Giver
 from altershield.api.meta import Condition, find_condition
 from reconciler.releases import projection
 from reconciler.releases.decide import decide

@@ -8,17 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.kinds import (
-    ChangePodStatus,
-    ChangeWorkloadStatus,
-    OpsConfigInfoStatus,
-    PodInfo,
-    SourceRef,
-    WorkloadState,
-)
+from altershield.api.change_pod import ChangePodStatus
+from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, WorkloadState
 from altershield.api.meta import ObjectMeta, OwnerReference
-from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus, Selector
+from altershield.api.ops_config_info import OpsConfigInfoStatus
+from altershield.api.pod_verdicts import PodInfo
+from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, OPS_CONFIG_INFOS, PODS
+from altershield.api.selectors import Selector
 from altershield.kube.client import PatchType
 from altershield.kube.errors import (
     ConflictError,

@@ -3,7 +3,7 @@
 import pytest
 
 from altershield.api import labels
-from altershield.api.kinds import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
+from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
 from altershield.releases import Outcome, outcome
 from tests.unit.commands.status.builders import (
     DONE,

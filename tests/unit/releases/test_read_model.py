@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from altershield import releases
-from altershield.api.kinds import ChangeWorkload, ChangeWorkloadStatus, PodInfo, SourceRef, WorkloadRef, WorkloadState
+from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, SourceRef, WorkloadRef, WorkloadState
 from altershield.api.meta import Condition
+from altershield.api.pod_verdicts import PodInfo
 from altershield.workloads import BY_KIND
 from tests.unit.reconciler.builders import NOW, V1, V2, V3, release, workload
 

@@ -69,13 +69,13 @@ async def test_kind_that_cannot_be_listed_is_a_problem_and_the_others_are_shown(
     ],
 )
 def test_argument_names_the_kind_as_in_kubectl(argument: str, plural: str) -> None:
-    assert parse(argument).kind.plural == plural
+    assert parse([argument])[0].kind.plural == plural
 
 
 @pytest.mark.parametrize("argument", ["web", "pod/web", "deploy/", "deploy/Web", "deploy.batch/web", ""])
 def test_argument_that_names_no_protected_kind_is_refused(argument: str) -> None:
-    with pytest.raises(UsageError, match="cannot be protected; write KIND/NAME"):
-        parse(argument)
+    with pytest.raises(UsageError, match="cannot be protected; write TYPE/NAME or TYPE NAME"):
+        parse([argument])
 
 
 def test_completion_offers_each_kind_once() -> None:

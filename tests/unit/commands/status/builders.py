@@ -5,14 +5,14 @@ from typing import Any
 import msgspec
 
 from altershield.api import labels
-from altershield.api.kinds import (
+from altershield.api.change_workload import (
     ChangeWorkload,
     ChangeWorkloadSpec,
     ChangeWorkloadStatus,
-    ConditionType,
     WorkloadRef,
     WorkloadState,
 )
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, ObjectMeta, OwnerReference
 from altershield.commands.status.snapshot import StoredRelease
 from altershield.workloads import BY_KIND, change_workload_name

@@ -27,6 +27,9 @@ def test_queries_select_workloads_by_name_or_by_the_version_label() -> None:
     assert queries(parse(["db"])) == [Query(adapter, "", "metadata.name=db") for adapter in ADAPTERS]
 
 
+FORBIDDEN = 'User "ann" cannot list resource "x" in API group "y"'
+
+
 @pytest.mark.parametrize("code", [404, 403])
 async def test_kind_that_the_cluster_does_not_have_is_skipped(code: int, capsys: pytest.CaptureFixture[str]) -> None:
     """An API server answers 403 about a kind that it does not have to users who may not list everything."""
@@ -42,14 +45,14 @@ async def test_kind_that_the_cluster_does_not_have_is_skipped(code: int, capsys:
 
 async def test_forbidden_list_of_a_built_in_kind_is_an_error() -> None:
     async with serving() as (api, client):
-        api.fault(lambda request: request.path.endswith("/statefulsets"), answer(403))
+        api.fault(lambda request: request.path.endswith("/statefulsets"), answer(403, FORBIDDEN))
         with pytest.raises(StatusError, match=r'cannot list statefulsets.apps in namespace "shop": .*ClusterRole view'):
             await Reader(client, "shop", parse([])).read()
 
 
 async def test_forbidden_list_of_an_optional_kind_that_the_user_named_is_an_error() -> None:
     async with serving() as (api, client):
-        api.fault(lambda request: request.path.endswith("/clonesets"), answer(403))
+        api.fault(lambda request: request.path.endswith("/clonesets"), answer(403, FORBIDDEN))
         with pytest.raises(
             StatusError, match=r'cannot list clonesets.apps.kruise.io in namespace "shop": .*ClusterRole altershield-vi'
         ):
@@ -58,7 +61,7 @@ async def test_forbidden_list_of_an_optional_kind_that_the_user_named_is_an_erro
 
 async def test_forbidden_list_of_changeworkloads_names_the_clusterrole_to_ask_for() -> None:
     async with serving() as (api, client):
-        api.fault(lambda request: request.path.endswith("/changeworkloads"), answer(403))
+        api.fault(lambda request: request.path.endswith("/changeworkloads"), answer(403, FORBIDDEN))
         with pytest.raises(
             StatusError, match=r"cannot list ChangeWorkloads in all namespaces: .*; ask for the ClusterR"
         ):

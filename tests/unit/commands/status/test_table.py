@@ -5,8 +5,10 @@ from typing import Any
 import msgspec
 
 from altershield.api import labels
-from altershield.api.kinds import ChangeWorkload, ChangeWorkloadStatus, ConditionType, PodInfo, WorkloadState
+from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
+from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import AppliedPolicy
 from altershield.commands.status.snapshot import Release
 from altershield.commands.status.table import Columns, Layout, progress, row

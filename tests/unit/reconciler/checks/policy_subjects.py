@@ -2,7 +2,8 @@
 
 import msgspec
 
-from altershield.api.policy import AppliedPolicy, CheckSpec, Phase
+from altershield.api.check_specs import CheckSpec, Phase
+from altershield.api.policy import AppliedPolicy
 from reconciler.checks.check import Subject
 from tests.unit.reconciler.builders import NOW, change_pod, release
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.kinds import ChangeWorkloadStatus, SourceRef
-from altershield.api.policy import AppliedPolicy, CheckSpec, Phase, PrometheusCheck
+from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef
+from altershield.api.check_specs import CheckSpec, Phase, PrometheusCheck
+from altershield.api.policy import AppliedPolicy
 from reconciler.checks.check import Subject
 from tests.unit.reconciler import builders
 

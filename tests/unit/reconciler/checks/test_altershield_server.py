@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from altershield.api.kinds import ChangePodStatus
-from altershield.api.policy import CheckSpec, Phase, ServerCheck
+from altershield.api.change_pod import ChangePodStatus
+from altershield.api.check_specs import CheckSpec, Phase, ServerCheck
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Fail, Pending, PollAnswer, Subject
 from reconciler.server.answers import Polled, ServerVerdict

@@ -5,9 +5,9 @@ from typing import Any, cast
 
 import pytest
 
-from altershield.api.kinds import ChangePod
+from altershield.api.change_pod import ChangePod
+from altershield.api.check_specs import CheckSpec, HealthCheck, Phase
 from altershield.api.meta import rfc3339
-from altershield.api.policy import CheckSpec, HealthCheck, Phase
 from altershield.kube.errors import UnreachableError
 from reconciler.checks.check import Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
 from reconciler.checks.health_check import Event, HealthCheckRunner, _Series

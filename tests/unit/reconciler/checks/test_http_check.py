@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from altershield.api.policy import CheckSpec, HttpCheck, Phase, SecretRef
+from altershield.api.check_specs import CheckSpec, HttpCheck, Phase, SecretRef
 from reconciler.checks.check import Availability, Fail, Lost, NotStarted, Pass, Pending, Started, Subject, Unknown
 from reconciler.checks.http_check import ID_HEADER, ByCallback, HttpCheckRunner, content, verdict
 from reconciler.checks.identity import CALLBACK_PATH, parsed, run_of

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from altershield.api import labels
-from altershield.api.kinds import CheckResult, CheckState
+from altershield.api.check_results import CheckResult, CheckState
+from altershield.api.check_specs import CheckSpec, JobCheck, Phase
 from altershield.api.meta import rfc3339
-from altershield.api.policy import CheckSpec, JobCheck, Phase
 from altershield.api.resources import JOBS, PODS
 from reconciler.checks.check import Availability, Fail, Lost, NotStarted, Pass, Pending, Started, Subject, Unknown
 from reconciler.checks.job_check import JobCheckRunner

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api.kinds import SourceRef
-from altershield.api.policy import SecretRef
+from altershield.api.change_workload import SourceRef
+from altershield.api.check_specs import SecretRef
 from reconciler.checks.check import Check, Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
 from reconciler.checks.prometheus_answers import MAX_ANSWER
 from reconciler.checks.prometheus_check import PrometheusCheckRunner

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.kinds import SourceRef
+from altershield.api.change_workload import SourceRef
 from reconciler.checks import promql
 from reconciler.checks.placeholders import NAMES, escaped, unknown_placeholder, values_of
 from tests.unit.reconciler import builders

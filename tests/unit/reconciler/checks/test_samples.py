@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.policy import CheckSpec, PrometheusCheck
+from altershield.api.check_specs import CheckSpec, PrometheusCheck
 from reconciler.checks.check import Fail, Pass, Pending, Unknown
 from reconciler.checks.prometheus_answers import NO_DATA, Reading
 from reconciler.checks.samples import MAX_TIMES, Sample, conclude, first_time, problem, times_until

@@ -11,7 +11,7 @@ import pytest
 from altershield.errors import UsageError
 from altershield.kube.errors import ServerError, UnreachableError
 from altershield.pki import Authority
-from reconciler.endpoints import intake, server
+from reconciler.endpoints import callback_endpoint, intake
 from reconciler.endpoints.callback import Callback, CheckType
 from reconciler.server import signature
 from reconciler.server.answers import ServerVerdict
@@ -173,7 +173,7 @@ async def test_callback_that_takes_long_is_answered_first_and_stored_later(
         await go_on.wait()
         stored.set()
 
-    monkeypatch.setattr(server, "_RECEIVE_SECONDS", 0.1)
+    monkeypatch.setattr(callback_endpoint, "_RECEIVE_SECONDS", 0.1)
     served.receive = wait
     data = body()
     assert (await asyncio.wait_for(served.post(data, signed(data)), 10))[0] == 200
@@ -186,8 +186,8 @@ async def test_callbacks_that_are_stored_at_a_time_are_bounded(served: Served, m
     async def wait(callback: Callback) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr(server, "_RECEIVE_SECONDS", 0.1)
-    monkeypatch.setattr(server, "_STORING", 1)
+    monkeypatch.setattr(callback_endpoint, "_RECEIVE_SECONDS", 0.1)
+    monkeypatch.setattr(callback_endpoint, "_STORING", 1)
     served.receive = wait
     first, second = body(), body(node="another-node")
     assert (await asyncio.wait_for(served.post(first, signed(first)), 10))[0] == 200

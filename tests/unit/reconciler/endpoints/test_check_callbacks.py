@@ -14,9 +14,10 @@ import pytest
 from aiohttp import web
 
 from altershield.api import names
+from altershield.api.check_specs import CheckSpec, HttpCheck, Phase, SecretRef
 from altershield.api.labels import CREDENTIALS
 from altershield.api.meta import OwnerReference
-from altershield.api.policy import AppliedPolicy, CheckSpec, HttpCheck, Phase, SecretRef
+from altershield.api.policy import AppliedPolicy
 from altershield.api.resources import SECRETS
 from altershield.kube.client import Client
 from reconciler.batches import batch
@@ -24,7 +25,7 @@ from reconciler.checks.check import Fail, Pass, Unknown
 from reconciler.checks.http_check import content
 from reconciler.checks.identity import CALLBACK_PATH, CheckRun
 from reconciler.checks.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, signature
-from reconciler.endpoints import check_keys, server
+from reconciler.endpoints import check_callback_endpoint, check_keys
 from reconciler.endpoints.check_callback import CheckCallback
 from reconciler.endpoints.places import Places
 from reconciler.endpoints.replays import Replays
@@ -386,7 +387,7 @@ async def test_callbacks_about_unknown_runs_that_wait_are_bounded(
 async def test_flood_of_forged_callbacks_about_a_known_run_reads_few_secrets_at_a_time(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keys = world.served.endpoints._keys
+    keys = world.served.endpoints._check_callbacks._keys
     assert keys is not None
     monkeypatch.setattr(keys, "_places", Places(8, "busy; send it again"))
     go_on, reading = asyncio.Event(), 0
@@ -463,7 +464,7 @@ async def test_callback_that_takes_too_long_to_store_is_answered_with_an_error(
         await asyncio.Event().wait()
         return True
 
-    monkeypatch.setattr(server, "_RESULT_SECONDS", 0.1)
+    monkeypatch.setattr(check_callback_endpoint, "_RESULT_SECONDS", 0.1)
     world.served.receive_result = wait
     data = body()
     assert (await asyncio.wait_for(world.post(data, world.signed(data)), 10))[0] == 503
@@ -477,7 +478,7 @@ async def test_callbacks_that_are_stored_at_a_time_are_bounded(world: World, mon
         await go_on.wait()
         return True
 
-    monkeypatch.setattr(world.served.endpoints, "_results", Places(1, "busy; send it again"))
+    monkeypatch.setattr(world.served.endpoints._check_callbacks, "_results", Places(1, "busy; send it again"))
     world.served.receive_result = wait
     first, second = body(), body(verdict="fail")
     storing = asyncio.create_task(world.post(first, world.signed(first)))
@@ -495,7 +496,7 @@ async def test_only_callbacks_that_change_something_are_remembered(world: World)
         return False
 
     world.served.receive_result = nothing
-    replays: Replays = world.served.endpoints._check_signatures._replays
+    replays: Replays = world.served.endpoints._check_callbacks._signatures._replays
     for message in ("a", "b", "c"):
         data = body(message=message)
         code, answer = await world.post(data, world.signed(data))

@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api.kinds import ChangeWorkloadStatus, ConditionType, SourceRef, WorkloadState
+from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.kube.errors import ConflictError, ForbiddenError, InvalidError, KubernetesError, UnreachableError
 from altershield.workloads import BY_KIND

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from altershield.api.condition_types import ConditionType
 from altershield.api.flow_control import BreakerMode, BreakerState, FlowControlStatus, PodDeletionFlowControl
-from altershield.api.kinds import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.resources import PODS, Resource
 from altershield.flow_control import breaker as breakers

@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api.kinds import MAX_NOTIFIED, ChangePodStatus, ChangeWorkloadStatus, ConditionType, WorkloadState
+from altershield.api.change_pod import ChangePodStatus
+from altershield.api.change_workload import MAX_NOTIFIED, ChangeWorkloadStatus, WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, rfc3339
 from altershield.api.policy import AppliedPolicy
 from altershield.kube.errors import ConflictError

@@ -3,8 +3,11 @@
 import msgspec
 import pytest
 
-from altershield.api.kinds import ChangePodStatus, ChangeWorkloadStatus, ConditionType, PodInfo, PodState, WorkloadState
+from altershield.api.change_pod import ChangePodStatus, PodState
+from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, rfc3339
+from altershield.api.pod_verdicts import PodInfo
 from reconciler.batches import batch
 from reconciler.batches.batch import Batch
 from reconciler.notifications.occurrences import held, occurrences

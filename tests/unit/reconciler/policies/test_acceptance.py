@@ -3,20 +3,10 @@
 import msgspec
 import pytest
 
+from altershield.api.check_specs import CheckSpec, HttpCheck, JobCheck, Phase, PrometheusCheck, ServerCheck
 from altershield.api.meta import ObjectMeta
-from altershield.api.policy import (
-    CheckSpec,
-    DefensePolicy,
-    DefensePolicySpec,
-    DefensePolicyStatus,
-    HttpCheck,
-    JobCheck,
-    Mode,
-    Phase,
-    PrometheusCheck,
-    Selector,
-    ServerCheck,
-)
+from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus, Mode
+from altershield.api.selectors import Selector
 from reconciler.policies.acceptance import in_force, problem
 from reconciler.policies.applied import start_timeout
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from altershield.api.kinds import WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.api.ops_config import Settings
 from altershield.api.policy import AppliedPolicy, Mode, OnFailure, OnStartFailure
 from altershield.releases.enforcement import Would, would

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api.kinds import Pause
+from altershield.api.change_workload import Pause
 from altershield.api.meta import plain_time
 from altershield.api.ops_config import Settings
 from altershield.api.policy import Mode, OnFailure, OnPauseEnd

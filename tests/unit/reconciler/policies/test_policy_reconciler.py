@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from altershield.api.kinds import ConditionType
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, ObjectMeta, find_condition
-from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus, Mode, Selector
+from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus, Mode
+from altershield.api.selectors import Selector
 from altershield.kube.events import ObjectRef
 from reconciler.machinery.caches import Caches
 from reconciler.policies.policy_reconciler import PolicyReconciler

@@ -2,7 +2,8 @@
 
 import pytest
 
-from altershield.api.policy import DefensePolicySpec, Operator, Requirement, Selector
+from altershield.api.policy import DefensePolicySpec
+from altershield.api.selectors import Operator, Requirement, Selector
 from reconciler.policies.selection import InForce, matches, select, shadowed_by
 
 

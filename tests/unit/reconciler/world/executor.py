@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 
 from altershield.api import labels, names
-from altershield.api.kinds import ChangePod, ChangePodSpec, ChangePodStatus, SourceRef
+from altershield.api.change_pod import ChangePod, ChangePodSpec, ChangePodStatus
+from altershield.api.change_workload import SourceRef
 from altershield.api.meta import ObjectMeta, OwnerReference, plain_time
 from altershield.workloads.workload import Workload
 from reconciler.batches.repeating import is_repeatable, repeated

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.kinds import PodInfo
 from altershield.api.meta import rfc3339
+from altershield.api.pod_verdicts import PodInfo
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.pods import Pod
 

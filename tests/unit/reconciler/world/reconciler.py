@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from altershield.api import labels, names
-from altershield.api.kinds import (
+from altershield.api.change_workload import (
     ChangeWorkload,
     ChangeWorkloadSpec,
     ChangeWorkloadStatus,
@@ -17,14 +17,16 @@ from altershield.workloads import change_workload_name, is_pod_of_revision
 from altershield.workloads.workload import Workload
 from reconciler.batches import batch as batch_projections
 from reconciler.batches import transitions as batches
-from reconciler.releases import creation, requests, rollback
+from reconciler.releases import creation, request_answers, rollback
 from reconciler.releases.decide import decide
 from reconciler.releases.effects import Decision
-from reconciler.releases.live_reader import LiveReader, _revision
+from reconciler.releases.live_reader import revision_of
 from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.rules import settings_of, timing_of
 from reconciler.releases.snapshot import Snapshot, Target
+from reconciler.releases.stuck_pods import stuck_pods
+from reconciler.releases.target_reader import TargetReader
 from reconciler.releases.ungated import Revision, current_revision
 
 from .cluster import NAME, UID
@@ -114,7 +116,9 @@ class World(Executor):
                 return
         for other in own:
             if other.status.request is not None and names.version_of(other.metadata.name) != self.version:
-                self._carry_out(other, workload, requests.not_current(other, workload, other.status.request, self.now))
+                self._carry_out(
+                    other, workload, request_answers.not_current(other, workload, other.status.request, self.now)
+                )
                 return
         release = next((each for each in own if names.version_of(each.metadata.name) == self.version), None)
         if release is None or not workload.processed:
@@ -172,7 +176,7 @@ class World(Executor):
         source = release.status.source
         projected = [self.project(pod) for pod in self.pods.values()]
         pods = [pod for pod in projected if is_pod_of_revision(self.adapter, pod, source.name, source.uid)]
-        decision = rollback.close(release, workload, rollback.stuck_pods(workload, pods), self.now)
+        decision = rollback.close(release, workload, stuck_pods(workload, pods), self.now)
         self._carry_out(release, workload, decision)
 
     def open_groups(self, release: Release, source: SourceRef, workload: Workload) -> PodGroups:
@@ -187,7 +191,7 @@ class World(Executor):
         return self.groups
 
     def revision_projections(self) -> list[Revision]:
-        return [_revision(self.workload, raw) for raw in self.revisions.values()]
+        return [revision_of(self.workload, raw) for raw in self.revisions.values()]
 
     def snapshot(self, release: Release, others: list[Release], workload: Workload) -> Snapshot:
         source = release.status.source
@@ -217,7 +221,7 @@ class World(Executor):
                 if pod.creating:
                     groups.set_events_fault(pod.uid, self.events_say, self.now)
             groups.refresh(snapshot.workload, self.now)
-        look: Any = LiveReader(None, self)  # type: ignore[arg-type]
+        look: Any = TargetReader(None, self, None)  # type: ignore[arg-type]
         projected = [self.project(pod) for pod in self.pods.values()]
         found: list[Target] = look._targets(
             snapshot.workload,

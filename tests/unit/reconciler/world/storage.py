@@ -6,17 +6,12 @@ from typing import Any
 import msgspec
 
 from altershield.api import names
-from altershield.api.kinds import (
-    ChangePod,
-    ChangePodStatus,
-    ChangeWorkload,
-    ChangeWorkloadStatus,
-    ConditionType,
-    PodInfo,
-    Request,
-    WorkloadState,
-)
+from altershield.api.change_pod import ChangePod, ChangePodStatus
+from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
+from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition
+from altershield.api.pod_verdicts import PodInfo
+from altershield.api.workload_requests import Request
 from reconciler.batches import batch as batch_projections
 from reconciler.releases import projection
 from reconciler.releases.projection import Release

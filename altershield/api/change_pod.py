@@ -1,0 +1,97 @@
+"""The kind ChangePod: one verified batch of pods of a version. The CRD is generated from these types.
+
+The field names are those of the product's first release. Most follow from the Python names by camel case.
+"""
+
+import enum
+from typing import Annotated
+
+import msgspec
+
+from altershield.api.check_results import CheckResult
+from altershield.api.fields import Conditions, Generation, Name, Seconds, Text
+from altershield.api.meta import ObjectMeta
+from altershield.api.pod_verdicts import MAX_PODS, PodInfo, Pods
+from altershield.api.resources import API_VERSION, CHANGE_PODS
+from altershield.api.schema import doc
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+class PodState(enum.StrEnum):
+    """`ChangePod.status.status`. `status.message` keeps the last state before `ExecuteDone`."""
+
+    INIT = "Init"
+    PRE_WAIT = "PreWait"
+    PRE_SUBMITTED = "PreSubmitted"
+    PRE_FAILED = "PreFailed"
+    PRE_TIMEOUT = "PreTimeout"
+    POST_WAIT = "PostWait"
+    POST_SUBMITTED = "PostSubmitted"
+    POST_FAILED = "PostFailed"
+    POST_TIMEOUT = "PostTimeout"
+    POST_FINISH = "PostFinish"
+    EXECUTE_DONE = "ExecuteDone"
+
+
+class ChangePodSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The batch."""
+
+    change_workload_id: Annotated[Name, doc("The name of the ChangeWorkload that this batch belongs to.")]
+    create_time: Annotated[Text, doc("When the batch was taken, UTC.")]
+    create_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")]
+    pod_infos: Annotated[
+        tuple[PodInfo, ...], msgspec.Meta(min_length=1, max_length=MAX_PODS, description="The pods of the batch.")
+    ]
+    failed_by: Annotated[
+        Name,
+        doc("The giver of the verdicts in `podInfos`, as a reason of the condition Verified; empty: AlterShield."),
+    ] = ""
+
+
+_POD_STATUS_NAMES = {"post_timeout_threshold": "postTimeOutThreshold"}
+
+
+class ChangePodStatus(
+    msgspec.Struct,
+    frozen=True,
+    omit_defaults=True,
+    rename=lambda name: _POD_STATUS_NAMES.get(name) or _camel(name),
+):
+    """The result of the verification. People may write `podResults`, too."""
+
+    status: Annotated[Text, doc("The state of the verification; `ExecuteDone` is the last one.")] = ""
+    message: Annotated[Text, doc("The last state before `ExecuteDone`: how the verification ended.")] = ""
+    pod_results: Annotated[
+        Pods, doc("The verdict on each pod. A person may write it at any time; AlterShield accepts it.")
+    ] = ()
+    checks: Annotated[
+        tuple[CheckResult, ...], msgspec.Meta(max_length=32, description="The checks of this batch.")
+    ] = ()
+    change_pod_id: Annotated[Text, doc("The id of this batch on an AlterShield server.")] = ""
+    pre_submit_time: Annotated[Text, doc("When the check before the batch was requested, UTC.")] = ""
+    pre_submit_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")] = 0
+    post_submit_time: Annotated[Text, doc("When the check after the batch was requested, UTC.")] = ""
+    post_submit_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")] = 0
+    pre_timeout_threshold: Annotated[Seconds, doc("Timeout of the check before the batch, in seconds.")] = 0
+    post_timeout_threshold: Annotated[Seconds, doc("Timeout of the check after the batch, in seconds.")] = 0
+    retry_time_unix: Annotated[
+        Seconds, doc("When a person last had the check before the batch repeated, in Unix seconds.")
+    ] = 0
+    update_time: Annotated[Text, doc("When this status was written, UTC.")] = ""
+    update_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")] = 0
+    conditions: Conditions = ()
+    observed_generation: Annotated[Generation, doc("The generation of the spec that this status describes.")] = 0
+
+
+class ChangePod(msgspec.Struct, frozen=True, rename="camel"):
+    """One verified batch of pods of a version."""
+
+    metadata: ObjectMeta
+    spec: ChangePodSpec
+    status: ChangePodStatus = ChangePodStatus()
+    api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
+    kind: str = msgspec.field(default_factory=lambda: CHANGE_PODS.kind)

@@ -1,0 +1,181 @@
+"""The kind ChangeWorkload: one version of a workload, from its release to its verdict. The CRD is generated from these
+types.
+
+The field names are those of the product's first release. Most follow from the Python names by camel case.
+"""
+
+import enum
+from typing import Annotated
+
+import msgspec
+
+from altershield.api.fields import Conditions, Generation, Name, Seconds, Text
+from altershield.api.meta import ObjectMeta
+from altershield.api.pod_verdicts import MAX_PODS, Pods
+from altershield.api.policy import AppliedPolicy
+from altershield.api.resources import API_VERSION, CHANGE_WORKLOADS
+from altershield.api.schema import doc
+from altershield.api.workload_requests import MAX_ACTIONS, Action, Request
+
+MAX_NOTIFIED = 64
+"""The maximum number of entries in `notified` in a status."""
+
+
+class WorkloadState(enum.StrEnum):
+    """`ChangeWorkload.status.status`."""
+
+    INIT = "Init"
+    RUNNING = "Running"
+    TIME_OUT_PRE_THRESHOLD = "TimeOutPreThreshold"
+    SUCCESS = "Success"
+    SUSPEND = "Suspend"
+    FAILED = "Failed"
+    ROLLBACK = "Rollback"
+
+
+class WorkloadRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A workload, identified by its uid."""
+
+    api_version: Annotated[Name, doc("Its API version.")] = ""
+    kind: Annotated[Name, doc("Its kind.")] = ""
+    name: Annotated[Name, doc("Its name.")] = ""
+    uid: Annotated[Name, doc("Its uid.")] = ""
+
+
+class SourceRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """An object that holds a released pod template, and the version of this template."""
+
+    kind: Annotated[Name, doc("Its kind.")] = ""
+    name: Annotated[Name, doc("Its name.")] = ""
+    uid: Annotated[Name, doc("Its uid.")] = ""
+    version: Annotated[Text, doc("The version; empty if it was released before AlterShield governed the workload.")] = (
+        ""
+    )
+    fingerprint: Annotated[
+        Text, doc("The fingerprint of its template as the API server returns it. New defaults can change it.")
+    ] = ""
+
+
+class DownPod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A pod that was up and is no longer up."""
+
+    pod: Annotated[Name, doc("Its name.")] = ""
+    uid: Annotated[Name, doc("Its uid.")] = ""
+    since_unix: Annotated[Seconds, doc("When it went down, in Unix seconds.")] = 0
+    message: Annotated[Text, doc("The reason, as the kubelet reports it.")] = ""
+
+
+class Resumption(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A person admitted further releases although this one failed. It ends when another pod fails."""
+
+    since_unix: Annotated[Seconds, doc("Since when, in Unix seconds; 0: it was not resumed.")] = 0
+    pods: Annotated[
+        tuple[Name, ...], msgspec.Meta(max_length=MAX_PODS, description="The uids of the pods that had failed then.")
+    ] = ()
+
+
+class Pause(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """When the pause of the rollout ends by itself: the DefensePolicy has `onFailure: pause` and `pauseSeconds`."""
+
+    end_time: Annotated[Text, doc("When it ends, UTC.")] = ""
+    end_time_unix: Annotated[Seconds, doc("The same in Unix seconds; 0: it does not end by itself.")] = 0
+    ended: Annotated[
+        bool, doc("Whether this time is over, and `onPauseEnd` was carried out, or refused. It happens once.")
+    ] = False
+
+
+class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The release."""
+
+    change_workload_id: Annotated[Name, doc("The ChangeWorkload's own name.")]
+    service_name: Annotated[Name, doc("The workload's name.")]
+    app_name: Annotated[Name, doc("The workload's name.")]
+    reversion: Annotated[Text, doc("The version: the value of the workload's version label.")]
+    count_threshold: Annotated[
+        int,
+        msgspec.Meta(
+            ge=1, le=2**31 - 1, description="Pods in one batch. A batch is verified when so many pods have come up."
+        ),
+    ]
+    wait_time_threshold: Annotated[Seconds, doc("Seconds after which an incomplete batch is verified.")]
+    create_time: Annotated[Text, doc("When this version was released, UTC.")]
+    create_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")]
+    workload_ref: Annotated[WorkloadRef, doc("The workload.")] = WorkloadRef()
+    workload_generation: Annotated[
+        Generation, doc("The workload's generation when this version was released. It orders releases.")
+    ] = 0
+    policy: Annotated[
+        AppliedPolicy, doc("The DefensePolicy that applies to this release, as it was when the release began.")
+    ] = AppliedPolicy()
+
+
+class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The state of the release. People may write `request`, or `status: Rollback` with or without `rollbackTo`."""
+
+    status: Annotated[
+        Text, doc("The state. If a person writes `Rollback`, AlterShield releases an older version again.")
+    ] = ""
+    defense_preparing_pods: Annotated[Pods, doc("Pods that are up and wait for a batch.")] = ()
+    defense_checking_pods: Annotated[Pods, doc("Pods that are being verified.")] = ()
+    defense_check_pass_pods: Annotated[Pods, doc("Pods that passed.")] = ()
+    defense_check_fail_pods: Annotated[Pods, doc("Pods that failed, with the reason.")] = ()
+    down_pods: Annotated[
+        tuple[DownPod, ...],
+        msgspec.Meta(max_length=MAX_PODS, description="Pods that were up and are no longer up; only the first ones."),
+    ] = ()
+    entry_time: Annotated[Text, doc("When the present state began, UTC.")] = ""
+    entry_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")] = 0
+    update_time: Annotated[Text, doc("When this status was written, UTC.")] = ""
+    update_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")] = 0
+    settle_time_unix: Annotated[
+        Seconds,
+        doc(
+            "Until when, after Success, a pod that is not up fails the release, in Unix seconds. Such a pod extends it."
+        ),
+    ] = 0
+    reached: Annotated[
+        Seconds, doc("How many pods the workload's strategy allowed this version to have when it succeeded.")
+    ] = 0
+    replicas: Annotated[Seconds, doc("The replicas of the workload at that time.")] = 0
+    source: Annotated[SourceRef, doc("The object that holds this version's template.")] = SourceRef()
+    previous: Annotated[
+        SourceRef, doc("The last version before this one that succeeded: the target of a rollback.")
+    ] = SourceRef()
+    rollback_to: Annotated[
+        Text, doc("The version to release again in place of this one, or the name of the object that holds it.")
+    ] = ""
+    rollback_target: Annotated[SourceRef, doc("The version that a rollback releases again.")] = SourceRef()
+    rollback_requested: Annotated[bool, doc("Whether a person requested this rollback.")] = False
+    rollback_reason: Annotated[Text, doc("The reason of this rollback: a reason of the condition RolledBack.")] = ""
+    request: Annotated[Request | None, doc("An action on this release that a person requests.")] = None
+    actions: Annotated[
+        tuple[Action, ...],
+        msgspec.Meta(max_length=MAX_ACTIONS, description="The answers to the last requests, the newest last."),
+    ] = ()
+    resumption: Annotated[Resumption, doc("Whether a person admitted further releases.")] = Resumption()
+    pause: Annotated[Pause, doc("When the pause of the rollout ends by itself.")] = Pause()
+    retry_time_unix: Annotated[
+        Seconds, doc("When a person last asked to verify the failed pods again, in Unix seconds.")
+    ] = 0
+    retried_batches: Annotated[
+        Seconds, doc("The highest number of a ChangePod then. Later ChangePods have higher numbers.")
+    ] = 0
+    notified: Annotated[
+        tuple[Annotated[str, msgspec.Meta(max_length=128)], ...],
+        msgspec.Meta(
+            max_length=MAX_NOTIFIED,
+            description="The notifications that were sent or refused: event, its time in Unix seconds, receiver.",
+        ),
+    ] = ()
+    conditions: Conditions = ()
+    observed_generation: Annotated[Generation, doc("The generation of the spec that this status describes.")] = 0
+
+
+class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """One version of a workload, from its release to its verdict."""
+
+    metadata: ObjectMeta
+    spec: ChangeWorkloadSpec
+    status: ChangeWorkloadStatus = ChangeWorkloadStatus()
+    api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
+    kind: str = msgspec.field(default_factory=lambda: CHANGE_WORKLOADS.kind)

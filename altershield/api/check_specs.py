@@ -1,0 +1,193 @@
+"""The checks that a DefensePolicy asks for."""
+
+import enum
+from typing import Annotated, Any
+
+import msgspec
+
+from altershield.api.fields import Name, Text
+from altershield.api.schema import doc, pattern, rules
+
+_INTERVAL = 15
+_SAMPLES = 4
+_LAG = 5
+
+Url = Annotated[str, msgspec.Meta(max_length=2048), msgspec.Meta(extra_json_schema={"pattern": "^https?://[^ ]+$"})]
+Query = Annotated[str, msgspec.Meta(max_length=4096)]
+Decimal = Annotated[str, msgspec.Meta(max_length=32), pattern(r"^-?[0-9]+(\.[0-9]+)?$")]
+
+
+class Phase(enum.StrEnum):
+    """When a check of a batch is made: before the batch counts as rolled out, or after it."""
+
+    PRE = "Pre"
+    POST = "Post"
+
+
+class OnUnknown(enum.StrEnum):
+    """The effect of a check without a result on its batch."""
+
+    PASS = "pass"  # noqa: S105  (an outcome, not a password)
+    HOLD = "hold"
+    """The batch waits for a person."""
+    FAIL = "fail"
+
+
+class SecretRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A Secret in the policy's own namespace."""
+
+    name: Annotated[Name, doc('Its name. It needs the label `altershield.defense.antgroup.com/credentials: "true"`.')]
+
+
+class ServerCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The check of the AlterShield server that the reconciler is configured with."""
+
+
+class PrometheusCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Samples of a PromQL query, compared with bounds, or with the old version."""
+
+    url: Annotated[Url, doc("The URL of Prometheus, without `/api/v1`.")]
+    query: Annotated[
+        Query,
+        doc(
+            "PromQL with one sample as its result. `{{namespace}}`, `{{workload}}`, `{{kind}}`, `{{version}}`, "
+            "`{{previousVersion}}`, `{{pods}}`, `{{previousPods}}` (regular expressions) and `{{podCount}}` are "
+            "replaced."
+        ),
+    ]
+    min: Annotated[Decimal, doc("A sample below this number fails.")] = ""
+    max: Annotated[Decimal, doc("A sample above this number fails.")] = ""
+    baseline_query: Annotated[
+        Query, doc("The same for the old version. A sample of `query` is then compared with one of this query.")
+    ] = ""
+    max_increase: Annotated[
+        Decimal, doc("A sample fails if it exceeds the sample of the old version by more than this number.")
+    ] = ""
+    max_ratio: Annotated[
+        Decimal,
+        doc(
+            "A sample fails if it exceeds the sample of the old version times this number. With `maxIncrease`, a "
+            "sample fails only if it exceeds both bounds."
+        ),
+    ] = ""
+    count_query: Annotated[
+        Query,
+        doc(
+            "PromQL: the number of events on which the sample of `query` is based. With fewer than `minCount` events, "
+            "the sample proves nothing."
+        ),
+    ] = ""
+    baseline_count_query: Annotated[Query, doc("The same for the old version.")] = ""
+    min_count: Annotated[int, msgspec.Meta(ge=0, le=2**31, description="See `countQuery`.")] = 0
+    interval_seconds: Annotated[int, msgspec.Meta(ge=1, le=3600, description="Seconds between two samples.")] = (
+        _INTERVAL
+    )
+    samples: Annotated[int, msgspec.Meta(ge=1, le=100, description="How many samples are taken.")] = _SAMPLES
+    failure_limit: Annotated[int, msgspec.Meta(ge=0, le=99, description="How many samples may fail.")] = 0
+    initial_delay_seconds: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=3600, description="Seconds before the first interval, so that rates have data."),
+    ] = 0
+    lag_seconds: Annotated[
+        int,
+        msgspec.Meta(
+            ge=0,
+            le=600,
+            description="Seconds after which a sample is read. Data that arrives later, or a clock of Prometheus that "
+            "is further behind, makes samples wrong.",
+        ),
+    ] = _LAG
+    secret_ref: Annotated[
+        SecretRef | None,
+        doc("Keys: `token`, or `username` and `password`, or `tls.crt` and `tls.key`; `ca.crt` for the server."),
+    ] = None
+
+
+class HttpCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A POST request with the batch. The answer or a later callback is the verdict. After the answer 202, the request
+    is repeated."""
+
+    url: Annotated[Url, doc("The URL. The option `--checks-allowed-hosts` says which hosts it may name.")]
+    secret_ref: Annotated[
+        SecretRef | None,
+        doc(
+            "Keys: `hmac`, the key of the signatures of the request and of callbacks; those of "
+            "`prometheus.secretRef` for the request."
+        ),
+    ] = None
+    metadata: Annotated[
+        dict[str, Text], msgspec.Meta(max_length=32, description="Sent as `metadata`, as Flagger does.")
+    ] = {}
+
+
+class JobCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A Job in the workload's namespace. Its result is the verdict."""
+
+    template: Annotated[
+        dict[str, Any],
+        doc("A JobTemplateSpec. Placeholders `{{...}}` in the values of env variables are replaced by plain values."),
+    ]
+
+
+class HealthCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The check passes if there is no Warning Event about the pods of the batch while they are observed, and for
+    `seconds` after that."""
+
+    seconds: Annotated[int, msgspec.Meta(ge=0, le=86_400, description="Seconds for which the pods are observed.")] = 0
+    ignored_reasons: Annotated[
+        tuple[Annotated[str, msgspec.Meta(max_length=128)], ...],
+        msgspec.Meta(max_length=64, description="Reasons of Events that do not count, for example `Unhealthy`."),
+    ] = ()
+
+
+class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A check of each batch: exactly one of `health`, `server`, `prometheus`, `http` and `job`."""
+
+    name: Annotated[
+        str,
+        msgspec.Meta(max_length=63, description="Its name, unique in the policy."),
+        pattern("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"),
+    ]
+    phases: Annotated[
+        tuple[Phase, ...],
+        msgspec.Meta(min_length=1, max_length=2, description="`Pre`, `Post` or both; `server` always has both."),
+        msgspec.Meta(extra_json_schema={"x-kubernetes-list-type": "set"}),
+    ] = (Phase.POST,)
+    timeout_seconds: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=86_400)] | None,
+        doc("Seconds after which a check without a result ends as Unknown. Default: the reconciler's option."),
+    ] = None
+    on_unknown: Annotated[
+        OnUnknown,
+        doc("The effect of a check without a result: `pass`, `hold` (the batch waits for a person) or `fail`."),
+    ] = OnUnknown.PASS
+    health: Annotated[HealthCheck | None, doc("A check by the Events of the pods.")] = None
+    server: Annotated[ServerCheck | None, doc("The check of the AlterShield server.")] = None
+    prometheus: Annotated[
+        PrometheusCheck | None,
+        doc("A check by PromQL."),
+        rules(
+            (
+                "has(self.min) || has(self.max) || has(self.baselineQuery)",
+                "a sample needs a bound: set min, max or baselineQuery",
+            ),
+            (
+                "has(self.baselineQuery) == (has(self.maxIncrease) || has(self.maxRatio))",
+                "baselineQuery needs maxIncrease or maxRatio, and they need baselineQuery",
+            ),
+            (
+                "!has(self.minCount) || self.minCount == 0 || has(self.countQuery)",
+                "minCount needs countQuery",
+            ),
+            (
+                "!has(self.baselineCountQuery) || (has(self.baselineQuery) && has(self.countQuery))",
+                "baselineCountQuery needs baselineQuery and countQuery",
+            ),
+            (
+                f"(has(self.failureLimit) ? self.failureLimit : 0) < (has(self.samples) ? self.samples : {_SAMPLES})",
+                "failureLimit must be less than samples",
+            ),
+        ),
+    ] = None
+    http: Annotated[HttpCheck | None, doc("A check by an HTTP request.")] = None
+    job: Annotated[JobCheck | None, doc("A check by a Job.")] = None

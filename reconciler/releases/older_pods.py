@@ -1,0 +1,74 @@
+"""The pods of other versions of a workload, and how many pods of the present version should exist beside them. Without
+I/O."""
+
+from collections.abc import Iterable, Iterator
+
+from altershield.workloads.amounts import share
+from altershield.workloads.pods import Pod
+from altershield.workloads.workload import Workload
+
+
+class OlderPods:
+    """`len` is their number."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, Pod] = {}
+        self._ending: set[str] = set()
+        """The uids of the pods that are terminating or have ended."""
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def __iter__(self) -> Iterator[Pod]:
+        return iter(self._pods.values())
+
+    def uids(self) -> Iterable[str]:
+        """Their uids."""
+        return self._pods
+
+    def update(self, pod: Pod) -> None:
+        """Take over a new or changed pod of another version."""
+        uid = pod.metadata.uid
+        if pod.exists:
+            self._pods[uid] = pod
+        elif uid in self._pods:
+            self._ending.add(uid)
+
+    def remove(self, uid: str) -> None:
+        """Remove a pod that was deleted, or that belongs to the present version or to no version of the workload."""
+        self._pods.pop(uid, None)
+        self._ending.discard(uid)
+
+    def wanted(self, workload: Workload) -> int:
+        """The number of pods of the present version that should exist now.
+
+        It is the number that the rollout is to reach. Under OnDelete, it is the number of replicas minus the number of
+        pods of other versions. If no pods of other versions exist, it is the number of replicas, because a partition
+        can hold back existing pods only.
+        """
+        reach, replicas = workload.reach, workload.replicas
+        if reach is None:
+            return max(0, replicas - len(self._pods))
+        return reach if self._pods else replicas
+
+    def leave_room_for(self, pod: Pod, workload: Workload) -> bool:
+        """Whether a pod of the present version counts towards `wanted`. These pods do not count: pods that a
+        StatefulSet is about to delete, and pods that its partition holds back."""
+        ordinal = pod.metadata.name.rpartition("-")[2]
+        if workload.ends_at is None or not ordinal.isdecimal():
+            return True
+        return (workload.kept_below if self._pods else 0) <= int(ordinal) < workload.ends_at
+
+    def are_too_many(self, workload: Workload, present: int) -> bool:
+        """Whether more pods exist than the workload is to have. `present`: the number of pods of the present version.
+
+        If no pods of other versions exist, this does not matter.
+        """
+        if not self._pods or workload.reach is None:
+            return False
+        if workload.ends_at is not None:
+            return False  # see `leave_room_for`
+        counted = max(present, workload.updated)  # the status may still count a pod whose deletion is known here
+        replicas = workload.replicas
+        older = len(self._pods) - len(self._ending)
+        return counted > replicas or counted + older > replicas + share(workload.max_surge, replicas)

@@ -1,0 +1,87 @@
+"""Releases the pod template of an older version again."""
+
+from collections.abc import Callable
+
+from altershield.api import labels, released_by
+from altershield.api.change_workload import SourceRef
+from altershield.api.json_patch import Operation, label_path
+from altershield.kube.errors import (
+    ApiError,
+    ConflictError,
+    NamespaceTerminatingError,
+    NotFoundError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
+from altershield.workloads import BY_KIND
+from altershield.workloads.workload import Workload
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.writer import Writer
+from reconciler.releases.live_reader import LiveReader
+
+_VERSION = label_path(labels.VERSION)
+_ANNOTATIONS = "/metadata/annotations"
+_RELEASED_BY = label_path(released_by.ANNOTATION, _ANNOTATIONS)
+
+
+class Refused(Exception):  # noqa: N818  (a result that ends the reconcile, not an error)
+    """The API server refuses the write that releases an older template."""
+
+    def __init__(self, cause: ApiError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class RollbackWriter:
+    """`clock` returns Unix seconds."""
+
+    def __init__(self, caches: Caches, writer: Writer, live: LiveReader, clock: Callable[[], float]) -> None:
+        self._caches = caches
+        self._writer = writer
+        self._live = live
+        self._clock = clock
+
+    async def release_again(self, workload: Workload, target: SourceRef, by: str) -> None:
+        """Give the workload the template of one of its revisions, as `kubectl rollout undo` does.
+
+        Workload and template are read once more, so that exactly the decided template replaces exactly the decided
+        version. The labels are set as the gatekeeper sets them, so that a rollback also works while no gatekeeper is
+        available.
+
+        `by`: the user who requested the rollback. If it is empty, the gatekeeper names the reconciler.
+
+        ConflictError: the objects have changed since the decision. Refused: the API server refuses the write.
+        """
+        present = await self._live.workload(workload)
+        if present.workload.version != workload.version or present.workload.fingerprint != workload.fingerprint:
+            where = f"{workload.kind} {workload.metadata.namespace}/{workload.metadata.name}"
+            raise ConflictError(f"{where}: another version was released since it was read", code=409)
+        template = await self._live.template(workload, target)
+        operations: list[Operation] = [
+            {"op": "test", "path": "/metadata/resourceVersion", "value": present.workload.metadata.resource_version},
+            *BY_KIND[workload.kind].release(template),
+        ]
+        version = target.version or target.fingerprint
+        operations.append({"op": "add", "path": _VERSION, "value": version})
+        if by:
+            value = released_by.encode(by, version, self._clock())
+            whole: Operation = {"op": "add", "path": _ANNOTATIONS, "value": {released_by.ANNOTATION: value}}
+            operations.append({"op": "add", "path": _RELEASED_BY, "value": value} if present.annotations else whole)
+        if present.workload.processed:
+            operations.append({"op": "remove", "path": label_path(labels.DEFENSE_STATUS)})
+        try:
+            await self._writer.patch(self._caches.workloads[workload.kind], workload, operations)
+        except ApiError as error:
+            if _is_temporary(error):
+                raise
+            raise Refused(error) from error
+
+
+def _is_temporary(error: ApiError) -> bool:
+    """Whether the error is temporary: a conflict, throttling, or a state of the cluster that changes.
+
+    A webhook can deny with any code, so a 409 from an admission webhook counts as a refusal.
+    """
+    if isinstance(error, ConflictError):
+        return not str(error).count("admission webhook")
+    return isinstance(error, NotFoundError | TooManyRequestsError | NamespaceTerminatingError | UnauthorizedError)
