@@ -40,23 +40,14 @@ def fingerprint(canonical_form: bytes) -> str:
 
 def canonical(template: Template) -> bytes:
     """The canonical form. orjson's errors for invalid JSON, and for JSON with more than 250 levels."""
-    return encode(form(template))
-
-
-def form(template: Template) -> dict[str, Any]:
-    """The canonical form as an object. orjson.JSONDecodeError for invalid JSON."""
     spec = orjson.loads(memoryview(template.spec)) if template.spec else None
-    return {"metadata": _metadata(template.metadata) if template.metadata else None, "spec": spec}
+    return orjson.dumps({"metadata": metadata(template), "spec": spec}, option=orjson.OPT_SORT_KEYS)
 
 
-def encode(form: dict[str, Any]) -> bytes:
-    """The bytes of a canonical form. orjson.JSONEncodeError if it has too many levels."""
-    return orjson.dumps(form, option=orjson.OPT_SORT_KEYS)
-
-
-def _metadata(metadata: _Metadata) -> _Metadata | None:
+def metadata(template: Template) -> _Metadata | None:
+    """The metadata in the canonical form."""
     kept: _Metadata = {}
-    for key, value in metadata.items():
+    for key, value in (template.metadata or kept).items():
         if key == "labels" and isinstance(value, dict):
             value = value.copy()
             value.pop(labels.VERSION, None)

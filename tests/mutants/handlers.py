@@ -39,23 +39,12 @@ SOURCES = (
         _H + "fingerprint.py",
         _VERSION,
         (
-            ("            if before == wanted and encode(before) == encoded:", "            if before == wanted:"),
-            ("            if before == wanted and encode(before) == encoded:", "            if False:"),
+            ("new.spec == old.spec and metadata(new) == metadata(old)", "new.spec == old.spec"),
+            ("new.spec == old.spec and metadata(new) == metadata(old)", "metadata(new) == metadata(old)"),
+            ("metadata(new) == metadata(old)", "new.metadata == old.metadata"),
+            ("fingerprint(canonical(new))", "fingerprint(canonical(old or new))"),
             ("except (orjson.JSONDecodeError, orjson.JSONEncodeError)", "except orjson.JSONDecodeError"),
             ("except (orjson.JSONDecodeError, orjson.JSONEncodeError)", "except orjson.JSONEncodeError"),
-            ("            before = form(old)", "            before = form(new)"),
-        ),
-        equivalent=(
-            (
-                "            if before == wanted and encode(before) == encoded:",
-                "            if encode(before) == encoded:",
-                "Forms that are unequal to Python have different JSON. This saves encoding them.",
-            ),
-            (
-                "    if new == old:",
-                "    if False:",
-                "Equal templates have equal forms, which are compared next. This saves the fingerprint.",
-            ),
         ),
     ),
     Source(

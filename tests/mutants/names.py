@@ -61,7 +61,7 @@ SOURCES = (
             ('key not in ("labels", "annotations")', 'key != "annotations"'),
             ('if value or (value is not None and key not in ("labels", "annotations")):', "if value:"),
             ("return kept or None", "return kept"),
-            ("_metadata(template.metadata) if template.metadata else None", "template.metadata"),
+            ('{"metadata": metadata(template)', '{"metadata": template.metadata'),
             ("if template.spec else None", "if template.spec else {}"),
         ),
     ),

@@ -98,14 +98,27 @@ def reordered(value: Any) -> Any:
 def test_version_ignores_the_order_of_keys(template: Any) -> None:
     old, new = (_decode(json.dumps(t).encode()) for t in (template, reordered(template)))
     assert canonical(old) == canonical(new)
-    assert release(new, old) == ""
 
 
 @given(templates)
 def test_version_ignores_white_space_and_escapes(template: Any) -> None:
     plain = json.dumps(template, ensure_ascii=False, separators=(",", ":")).encode()
     escaped = json.dumps(template, ensure_ascii=True, indent=3).encode()
-    assert release(_decode(escaped), _decode(plain)) == ""
+    assert canonical(_decode(escaped)) == canonical(_decode(plain))
+
+
+@given(templates)
+def test_unchanged_template_is_no_release(template: Any) -> None:
+    old, new = (_decode(json.dumps(template).encode()) for _ in range(2))
+    assert release(new, old) == ""
+
+
+@given(templates, templates)
+def test_release_has_the_version_of_the_new_template(one: Any, other: Any) -> None:
+    old, new = (_decode(json.dumps(template).encode()) for template in (one, other))
+    assert release(new, old) in {"", fingerprint(canonical(new))}
+    assert release(new, old) or canonical(new) == canonical(old)
+    assert release(new, None) == fingerprint(canonical(new))
 
 
 @given(templates, templates)

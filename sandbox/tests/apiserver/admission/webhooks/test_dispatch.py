@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import datetime
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,15 @@ async def test_review_of_an_update_carries_user_objects_options_and_dry_run(
     assert (sent.method, sent.path, sent.query_string) == ("POST", "/path", "timeout=2s")
     assert sent.headers["User-Agent"] == "kube-apiserver-admission"
     assert sent.headers["Content-Type"] == "application/json"
+
+
+async def test_review_has_equal_bytes_for_equal_objects(stored: Stored, webhooks: Webhooks, hook: Hook) -> None:
+    configure(stored, "Validating", {"clientConfig": hook.client_config})
+    old = deployment(a="1", b="2")
+    new = deployment(b="2", a="1")
+    await webhooks.validate(create(dict(reversed(new.items())), old=old, operation="UPDATE"))
+    (review,) = hook.reviews
+    assert json.dumps(review["request"]["object"]) == json.dumps(review["request"]["oldObject"])
 
 
 async def test_review_without_old_object_or_subresource_has_null_or_no_field(
