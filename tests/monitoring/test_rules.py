@@ -13,7 +13,9 @@ from tests.chart.rendering import CHART
 from tests.monitoring.conftest import Promtool
 from tests.monitoring.installed import ALERTS, RULES, RUNBOOKS, all_rules, rules
 
-UNIT_TESTS = [Path(__file__).parent / name for name in ("rules.yaml", "protection_rules.yaml", "health_rules.yaml")]
+UNIT_TESTS = [
+    Path(__file__).parent / f"{name}.yaml" for name in ("rules", "protection_rules", "health_rules", "long_rules")
+]
 
 
 def test_prometheus_accepts_the_rules(promtool: Promtool) -> None:

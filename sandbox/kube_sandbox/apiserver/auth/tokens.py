@@ -10,6 +10,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -49,12 +50,20 @@ class ServiceAccountTokens:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._reader = reader
-        self._key = key or rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self._given = key
         self._clock = clock
+
+    @cached_property
+    def _key(self) -> rsa.RSAPrivateKey:
+        """It is made when it is needed first, because this takes a tenth of a second."""
+        return self._given or rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+    @cached_property
+    def _key_id(self) -> str:
         public = self._key.public_key().public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
-        self._key_id = _encode(hashlib.sha256(public).digest())
+        return _encode(hashlib.sha256(public).digest())
 
     def issue(
         self,
