@@ -118,7 +118,12 @@ def test_release_that_the_server_fails_is_suspended_until_a_release_passes(
 def test_person_overrules_the_server(installed: Installed, kubectl: Kubectl) -> None:
     installed.script(post={"verdict": "fail", "rules": [RULE]})
     version = release(kubectl)
-    suspended(kubectl, version)
+    name = suspended(kubectl, version)["metadata"]["name"]
+
+    def failed() -> int:
+        return len(kubectl.json("changeworkload", name)["status"]["defenseCheckFailPods"])
+
+    eventually(lambda: failed() == 2, "the verdict of the server on both pods")  # each may have a batch of its own
     for change_pod in kubectl.json("changepods")["items"]:
         results = [{"pod": pod["pod"], "verdict": "pass"} for pod in change_pod["spec"]["podInfos"]]
         patch = json.dumps({"status": {"podResults": results}})

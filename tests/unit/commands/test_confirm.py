@@ -42,7 +42,9 @@ def answered(arguments: list[str], answer: bytes, question: str) -> tuple[int, s
         while True:
             if question.encode() in shown and not select.select([controlling], [], [], 1)[0]:
                 if answer == CTRL_C:
-                    process.send_signal(signal.SIGINT)  # again, if it came just before the command began to read
+                    process.send_signal(signal.SIGINT)
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(10)  # a second signal, if the first one came before the command began to read
                 else:
                     os.write(controlling, answer)
                 continue
