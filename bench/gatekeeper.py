@@ -134,11 +134,9 @@ async def run(seconds: float, rounds: int, output: Path) -> None:
     console = Console()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        bodies = {
-            (size, path): write_reviews(directory, size, length)
-            for size, length in SIZES.items()
-            for path in (MUTATING_PATH, VALIDATING_PATH)
-        }
+        bodies = {}
+        for size, length in SIZES.items():
+            bodies[size, MUTATING_PATH] = bodies[size, VALIDATING_PATH] = write_reviews(directory, size, length)
         for size, (path, make) in _PODS.items():
             bodies[size, path] = write_reviews(directory, size.replace(",", ""), SIZES["8 KB"], make)
         pairs: dict[tuple[str, str], list[tuple[Run, Run]]] = {key: [] for key in bodies}

@@ -3,6 +3,7 @@
 GOVERNED = "admission-webhook-altershield"
 """On a Namespace, with the value `enabled`: AlterShield governs its workloads."""
 GOVERNED_VALUE = "enabled"
+GOVERNED_SELECTOR = f"{GOVERNED}={GOVERNED_VALUE}"  # `kubectl label` has the same form
 
 VERSION = "admission-webhook-altershield.antgroup.com/version"
 """On a workload, its pod template (so on its revisions and pods), ChangeWorkloads and ChangePods:

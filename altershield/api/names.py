@@ -19,6 +19,11 @@ _ROOM = _MAX_NAME - 2 * len(_SEPARATOR) - _VERSION_DIGITS - _BATCH_DIGITS
 _DIGEST_DIGITS = 32  # 128 bits, so that nobody can construct two names with the same digest
 
 
+def never_governed(system_namespace: str = SYSTEM_NAMESPACE) -> tuple[str, ...]:
+    """The namespaces in which AlterShield never acts, whatever their labels are."""
+    return ("kube-system", system_namespace)
+
+
 def service_account_user(namespace: str = SYSTEM_NAMESPACE, name: str = SERVICE_ACCOUNT) -> str:
     """The user name under which the API server knows a service account."""
     return f"system:serviceaccount:{namespace}:{name}"

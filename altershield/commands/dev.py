@@ -75,7 +75,7 @@ async def _dev(chosen: Options) -> None:
         ) as installation:
             console.print(
                 f"The gatekeeper is ready at {installation.url}. To govern a namespace, label it:\n"
-                f"  kubectl label namespace NAME {labels.GOVERNED}={labels.GOVERNED_VALUE}\n"
+                f"  kubectl label namespace NAME {labels.GOVERNED_SELECTOR}\n"
                 "Ctrl-C stops AlterShield and deletes its webhooks."
             )
             await installation.failed()

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from altershield.admission.registration import Feature
 from altershield.admission.webhooks import MUTATING, VALIDATING, Webhook
-from altershield.api import labels
+from altershield.api import labels, names
 from altershield.install.rbac import LABELS
 
 Object = dict[str, Any]
@@ -87,7 +87,7 @@ def configurations(name: str, url: str, ca_bundle: bytes, *, system_namespace: s
                 {
                     "key": "kubernetes.io/metadata.name",
                     "operator": "NotIn",
-                    "values": ["kube-system", system_namespace],
+                    "values": [*names.never_governed(system_namespace)],
                 }
             ],
         }

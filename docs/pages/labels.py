@@ -30,7 +30,7 @@ _EXAMPLES = f"""
 Show the labels:
 
 ```sh
-kubectl get namespaces -l {labels.GOVERNED}={labels.GOVERNED_VALUE}
+kubectl get namespaces -l {labels.GOVERNED_SELECTOR}
 kubectl -n shop get {_KINDS},pods -L {labels.VERSION}
 ```
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from altershield.api import labels
+from altershield.api import labels, names
 from altershield.api.change_workload import ChangeWorkload
 from altershield.api.flow_control import PodDeletionFlowControl
 from altershield.api.meta import unix
@@ -46,7 +46,6 @@ from reconciler.releases.projection import Release
 Key = tuple[str, str]
 """Namespace and name of an object."""
 
-_KUBE_SYSTEM = "kube-system"
 
 _OWNER = "owner"
 _WORKLOAD = "workload"
@@ -62,7 +61,7 @@ class Caches:
 
     def __init__(self, client: Client, system_namespace: str, *, namespace_selector: str = "") -> None:
         self.system_namespace = system_namespace
-        governed = ",".join(filter(None, (f"{labels.GOVERNED}={labels.GOVERNED_VALUE}", namespace_selector)))
+        governed = ",".join(filter(None, (labels.GOVERNED_SELECTOR, namespace_selector)))
         self.namespaces = Informer(client, NAMESPACES, Namespace, label_selector=governed)
         self.nodes = Informer(client, NODES, Node, read=nodes.read, resync=0)
         self.workloads: dict[str, Informer[Workload]] = {
@@ -162,14 +161,14 @@ class Caches:
     def governed(self, namespace: str) -> bool:
         """Whether AlterShield acts in this namespace: it has the label and is not being deleted.
 
-        The gatekeeper never acts in `kube-system` and the system namespace, so the reconciler does not either.
+        The gatekeeper never acts in some namespaces, so the reconciler does not either.
         """
         found = self.namespaces.get("", namespace)
         return (
             found is not None
             and found.governed
             and found.metadata.deletion_timestamp is None
-            and namespace not in (_KUBE_SYSTEM, self.system_namespace)
+            and namespace not in names.never_governed(self.system_namespace)
         )
 
     def begin_filling(self, namespace: str) -> None:

@@ -140,5 +140,5 @@ def _ungated(workload: Workload, revision: Revision, known: Release | None) -> U
         f"template {finding}. AlterShield verifies the release as version {version}; no pod was restarted for this. "
         f"Find out why no gatekeeper reviewed it: was every gatekeeper down, were the webhook configurations missing, "
         f"was the object too large for a review, or did the namespace not have the label "
-        f"{labels.GOVERNED}={labels.GOVERNED_VALUE}?",
+        f"{labels.GOVERNED_SELECTOR}?",
     )

@@ -53,7 +53,7 @@ class Steps:
             stamped,
             f"the API server to call the gatekeeper for {RESOURCE.plural} in {self._namespace}; check that a "
             "gatekeeper is ready, that the webhook configurations have its CA, and that the namespace has the label "
-            f"{labels.GOVERNED}={labels.GOVERNED_VALUE}",
+            f"{labels.GOVERNED_SELECTOR}",
         )
         await self.collected(version)  # the ChangeWorkload of an earlier check
         created = ADAPTER.read(await self._client.request("POST", path, body=self._manifest))

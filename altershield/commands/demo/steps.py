@@ -257,7 +257,7 @@ STEPS = (
         "AlterShield handles the releases in each namespace that has this label.",
         _typed(
             f"kubectl create namespace {NAMESPACE}",
-            f"kubectl label namespace {NAMESPACE} {labels.GOVERNED}={labels.GOVERNED_VALUE}",
+            f"kubectl label namespace {NAMESPACE} {labels.GOVERNED_SELECTOR}",
         ),
         govern,
     ),

@@ -4,6 +4,20 @@ import pytest
 
 from .scenarios import NO_REPLICAS, RUNNING, SETTLED, STALLED, SUCCESS, SUSPEND, is_restored, second_release
 from .world import World, fingerprint
+from .world.pods import SimPod
+
+
+def rolling_out(kind: str, *, replicas: int, surge: int, new: int) -> tuple[World, list[SimPod], list[SimPod]]:
+    """A rollout from v1 to v2 in which so many new pods are up, and the pods of v1 and of v2."""
+    world = World(kind, replicas=replicas)
+    world.surge = surge
+    v1 = world.roll_out("v1")
+    world.release("v2")
+    world.rest()
+    v2 = world.make(new)
+    world.up(*v2)
+    world.updated = new
+    return world, v1, v2
 
 
 def test_pod_updated_in_place_is_observed_again() -> None:
@@ -396,14 +410,7 @@ def test_pod_on_a_deleted_node_is_not_counted_for_one_that_is_missing() -> None:
 
 @pytest.mark.parametrize("kind", ["Deployment", "DaemonSet", "CloneSet"])
 def test_scale_down_to_the_number_of_new_pods_is_no_success_while_its_controller_has_to_delete_pods(kind: str) -> None:
-    world = World(kind, replicas=10)
-    world.surge = 2
-    v1 = world.roll_out("v1")
-    world.release("v2")
-    world.rest()
-    v2 = world.make(5)
-    world.up(*v2)
-    world.updated = 5
+    world, v1, v2 = rolling_out(kind, replicas=10, surge=2, new=5)
     world.remove(*v1[:3])
     world.run(30)
     assert world.state() == RUNNING
@@ -424,13 +431,7 @@ def test_scale_down_to_the_number_of_new_pods_is_no_success_while_its_controller
 
 def test_scale_down_below_the_number_of_new_pods_is_no_success_although_all_pods_may_stay() -> None:
     """The controller may delete new pods, and keep an old one for a while."""
-    world = World("Deployment", replicas=10)
-    world.surge = 2
-    v1 = world.roll_out("v1")
-    world.release("v2")
-    world.rest()
-    world.up(*world.make(6))
-    world.updated = 6
+    world, v1, _ = rolling_out("Deployment", replicas=10, surge=2, new=6)
     world.remove(*v1[1:])
     world.run(30)
     assert world.state() == RUNNING
@@ -441,13 +442,7 @@ def test_scale_down_below_the_number_of_new_pods_is_no_success_although_all_pods
 
 
 def test_old_pods_that_are_terminating_do_not_hold_up_a_success() -> None:
-    world = World("Deployment", replicas=3)
-    world.surge = 1
-    v1 = world.roll_out("v1")
-    world.release("v2")
-    world.rest()
-    world.up(*world.make(3))
-    world.updated = 3
+    world, v1, _ = rolling_out("Deployment", replicas=3, surge=1, new=3)
     for pod in v1:
         pod.deleting = True
     world.touch(*v1)
