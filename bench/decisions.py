@@ -27,7 +27,8 @@ from altershield.api.ops_config import Settings
 from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS
 from altershield.workloads import BY_KIND, pods
 from altershield.workloads.pods import Pod
-from bench.cluster import Objects, Shape
+from bench.cluster.objects import Objects
+from bench.cluster.shape import Shape
 from reconciler.batches import batch
 from reconciler.machinery.writer import merge_patch
 from reconciler.releases import projection

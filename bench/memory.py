@@ -25,7 +25,8 @@ from rich.table import Table
 from altershield.pki import Authority
 from altershield.process.children import free_ports
 from altershield.process.health import until_ready
-from bench.cluster import REPLICAS, Api, Shape, kubeconfig
+from bench.cluster.api import Api, kubeconfig
+from bench.cluster.shape import REPLICAS, Shape
 
 RESULTS = Path(__file__).parent / "results" / "memory.json"
 PODS = 100_000

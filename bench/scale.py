@@ -30,7 +30,9 @@ from rich.table import Table
 from altershield.api import names
 from altershield.api.ops_config import ROLLBACK
 from altershield.kube.client import Client
-from bench.cluster import REPLICAS, Api, Shape, kubeconfig, namespace, setting
+from bench.cluster.api import Api, kubeconfig
+from bench.cluster.objects import namespace, setting
+from bench.cluster.shape import REPLICAS, Shape
 from reconciler.manager import Manager
 from reconciler.options import Options
 

@@ -1,0 +1,1 @@
+"""What AlterShield costs in a fleet: `python -m bench.fleet`."""
