@@ -17,6 +17,7 @@ from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http import SERVER_SOFTWARE
 
+from altershield.api.pages import DENIED
 from altershield.process.health import Health
 from gatekeeper.dispatch import decide, decide_with_io
 from gatekeeper.errors import ReviewError
@@ -27,7 +28,6 @@ from gatekeeper.metrics import Metrics
 from gatekeeper.response import Denial
 from gatekeeper.review import WireRequest, write
 from gatekeeper.routes import Route
-from gatekeeper.texts import PAGE
 
 logger = logging.getLogger(__name__)
 
@@ -141,7 +141,7 @@ class Gatekeeper:
         decides. The body denies the request, for clients that only read the body."""
         self._metrics.failed(route.webhook.name, 500)
         logger.exception("failed", extra={"webhook": route.webhook.name, "uid": wire and wire.uid})
-        message = f"AlterShield failed to decide about this request; its log says why; see {PAGE}"
+        message = f"AlterShield failed to decide about this request; its log says why; see {DENIED}"
         if wire is None:
             return _status(500, message)
         denial = Denial(message=message, reason="InternalError", code=500)

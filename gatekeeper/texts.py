@@ -3,11 +3,9 @@
 import unicodedata
 
 from altershield.api.meta import rfc3339
+from altershield.api.pages import DENIED
 
-PAGE = "https://github.com/traas-stack/altershield/blob/main/docs/denied.md"
-"""The page that explains denials."""
-
-PAGE_WARNING = f"AlterShield: this page explains the denial: {PAGE}"
+PAGE_WARNING = f"AlterShield: this page explains the denial: {DENIED}"
 """A warning for denials whose message names no page. Controllers put that message into Events, so it is short."""
 
 _MAX_WARNING = 256  # bytes; the API server cuts warnings there once there are many of them
@@ -43,7 +41,7 @@ def warning(text: str) -> str:
 def advice(text: str, command: str) -> str:
     """A warning that ends with a command to paste. If the command does not fit, the warning names the page instead."""
     whole = f"{text}: {command}"
-    return whole if warning(whole) == whole else warning(f"{text} (see {PAGE})")
+    return whole if warning(whole) == whole else warning(f"{text} (see {DENIED})")
 
 
 def restored_warning(key: str, kept: str | None) -> str:

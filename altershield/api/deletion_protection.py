@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Mapping
 from enum import StrEnum
 
+from altershield.api.pages import PROTECT
+
 LABEL = "policy.kruise.io/delete-protection"
 """On an object, set by the user: its level."""
 
@@ -20,9 +22,6 @@ REASON = "altershield.defense.antgroup.com/delete-protection-reason"
 """An annotation of a protected object, set by the user: why it is protected. Refusals quote it."""
 MAX_REASON = 256
 """The characters of a reason that a refusal quotes."""
-
-PAGE = "https://github.com/traas-stack/altershield/blob/main/docs/protect.md"
-"""The page that explains refusals."""
 
 QUOTED_REASON = ' (reason: "{}")'
 """The part of a refusal that quotes the reason."""
@@ -61,7 +60,7 @@ def refusal(level: Level, because: str, object_name: str, reason: str, way_out: 
     quoted = QUOTED_REASON.format(reason) if reason else ""
     return (
         f"forbidden by ResourcesProtectionDeletion for {LABEL}={level}{found}; "
-        f"{object_name} is protected from deletion{quoted}, see {PAGE}; {way_out}"
+        f"{object_name} is protected from deletion{quoted}, see {PROTECT}; {way_out}"
     )
 
 

@@ -6,6 +6,7 @@ only their own user name as the name of the user who opened or reset a breaker.
 """
 
 from altershield.api.flow_control import BreakerState
+from altershield.api.pages import BREAKER
 from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
 from altershield.install.admission_policy import (
     USER,
@@ -17,7 +18,7 @@ from altershield.install.admission_policy import (
 )
 
 ONLY_BREAKER = "only AlterShield writes the status of PodDeletionFlowControls, apart from status.breaker"
-_RUN = "run: altershield breaker"
+_RUN = f"see {BREAKER}; run: altershield breaker"
 _TIMES = "['since', 'until', 'passed']"
 
 
@@ -29,7 +30,7 @@ def breaker_policies(gatekeeper: str, reconciler: str) -> list[Object]:
         [resource_rule([POD_DELETION_FLOW_CONTROLS], ["UPDATE"], ["status"], scope="Cluster")],
         {"not-the-reconciler": f"{USER} != '{reconciler}'", "not-the-gatekeeper": f"{USER} != '{gatekeeper}'"},
         [
-            validation(equal_but("oldStatus", "newStatus", "['breaker']"), f"'{ONLY_BREAKER}'"),
+            validation(equal_but("oldStatus", "newStatus", "['breaker']"), f"'{ONLY_BREAKER}; see {BREAKER}'"),
             validation(
                 # an open breaker keeps the name of the user who opened it; other breakers may lose the name
                 f"{_of('new', 'openedBy')} == {USER} || "

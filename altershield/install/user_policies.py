@@ -4,7 +4,7 @@ A user may write only their own user name as the name of the user who gives a ve
 DefensePolicy, AlterShield must not do anything that the author of the policy may not do.
 """
 
-from altershield.api import labels
+from altershield.api import labels, pages
 from altershield.api.policy import MAX_CHECKS
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, JOBS, SECRETS
 from altershield.install.admission_policy import USER, Object, admission_policy, validation
@@ -45,6 +45,9 @@ request.operation == 'CREATE' ? !has(object.spec.policy) :
 has(object.spec.policy) == has(oldObject.spec.policy) &&
 (!has(object.spec.policy) || object.spec.policy == oldObject.spec.policy)"""
 
+_DECISIONS = f"; see {pages.DECISIONS}"
+_AUTHORS = f"; see {pages.POLICY_AUTHORS}"
+
 
 def user_policies(reconciler: str) -> list[Object]:
     """The policies and their bindings. `reconciler`: the user name of the reconciler's service account, to
@@ -55,9 +58,9 @@ def user_policies(reconciler: str) -> list[Object]:
         [CHANGE_WORKLOADS],
         users,
         [
-            validation(_REQUEST, "'status.request.by has to be your user name: ' + request.userInfo.username"),
-            validation(_ACTIONS, "'only AlterShield writes status.actions'"),
-            validation(_NOTIFIED, "'only AlterShield writes status.notified'"),
+            validation(_REQUEST, f"'status.request.by has to be your user name: ' + {USER} + '{_DECISIONS}'"),
+            validation(_ACTIONS, f"'only AlterShield writes status.actions{_DECISIONS}'"),
+            validation(_NOTIFIED, f"'only AlterShield writes status.notified; see {pages.NOTIFICATIONS}'"),
         ],
         subresource="status",
     )
@@ -65,7 +68,7 @@ def user_policies(reconciler: str) -> list[Object]:
         "verdicts",
         [CHANGE_PODS],
         users,
-        [validation(_RESULTS, "'by of a new verdict has to be your user name: ' + request.userInfo.username")],
+        [validation(_RESULTS, f"'by of a new verdict has to be your user name: ' + {USER} + '{_DECISIONS}'")],
         subresource="status",
         variables={"before": _BEFORE},
     )
@@ -76,14 +79,14 @@ def user_policies(reconciler: str) -> list[Object]:
         "accepted",
         [DEFENSE_POLICIES],
         users,
-        [validation(_SAME_STATUS, "'only AlterShield writes the status of DefensePolicies'")],
+        [validation(_SAME_STATUS, f"'only AlterShield writes the status of DefensePolicies{_AUTHORS}'")],
         subresource="status",
     )
     applied = admission_policy(
         "applied",
         [CHANGE_WORKLOADS],
         users,
-        [validation(_SAME_POLICY, "'only AlterShield writes spec.policy of ChangeWorkloads'")],
+        [validation(_SAME_POLICY, f"'only AlterShield writes spec.policy of ChangeWorkloads{_AUTHORS}'")],
         operations=("CREATE", "UPDATE"),
     )
     return [*requests, *verdicts, *_checks(reconciler, users), *accepted, *applied, *_history(users)]
@@ -108,7 +111,7 @@ def _checks(reconciler: str, users: dict[str, str]) -> list[Object]:
         asked = f"authorizer.group('').resource('{SECRETS.plural}').namespace(request.namespace).name({name})"
         return validation(
             f"size(variables.secrets) <= {number} || {asked}.check('get').allowed()",
-            f"'you may not read the Secret ' + {name} + ', so no DefensePolicy of yours may name it'",
+            f"'you may not read the Secret ' + {name} + ', so no DefensePolicy of yours may name it{_AUTHORS}'",
         )
 
     return admission_policy(
@@ -118,10 +121,11 @@ def _checks(reconciler: str, users: dict[str, str]) -> list[Object]:
         [
             validation(
                 f"!variables.checks.exists(c, has(c.job)) || {may_create}.allowed()",
-                f"'you may not create Jobs in ' + ({where}) + ', so no DefensePolicy of yours may have one'",
+                f"'you may not create Jobs in ' + ({where}) + ', so no DefensePolicy of yours may have one{_AUTHORS}'",
             ),
             validation(
-                f"size(variables.secrets) <= {MAX_CHECKS}", f"'a DefensePolicy may name {MAX_CHECKS} Secrets at most'"
+                f"size(variables.secrets) <= {MAX_CHECKS}",
+                f"'a DefensePolicy may name {MAX_CHECKS} Secrets at most{_AUTHORS}'",
             ),
             *map(may_read, range(MAX_CHECKS)),
         ],
@@ -155,7 +159,7 @@ def _history(users: dict[str, str]) -> list[Object]:
         [
             validation(
                 f"(request.operation == 'UPDATE' && variables.now == variables.before) || {may_do_all}",
-                "'only AlterShield writes the history of workloads'",
+                f"'only AlterShield writes the history of workloads; see {pages.HISTORY}'",
             )
         ],
         operations=("CREATE", "UPDATE"),

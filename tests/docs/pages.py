@@ -100,3 +100,12 @@ def matches(expected: str, seen: str) -> bool:
 
 def _lines(text: str) -> list[str]:
     return [" ".join(line.split()) for line in text.splitlines() if line.strip()]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of the headings of a page, as GitHub creates them."""
+    text = re.sub(r"```.*?^ *```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    found = set()
+    for heading in re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE):
+        found.add(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-"))
+    return found

@@ -5,20 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, ROOT
+from altershield.api import pages
+from tests.docs.pages import PAGES, ROOT, anchors
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _CODE = re.compile(r"```.*?^ *```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _ELSEWHERE = ("https://", "http://", "mailto:")
-
-
-def anchors(page: Path) -> set[str]:
-    """The anchors of the headings of a page, as GitHub creates them."""
-    text = re.sub(r"```.*?^ *```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    found = set()
-    for heading in re.findall(r"^#+ +(.+?) *$", text, re.MULTILINE):
-        found.add(re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-"))
-    return found
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -41,3 +33,12 @@ def test_every_page_is_linked_from_the_index() -> None:
     pages = [page for page in PAGES if ROOT / "docs" in page.parents and page != index]
     assert [page for page in pages if page not in linked and page.parent not in folders] == []
     assert "docs/README.md" in (ROOT / "README.md").read_text()
+
+
+def test_pages_that_messages_name_exist() -> None:
+    urls = [value for name, value in vars(pages).items() if name.isupper() and not name.startswith("_")]
+    assert urls
+    for url in urls:
+        file, _, anchor = url.partition("/blob/main/")[2].partition("#")
+        assert not anchor or anchor in anchors(ROOT / file), url
+        assert (ROOT / file).exists(), url

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.api.pages import BREAKER
 from altershield.api.resources import API_VERSION
 from altershield.install.breaker_policies import ONLY_BREAKER
 from tests.support.kubectl import Json, Kubectl
@@ -56,12 +57,22 @@ def test_users_open_and_reset_a_breaker_only_in_their_own_name(installed: Path, 
         assert "ValidatingAdmissionPolicy 'altershield-breaker'" in error
         assert f"status.breaker.{field}" in error
 
-    refused(ANN, "openedBy has to be your user name: ann; run: altershield breaker open", state="Open", openedBy=BOB)
+    refused(
+        ANN,
+        f"openedBy has to be your user name: ann; see {BREAKER}; run: altershield breaker open",
+        state="Open",
+        openedBy=BOB,
+    )
     refused(ANN, "rule", state="Open", openedBy=ANN, rule="1h/2")
     assert patch(installed, ANN, guard, breaker={"state": "Open", "openedBy": ANN}) == ""
     refused(BOB, "openedBy", openedBy=None)
     refused(BOB, "openedBy", openedBy="carol")
-    refused(BOB, "resetBy has to be your user name: bob; run: altershield breaker reset", state="Closed", resetBy=ANN)
+    refused(
+        BOB,
+        f"resetBy has to be your user name: bob; see {BREAKER}; run: altershield breaker reset",
+        state="Closed",
+        resetBy=ANN,
+    )
     assert patch(installed, BOB, guard, breaker={"state": "Closed", "openedBy": None, "resetBy": BOB}) == ""
     eventually(lambda: "openedBy" not in breaker(installed, guard), "the name of who opened it to go")
     refused(ANN, "resetBy", resetBy=ANN + BOB)
@@ -83,7 +94,7 @@ def test_users_close_a_breaker_neither_by_its_times_nor_by_half_opening_it(insta
     for fields in ({"since": long_ago}, {"since": None}, {"until": long_ago}, {"passed": 1}):
         assert "change with the state only" in patch(installed, BOB, guard, breaker=fields)
     error = patch(installed, BOB, guard, breaker={"state": "HalfOpen", "since": long_ago})
-    assert "status.breaker.state can be set to Open and Closed; run: altershield breaker reset" in error
+    assert f"status.breaker.state can be set to Open and Closed; see {BREAKER}; run: altershield breaker reset" in error
     found = breaker(installed, guard)
     assert (found["state"], found["openedBy"]) == ("Open", ANN)
     assert patch(installed, ANN, guard, breaker={"since": None, "openedBy": ANN}) == "", "Ann opens it again"

@@ -9,6 +9,7 @@ import pytest
 
 from altershield.api.budgets import BREAK_GLASS_GROUP
 from altershield.api.meta import rfc3339
+from altershield.api.pages import DENIED
 from altershield.api.resources import API_VERSION
 from altershield.commands import main
 from altershield.commands.budgets import EXIT_EXHAUSTED
@@ -25,10 +26,7 @@ WAY_OUT = (
     "the budget allows no disruption at all: add pods, or raise maxUnavailable or lower minAvailable: "
     "kubectl edit pub web -n {}"
 )
-PAGE = (
-    "Warning: AlterShield: this page explains the denial: "
-    "https://github.com/traas-stack/altershield/blob/main/docs/denied.md"
-)
+PAGE = f"Warning: AlterShield: this page explains the denial: {DENIED}"
 NEVER = "all pods have to be available, so no disruption is ever admitted"
 
 

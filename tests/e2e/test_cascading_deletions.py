@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from altershield.api.deletion_protection import PAGE
 from altershield.api.names import service_account_user
+from altershield.api.pages import PROTECT
 from altershield.api.resources import GROUP
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
@@ -71,7 +71,7 @@ def bind_a_claim(kubectl: Kubectl) -> None:
 def test_namespace_is_deleted_when_it_is_empty(protected: Kubectl) -> None:
     name = protected.namespace
     way_out = (
-        f'; Namespace {name} is protected from deletion (reason: "payments run here"), see {PAGE}; delete its pods '
+        f'; Namespace {name} is protected from deletion (reason: "payments run here"), see {PROTECT}; delete its pods '
         f"and claims first, or take the label off: kubectl label namespaces {name} {LABEL}-"
     )
     eventually(lambda: protected.exists("serviceaccount", "default"), "the account of pods")

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from altershield.api.deletion_protection import PAGE, quotable
+from altershield.api.deletion_protection import quotable
+from altershield.api.pages import PROTECT
 from altershield.api.protected_kinds import KRUISE, PROTECTED_KINDS, ProtectedKind
 from altershield.api.resources import CRDS, NAMESPACES
 from altershield.commands import main
@@ -171,7 +172,7 @@ class Made:
         keys = " ".join(f"{key}-" for key in labels or (LABEL,))
         return (
             f"forbidden by ResourcesProtectionDeletion for policy.kruise.io/delete-protection={level}{counted}; "
-            f"{self.shown} is protected from deletion{reason}, see {PAGE}; {way_out}take the label off: "
+            f"{self.shown} is protected from deletion{reason}, see {PROTECT}; {way_out}take the label off: "
             f"kubectl label {self.kind.plural} {self.name}{where} {keys}"
         )
 

@@ -3,11 +3,12 @@
 from enum import StrEnum
 
 from altershield.api.budgets import PodUnavailableBudgetSpec
+from altershield.api.pages import DENIED
 from gatekeeper.handler import handler
 from gatekeeper.listers import Listers
 from gatekeeper.request import Object, Request
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
-from gatekeeper.texts import PAGE, clean
+from gatekeeper.texts import clean
 
 _MAX_MESSAGE = 1024  # bytes
 
@@ -33,6 +34,6 @@ def deny(request: Request[NewBudget], listers: Listers) -> Response:
         return NOTHING
     text = (
         f"AlterShield: PodUnavailableBudget {request.name} is not created: PodUnavailableBudget {other}; change that "
-        f"budget instead, or delete it first; see {PAGE}"
+        f"budget instead, or delete it first; see {DENIED}"
     )
     return Response(denial=Denial(clean(text, _MAX_MESSAGE), "Forbidden"), reason=Reason.OVERLAPS)

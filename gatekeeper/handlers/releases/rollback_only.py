@@ -3,12 +3,12 @@
 from altershield import releases
 from altershield.api import labels
 from altershield.api.change_workload import WorkloadState
+from altershield.api.pages import DENIED
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.reasons import Reason
 from gatekeeper.handlers.releases.workload import Change, Workload, released_version, workload_ref
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
-from gatekeeper.texts import PAGE
 
 _TRY_AGAIN = "TooManyRequests"
 
@@ -34,7 +34,7 @@ def deny_other_templates(change: Change, listers: Listers) -> Response:
     named = f"names another template: {target}" if begun else "does not exist, or is not stored yet"
     text = (
         f"AlterShield: AlterShield's account may release the template {version} of {change.kind} {change.name} only in "
-        f"a rollback of version {present or 'unknown'}, and that rollback {named}; see {PAGE}"
+        f"a rollback of version {present or 'unknown'}, and that rollback {named}; see {DENIED}"
     )
     code, reason = (403, "Forbidden") if begun else (429, _TRY_AGAIN)
     return Response(

@@ -2,6 +2,7 @@
 
 from altershield import releases
 from altershield.api import labels
+from altershield.api.pages import DENIED
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.bypass import bypass, not_processed
 from gatekeeper.handlers.releases.reasons import BLOCKING_OFF, BYPASSES, Reason
@@ -10,7 +11,7 @@ from gatekeeper.handlers.releases.workload import Change, Workload, released_ver
 from gatekeeper.listers import Listers
 from gatekeeper.projection import Release
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
-from gatekeeper.texts import PAGE, clean, time_text
+from gatekeeper.texts import clean, time_text
 
 _MAX_WHY = 300  # bytes
 
@@ -54,5 +55,6 @@ def _message(change: Change, release: Release) -> str:
         way_out = f"run this command, which lets one release pass, and release it again: {repair_command(change)}"
     return (
         f"AlterShield: {change.kind} {clean(change.name, _MAX_WHY)}: version {releases.version(release)} "
-        f"was rolled back{time_text('at', releases.since(release))}{why}; see {PAGE}; change the template, or {way_out}"
+        f"was rolled back{time_text('at', releases.since(release))}{why}; see {DENIED}; change the template, or "
+        f"{way_out}"
     )

@@ -6,6 +6,7 @@ from altershield import releases
 from altershield.api import labels
 from altershield.api.change_workload import WorkloadState
 from altershield.api.names import is_name
+from altershield.api.pages import DENIED
 from altershield.workloads import change_workload_name
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.bypass import bypass, is_processed, not_processed
@@ -15,7 +16,7 @@ from gatekeeper.handlers.releases.workload import Change, Workload, released_ver
 from gatekeeper.listers import Listers
 from gatekeeper.projection import Release
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
-from gatekeeper.texts import PAGE, advice, time_text, warning
+from gatekeeper.texts import advice, time_text, warning
 
 _MAX_PODS = 5
 _MAX_DIGITS = 11  # of a Unix time
@@ -55,7 +56,7 @@ def _explain(change: Change, old: Workload, listers: Listers) -> Iterator[str]:
         yield from _failure(change, version, release, suspended)
     elif releases.state(release) == WorkloadState.SUCCESS:
         yield warning(f"{suspended}: version {version} repairs the failure and is verified")
-        yield warning(f"the suspension ends in a few seconds, then release again (see {PAGE})")
+        yield warning(f"the suspension ends in a few seconds, then release again (see {DENIED})")
     else:
         yield from _repair_under_way(change, version, release, suspended)
 
@@ -78,7 +79,7 @@ def _failure(change: Change, version: str, release: Release | None, suspended: s
             f"kubectl delete pod{namespace_option(change)} {' '.join(each.pod for each in pods)}",
         )
     yield advice("to see why and all ways out, also for a wrong verdict, run", why_command(change))
-    yield warning(f"this page explains suspensions: {PAGE}")
+    yield warning(f"this page explains suspensions: {DENIED}")
 
 
 def _repair_under_way(change: Change, version: str, release: Release | None, suspended: str) -> Iterator[str]:
@@ -93,7 +94,7 @@ def _repair_under_way(change: Change, version: str, release: Release | None, sus
         f"kubectl get changeworkload{namespace_option(change)} "
         f"{change_workload_name(change.resource.kind, change.name, version)}",
     )
-    yield warning(f"this page explains suspensions: {PAGE}")
+    yield warning(f"this page explains suspensions: {DENIED}")
 
 
 def _since(workload: Workload) -> str:

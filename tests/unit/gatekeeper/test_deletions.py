@@ -9,7 +9,7 @@ import pytest
 
 from altershield.admission.webhooks import webhook_path
 from altershield.api import deletion_protection
-from altershield.api.deletion_protection import PAGE
+from altershield.api.pages import PROTECT
 from altershield.api.resources import CRDS, NAMESPACES, Resource
 from altershield.kube.errors import UnreachableError
 from gatekeeper.dispatch import decide_with_io
@@ -64,8 +64,8 @@ async def test_namespace_is_not_deleted_with_active_pods_or_bound_claims(
     response = await deleted(NAMESPACES, StaticLive(objects))
     if because:
         assert refused(response) == (
-            f"{because}; Namespace shop is protected from deletion, see {PAGE}; delete its pods and claims first, or "
-            "take the label off: kubectl label namespaces shop policy.kruise.io/delete-protection-"
+            f"{because}; Namespace shop is protected from deletion, see {PROTECT}; delete its pods and claims first, "
+            "or take the label off: kubectl label namespaces shop policy.kruise.io/delete-protection-"
         )
     else:
         assert response["allowed"]
@@ -77,7 +77,7 @@ async def test_custom_resource_definition_is_not_deleted_with_objects() -> None:
     labels = {deletion_protection.CASCADING_LABEL: "true"}
     assert refused(await deleted(CRDS, live, spec=GADGETS, annotations=reason, labels=labels)) == (
         "active CRs 1>0; CustomResourceDefinition gadgets.example.com is protected from deletion "
-        f'(reason: "team-a has its data here"), see {PAGE}; delete its objects first, or take the label off: '
+        f'(reason: "team-a has its data here"), see {PROTECT}; delete its objects first, or take the label off: '
         "kubectl label customresourcedefinitions gadgets.example.com policy.kruise.io/disable-cascading-deletion-"
     )
     assert (await deleted(CRDS, StaticLive({"gadgets": [TERMINATING]}), spec=GADGETS))["allowed"]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api import labels
-from gatekeeper.texts import PAGE
+from altershield.api.pages import DENIED
 
 from .reviews import (
     MUTATE,
@@ -75,7 +75,7 @@ def test_suspension_warnings_name_the_version_the_pods_the_time_and_the_repair()
         "if only these pods were bad, delete them, and their successors are verified: "
         "kubectl delete pod -n default sleep-5c698f4449-0 sleep-5c698f4449-1",
         f"to see why and all ways out, also for a wrong verdict, run: altershield why -n default {kind()}/sleep",
-        f"this page explains suspensions: {PAGE}",
+        f"this page explains suspensions: {DENIED}",
     ]
 
 
@@ -89,7 +89,7 @@ def test_suspension_by_one_pod_says_how_to_delete_it() -> None:
 def test_warning_names_the_page_instead_of_a_command_that_does_not_fit() -> None:
     name = "s" * 253
     warnings = ask(VALIDATE, review(*suspended_release(), name=name), failed("find error"))["warnings"]
-    assert f"to repair, run this command, which lets one release pass, then release (see {PAGE})" in warnings
+    assert f"to repair, run this command, which lets one release pass, then release (see {DENIED})" in warnings
 
 
 def test_suspension_warnings_list_five_pods_and_count_the_others() -> None:
@@ -142,7 +142,7 @@ def test_denial_while_the_repair_is_verified_differs_from_the_denial_after_the_f
         f"version {OLD}, which repairs the failure, is not verified yet (Running)",
         "the suspension ends when that version is a Success; to follow it, run: "
         f"kubectl get changeworkload -n default {name.removeprefix('default/')}",
-        f"this page explains suspensions: {PAGE}",
+        f"this page explains suspensions: {DENIED}",
     ]
 
 
@@ -162,7 +162,7 @@ def test_denial_after_the_repair_succeeded_says_that_the_suspension_ends() -> No
     assert warnings == [
         f"AlterShield: releases of {kind()} sleep are suspended since 2023-05-11T07:46:15Z: "
         f"version {OLD} repairs the failure and is verified",
-        f"the suspension ends in a few seconds, then release again (see {PAGE})",
+        f"the suspension ends in a few seconds, then release again (see {DENIED})",
     ]
 
 
@@ -205,7 +205,7 @@ def test_every_denial_names_altershield_and_the_page() -> None:
     ):
         text = "\n".join((*response.get("warnings", ()), response["status"]["message"]))
         assert text.startswith("AlterShield: ")
-        assert PAGE in text
+        assert DENIED in text
 
 
 def test_all_times_in_denials_are_rfc_3339() -> None:
@@ -367,8 +367,8 @@ def test_rolled_back_version_is_denied_with_time_reason_page_and_command() -> No
         "code": 403,
         "reason": "Forbidden",
         "message": f"AlterShield: {kind()} sleep: version {BAD} was rolled back at 2026-08-21T07:29:49Z: pod sleep-1 "
-        f"did not come up within 120 s (ImagePullBackOff); see {PAGE}; change the template, or run this command, which "
-        "lets one release pass, and release it again: "
+        f"did not come up within 120 s (ImagePullBackOff); see {DENIED}; change the template, or run this command, "
+        "which lets one release pass, and release it again: "
         f"kubectl label --overwrite {kind()} -n default sleep altershield.defense.antgroup.com/ignored-suspend=true",
     }
     assert response["auditAnnotations"]["version"] == BAD
@@ -377,7 +377,7 @@ def test_rolled_back_version_is_denied_with_time_reason_page_and_command() -> No
 def test_creation_of_a_rolled_back_version_is_denied_with_a_label_for_the_manifest() -> None:
     message = validate(released("busybo"), listers=rolled_back(BAD))["status"]["message"]
     assert message.endswith(
-        f"see {PAGE}; change the template, or add the label "
+        f"see {DENIED}; change the template, or add the label "
         'altershield.defense.antgroup.com/ignored-suspend: "true" to the manifest and create it again'
     )
 
@@ -518,7 +518,7 @@ def test_denial_of_a_rolled_back_version_without_a_reason_gives_none() -> None:
     condition = {"type": "RolledBack", "status": "True", "reason": ""}
     listers = StaticListers(releases=release(version_of(deployment("busybox:2")), conditions=[condition]))
     message = validate(released("busybox:2"), released(), listers)["status"]["message"]
-    assert f" was rolled back; see {PAGE}; change the template" in message
+    assert f" was rolled back; see {DENIED}; change the template" in message
 
 
 def test_suspension_warnings_name_failed_pods_of_a_running_release() -> None:

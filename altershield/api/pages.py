@@ -1,0 +1,18 @@
+"""The pages of the documentation that messages name."""
+
+_DOCS = "https://github.com/traas-stack/altershield/blob/main/docs"
+
+DENIED = f"{_DOCS}/denied.md"
+"""Denials of the gatekeeper."""
+PROTECT = f"{_DOCS}/protect.md"
+"""Protected objects."""
+BREAKER = f"{_DOCS}/protect.md#limit-how-many-pods-are-deleted"
+"""The breaker of a PodDeletionFlowControl."""
+DECISIONS = f"{_DOCS}/decide.md#the-record-of-decisions"
+"""Requests of people about releases, and verdicts."""
+POLICY_AUTHORS = f"{_DOCS}/checks.md#who-may-write-such-a-policy"
+"""The permissions of people who write DefensePolicies."""
+HISTORY = f"{_DOCS}/history.md#how-it-is-stored"
+"""The objects that hold the history."""
+NOTIFICATIONS = f"{_DOCS}/notifications.md#what-you-can-rely-on"
+"""Notifications that were sent."""
