@@ -63,4 +63,4 @@ class ManagedMeta(ObjectMeta, frozen=True, omit_defaults=True, rename="camel"):
 
 
 def _latest(entries: Iterable[Entry]) -> float | None:
-    return max((unix(entry.time) for entry in entries if entry.time), default=None)
+    return max((time for entry in entries if (time := unix(entry.time))), default=None)

@@ -94,16 +94,20 @@ def rfc3339(now: float) -> str:
 
 
 def unix(text: str | None) -> float:
-    """A time in the format of Kubernetes in Unix seconds; 0 for None or an empty text."""
-    return datetime.datetime.fromisoformat(text).timestamp() if text else 0.0
+    """A time in the format of Kubernetes in Unix seconds; 0 for None, an empty text, or a text that is no time.
+
+    The API server also stores the years 0 and 10000, which Python does not have. Users can write them into Events and
+    `managedFields`.
+    """
+    try:
+        return datetime.datetime.fromisoformat(text).timestamp() if text else 0.0
+    except (ValueError, OverflowError, OSError):
+        return 0.0
 
 
 def time_of(text: str, default: float) -> float:
-    """Like `unix`, for a text that people can write: `default` if it is empty or not a time."""
-    try:
-        return unix(text) or default
-    except (ValueError, OverflowError, OSError):
-        return default
+    """Like `unix`, but `default` if the text is empty or no time."""
+    return unix(text) or default
 
 
 def plain_time(now: float) -> str:

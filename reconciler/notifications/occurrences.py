@@ -118,7 +118,4 @@ def held(batch: Batch) -> Condition | None:
 
 
 def _time(condition: Condition) -> int:
-    try:
-        return int(unix(condition.last_transition_time))
-    except ValueError:  # a person may write conditions, too
-        return 0
+    return int(unix(condition.last_transition_time))

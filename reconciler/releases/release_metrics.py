@@ -10,7 +10,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from altershield import releases
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, unix
+from altershield.api.meta import find_condition, time_of
 from altershield.api.ops_config import BLOCKING, BRANCH, ROLLBACK
 from altershield.api.policy import Mode
 from altershield.releases.release import version
@@ -103,11 +103,8 @@ def _stalled(release: Release) -> tuple[float, list[str]] | None:
     condition = releases.stalled(release)
     if condition is None:
         return None
-    try:
-        since = unix(condition.last_transition_time)
-    except ValueError:  # anybody who may write the status may write any text
-        since = 0.0
-    return since or releases.since(release), [*_series(release), condition.reason]
+    since = time_of(condition.last_transition_time, releases.since(release))
+    return since, [*_series(release), condition.reason]
 
 
 def _wants_attention(release: Release, caches: Caches) -> bool:

@@ -181,6 +181,32 @@ def edited_rollback_target(story: Story) -> None:
     assert story.get()["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox:1"
 
 
+def unreadable_times(story: Story) -> None:
+    """The API server stores the year 0 in `managedFields` and in Events, if a user sends it."""
+    good = story.released("busybox:1")
+    user, year = editor(story.kubectl), "0000-01-01T00:00:00Z"
+    bad = json.loads(user("get", story.kind.resource, NAME, "-o", "json", "--show-managed-fields"))
+    bad["spec"]["template"]["spec"]["containers"][0]["image"] = "nosuch:1"
+    for entry in bad["metadata"]["managedFields"]:
+        entry["time"] = year
+    user("replace", "-f", "-", stdin=json.dumps(bad))
+    version = story.version()
+    assert version != good
+    pods = eventually(lambda: [pod for pod in story.pods() if not ready_or_old(pod)], "a pod of it")
+    for pod in pods:
+        event = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"generateName": "forged-"},
+            "involvedObject": {"kind": "Pod", **{key: pod["metadata"][key] for key in ("name", "namespace", "uid")}},
+            "reason": "Pulling",
+            "lastTimestamp": year,
+        }
+        user("create", "-f", "-", stdin=json.dumps(event))
+    story.until(version, "Failed", START_TIMEOUT + 60)
+    assert story.version() == good
+
+
 def orphaned_and_created_again(story: Story) -> None:
     eventually(lambda: is_known_to_garbage_collection(story), "the garbage collector to know ChangeWorkloads")
     # the entry of the history can be orphaned and adopted only if it was written as Go writes these characters
@@ -305,6 +331,7 @@ KINDS_OF_STORIES = (
     (operate_finished_label_in_the_template, (DEPLOYMENT, ORDERED)),
     (owners_of_another_namespace, (DEPLOYMENT, PARALLEL)),
     (edited_rollback_target, (DEPLOYMENT,)),
+    (unreadable_times, (DEPLOYMENT, PARALLEL)),
     (orphaned_and_created_again, (DEPLOYMENT, ORDERED, DAEMON_SET, CLONE_SET)),
     (long_names, (DEPLOYMENT,)),
     (selector_with_our_label, (DEPLOYMENT,)),

@@ -30,6 +30,8 @@ def read(*entries: Any) -> ManagedMeta:
         ([{"time": LATE, "fieldsV1": RELEASED}], None),
         ([{"fieldsV1": GOVERNED}], None),
         ([{"time": LATE}, {}], None),
+        ([{"time": "0000-01-01T00:00:00Z", "fieldsV1": GOVERNED}], None),
+        ([{"time": "10000-01-01T00:59:59Z", "fieldsV1": GOVERNED}, {"time": EARLY, "fieldsV1": GOVERNED}], EARLY),
         ([{"time": EARLY, "fieldsV1": GOVERNED}, {"time": LATE, "fieldsV1": {}}], EARLY),
         ([{"time": LATE, "fieldsV1": GOVERNED}, {"time": EARLY, "fieldsV1": GOVERNED}], LATE),
     ],

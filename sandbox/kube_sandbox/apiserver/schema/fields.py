@@ -21,6 +21,7 @@ from kube_sandbox.apiserver.gotext import json_name
 from kube_sandbox.apiserver.schema import types
 
 _REFLECT_KINDS = {dict: "map", list: "slice", str: "string", bool: "bool", int: "int64", float: "float64"}
+_CALENDAR = 400  # years after which the days repeat: Go also has the years 0 and 10000, Python does not
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d:\d\d)")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _MAX_UNKNOWN = 100
@@ -307,12 +308,15 @@ def _time(value: str, *, micro: bool) -> str | None:
     layout = "2006-01-02T15:04:05.000000Z07:00" if micro else "2006-01-02T15:04:05Z07:00"
     try:
         # fromisoformat accepts more formats than RFC 3339.
-        moment = datetime.fromisoformat(value if _TIME.fullmatch(value) else "").astimezone(UTC)
+        text = value if _TIME.fullmatch(value) else ""
+        shift = _CALENDAR * (text.startswith("0000") - text.startswith("9999"))
+        moment = datetime.fromisoformat(f"{int(text[:4]) + shift:04}{text[4:]}").astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"') from None
-    if moment == datetime.min.replace(tzinfo=UTC):
+    if not shift and moment == datetime.min.replace(tzinfo=UTC):
         return None
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment:%f}Z" if micro else f"{moment:%Y-%m-%dT%H:%M:%S}Z"
+    seconds = f"{moment.year - shift:04}-{moment:%m-%dT%H:%M:%S}"
+    return f"{seconds}.{moment:%f}Z" if micro else f"{seconds}Z"
 
 
 def _bytes(value: str) -> str:

@@ -101,6 +101,21 @@ def test_unreadable_time_quantity_or_kind_is_refused_as_by_go(
 
 
 @pytest.mark.parametrize(
+    ("sent", "stored"),
+    [
+        ("0000-02-29T00:00:00Z", "0000-02-29T00:00:00Z"),
+        ("9999-12-31T23:59:59-01:00", "10000-01-01T00:59:59Z"),
+        ("0009-12-31T23:59:59.5+01:00", "0009-12-31T22:59:59Z"),
+    ],
+)
+def test_time_is_stored_in_utc_as_by_go(sent: str, stored: str) -> None:
+    entry = {"manager": "m", "operation": "Update", "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "time": sent}
+    obj = changed(("metadata", "managedFields"), [entry])
+    checked, _ = check(obj)
+    assert checked["metadata"]["managedFields"][0]["time"] == stored
+
+
+@pytest.mark.parametrize(
     ("path", "named"),
     [
         (("foo",), "foo"),
