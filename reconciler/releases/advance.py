@@ -19,6 +19,7 @@ from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason, Snapshot
 from reconciler.releases.status import (
+    LISTED_FAILED,
     Draft,
     begin_with,
     down_pods,
@@ -67,7 +68,7 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     after: list[After] = []
     if groups is not None:
         before += verification.marks(snapshot, groups, now)
-        before += verification.create_batches(groups, [*taken, *([tuple(failing)] if failing else [])])
+        before += verification.create_batches(groups, [*taken, *verification.failed_batches(failing)])
         before += _restore_labels(snapshot, groups)
         before += stuck_pods_of_older_versions(snapshot, groups)
         after += [Remove(each) for each in verification.surplus(groups)]
@@ -111,7 +112,8 @@ def _verified(
     groups = snapshot.groups
     failed = failed_pods(groups) if groups is not None else ()
     gone = verification.unreplaced(snapshot) if target is WorkloadState.SUSPEND else ()
-    draft = draft.replace(defense_check_fail_pods=tuple(sorted((*failed, *gone, *failing), key=lambda info: info.pod)))
+    listed = sorted((*failed, *gone, *failing), key=lambda info: info.pod)[:LISTED_FAILED]
+    draft = draft.replace(defense_check_fail_pods=tuple(listed))
     if groups is not None:
         draft = draft.replace(down_pods=down_pods(groups) if health_counts(snapshot) else ())
     match target:

@@ -222,7 +222,7 @@ def _missing_batch(snapshot: Snapshot, now: float) -> CreateBatch | None:
         return verification.repeat_batch(snapshot.release, groups, lost)
     if state(snapshot.release) is not WorkloadState.ROLLBACK or snapshot.release.status.rollback_requested:
         return None
-    overdue = overdue_pods(snapshot)
+    overdue = overdue_pods(snapshot)[: verification.MAX_FAILED]  # the next decision finds the others
     pods = tuple(verification.failed_now(groups, each, overdue_verdict(each, now)) for each in overdue)
     return CreateBatch(groups.memberships.highest_batch + 1, pods) if pods else None
 

@@ -26,6 +26,10 @@ from reconciler.releases.waiting import reaches_nothing
 KEPT_BATCHES = 20
 """The number of ChangePods per version that are kept after all of their pods are gone."""
 
+MAX_FAILED = 250
+"""Pods in one batch that is created with failing verdicts. Its ChangePod has their messages twice, in `spec` and in
+`status`, and must fit into one object (1.5 MiB in etcd)."""
+
 _MARK_ROUNDING = 2  # seconds by which a mark may seem older than its pod, because both times are rounded
 _NAMED = 3  # failed pods that a message names
 
@@ -145,6 +149,11 @@ def create_batches(groups: PodGroups, found: Sequence[tuple[PodInfo, ...]]) -> t
     return tuple(
         CreateBatch(groups.memberships.highest_batch + offset, pods) for offset, pods in enumerate(found, start=1)
     )
+
+
+def failed_batches(pods: Sequence[PodInfo]) -> list[tuple[PodInfo, ...]]:
+    """Pods that get failing verdicts now, in batches."""
+    return [tuple(pods[start : start + MAX_FAILED]) for start in range(0, len(pods), MAX_FAILED)]
 
 
 def repeat_batch(release: Release, groups: PodGroups, pods: tuple[PodInfo, ...]) -> CreateBatch:

@@ -1,7 +1,10 @@
 """Pods that are not up within the start timeout."""
 
+import msgspec
 import pytest
 
+from altershield.api.change_pod import ChangePod, ChangePodStatus
+from altershield.api.change_workload import ChangeWorkload
 from altershield.api.condition_types import Giver
 from altershield.api.meta import rfc3339
 from altershield.api.ops_config import Settings
@@ -19,7 +22,7 @@ from .scenarios import (
     is_restored,
     second_release,
 )
-from .world import fingerprint
+from .world import World, fingerprint
 
 
 @each_kind
@@ -65,6 +68,38 @@ def test_pod_not_up_suspends_a_first_release_and_the_message_quotes_the_pod(kind
     assert world.reasons[-1] == "ReleaseSuspended"
     assert world.rest() == 0
     assert not world.run(1000)
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "DaemonSet"])
+def test_objects_about_thousands_of_overdue_pods_fit_into_etcd(kind: str) -> None:
+    world, sizes, store, store_batch = World(kind, replicas=2000), [0], World._store, World._store_batch
+
+    def stored(self: World, release: ChangeWorkload) -> None:
+        sizes.append(len(msgspec.json.encode(release)))
+        store(self, release)
+
+    def stored_batch(self: World, batch: ChangePod, status: ChangePodStatus) -> None:
+        sizes.append(len(msgspec.json.encode(msgspec.structs.replace(batch, status=status))))
+        store_batch(self, batch, status)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(World, "_store", stored)
+        patch.setattr(World, "_store_batch", stored_batch)
+        world.release("v1")
+        world.rest()
+        pods = world.make(2000)
+        for pod in pods:
+            pod.name = f"{pod.name}-{'x' * 50}"
+            pod.waiting, pod.phase = ("ImagePullBackOff", "找不到镜像" * 60), "Pending"
+        world.touch(*pods)
+        world.run(121)
+    assert world.state() == SUSPEND
+    assert world.suspended
+    found = world.condition(VERIFIED)
+    assert found is not None
+    assert found.message.startswith("2000 of 2000 pods failed verification")
+    assert max(sizes) < 1.4 * 2**20
+    assert all(len(each.spec.pod_infos) == len(each.status.pod_results) for each in world.batches.values())
 
 
 @each_kind
