@@ -29,8 +29,10 @@ from altershield.kube.objects import Metadata, T
 from reconciler.batches.batch import Batch
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
+from reconciler.machinery.turns import Turns
 from reconciler.releases.projection import Release
 
+_AT_ONCE = 16  # writes to one namespace; the client has 50 slots for all requests
 _LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
 
 
@@ -46,6 +48,7 @@ class Writer:
         self._client = client
         self._caches = caches
         self._metrics = metrics
+        self._turns = Turns(_AT_ONCE)
 
     async def create(self, informer: Informer[T], obj: ChangeWorkload | ChangePod | OpsConfigInfo, namespace: str) -> T:
         """Create the object and return it as the informer keeps it.
@@ -56,7 +59,8 @@ class Writer:
         """
         resource = informer.resource
         try:
-            answer = await self._client.create(resource, obj, namespace, as_=msgspec.Raw)
+            async with self._turns.of(namespace):
+                answer = await self._client.create(resource, obj, namespace, as_=msgspec.Raw)
         except (ServerError, UnreachableError) as error:
             try:
                 answer = await self._client.get(resource, obj.metadata.name, namespace, as_=msgspec.Raw)
@@ -70,7 +74,8 @@ class Writer:
 
     async def create_uncached(self, resource: Resource, obj: dict[str, Any], namespace: str) -> msgspec.Raw:
         """Create an object that no cache keeps, and return it. AlreadyExistsError if there is one of that name."""
-        answer = await self._client.create(resource, obj, namespace, as_=msgspec.Raw)
+        async with self._turns.of(namespace):
+            answer = await self._client.create(resource, obj, namespace, as_=msgspec.Raw)
         self._metrics.writes.labels(resource.kind, "create").inc()
         return answer
 
@@ -82,9 +87,10 @@ class Writer:
     async def _patch(self, resource: Resource, metadata: Metadata, operations: Sequence[Operation]) -> msgspec.Raw:
         guarded = [{"op": "test", "path": "/metadata/uid", "value": metadata.uid}, *operations]
         try:
-            return await self._client.patch(
-                resource, guarded, metadata.name, metadata.namespace, type_=PatchType.JSON, as_=msgspec.Raw
-            )
+            async with self._turns.of(metadata.namespace):
+                return await self._client.patch(
+                    resource, guarded, metadata.name, metadata.namespace, type_=PatchType.JSON, as_=msgspec.Raw
+                )
         except InvalidError as error:
             # A 422 for an invalid object has causes. A 422 for a failed `test` operation has none.
             if error.details.get("causes"):
@@ -176,18 +182,20 @@ class Writer:
     async def delete(self, resource: Resource, metadata: Metadata) -> None:
         """Delete the object with this uid. It is no error if the object does not exist any more."""
         try:
-            await self._client.delete(
-                resource, metadata.name, metadata.namespace, uid=metadata.uid, propagation="Background"
-            )
+            async with self._turns.of(metadata.namespace):
+                await self._client.delete(
+                    resource, metadata.name, metadata.namespace, uid=metadata.uid, propagation="Background"
+                )
         except (NotFoundError, ConflictError):
             return
         self._metrics.writes.labels(resource.kind, "delete").inc()
 
     async def _save(self, resource: Resource, metadata: Metadata, status: dict[str, Any]) -> msgspec.Raw:
         patch = {"metadata": {"resourceVersion": metadata.resource_version}, "status": status}
-        return await self._client.patch(
-            resource, patch, metadata.name, metadata.namespace, subresource="status", as_=msgspec.Raw
-        )
+        async with self._turns.of(metadata.namespace):
+            return await self._client.patch(
+                resource, patch, metadata.name, metadata.namespace, subresource="status", as_=msgspec.Raw
+            )
 
     def _to_cache(self, informer: Informer[T], answer: msgspec.Raw, verb: str) -> T:
         """Count the write, and put the API server's answer into the cache before the watch brings it."""

@@ -1,5 +1,6 @@
 """The writer guards and counts each write, puts the result into the caches, and sends only what changed."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.api.ops_config_info import OpsConfigInfoStatus
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, OPS_CONFIG_INFOS, PODS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, OPS_CONFIG_INFOS, PODS, Resource
 from altershield.api.selectors import Selector
 from altershield.kube.client import PatchType
 from altershield.kube.errors import (
@@ -91,6 +92,29 @@ def sent(name: str = "sleep", version: str = "2") -> dict[str, Any]:
     made = msgspec.to_builtins(builders.release(V1, name=name))
     made["metadata"]["resourceVersion"] = version
     return dict(made)
+
+
+async def test_slow_writes_to_one_namespace_leave_slots_for_others(world: World) -> None:
+    slots, under_way = asyncio.Semaphore(50), 0
+    answered = asyncio.Event()
+
+    async def patch(resource: Resource, patch: Any, name: str, namespace: str, **_: Any) -> msgspec.Raw:
+        nonlocal under_way
+        async with slots:
+            if namespace == "default":
+                under_way += 1
+                await answered.wait()
+                under_way -= 1
+            return msgspec.Raw(b"{}")
+
+    world.api.patch = patch  # type: ignore[method-assign,assignment]
+    pods = [ObjectMeta(name=f"pod-{number}", namespace="default") for number in range(200)]
+    writes = [asyncio.create_task(world.writer.patch_uncached(PODS, each, [])) for each in pods]
+    await asyncio.wait_for(world.writer.patch_uncached(PODS, ObjectMeta(name="pod", namespace="other"), []), 5)
+    assert 0 < under_way < 50
+    answered.set()
+    await asyncio.gather(*writes)
+    assert world.written("Pod", "patch") == 201
 
 
 # create
