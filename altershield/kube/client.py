@@ -122,12 +122,16 @@ class Client:
         as_: type[T] = dict,  # type: ignore[assignment]
         label_selector: str = "",
         field_selector: str = "",
+        limit: int = 0,
     ) -> ObjectList[T]:
-        """All objects. They are read in pages of one consistent snapshot."""
+        """All objects. They are read in pages of one consistent snapshot, at most `limit` in each."""
         metadata = ListMeta("")
         items: list[T] = []
         slices = time_slices()
-        async for page in self.pages(resource, namespace, label_selector=label_selector, field_selector=field_selector):
+        pages = self.pages(
+            resource, namespace, label_selector=label_selector, field_selector=field_selector, limit=limit
+        )
+        async for page in pages:
             metadata = page.metadata
             for item in page.items:
                 items.append(decode(item, as_))

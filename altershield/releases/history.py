@@ -16,7 +16,7 @@ controls and that do not match (pkg/controller/daemon/update.go). Another worklo
 from collections.abc import Collection, Iterable
 from copy import deepcopy
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -110,6 +110,12 @@ class Entry:
     def fingerprint(self) -> str:
         """The fingerprint of the template."""
         return version_of(template_of(self.template))
+
+    def without_template(self) -> Self:
+        """This entry with its fingerprint only. A template can have a megabyte, and a list has many entries."""
+        _ = self.fingerprint
+        self.template = {}
+        return self
 
     @property
     def age_key(self) -> tuple[str, int]:

@@ -6,8 +6,8 @@ then.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable
-from typing import Annotated
 
 import msgspec
 
@@ -15,6 +15,7 @@ from altershield.api.check_specs import HealthCheck, Phase
 from altershield.api.meta import unix
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.resources import EVENTS
+from altershield.kube.bodies import decode
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError
 from reconciler.checks.check import Availability, Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
@@ -24,7 +25,7 @@ _HANDLE = "events"
 _AT_ONCE = 8  # lists of Events, for each batch
 _NAMED = 3
 
-_Text = Annotated[str, msgspec.Meta(max_length=32_768)]
+_EVENTS_AT_A_TIME = 50  # users can write Events with messages of a megabyte
 
 
 class _Series(msgspec.Struct, rename="camel"):
@@ -35,8 +36,8 @@ class Event(msgspec.Struct, rename="camel"):
     """The part of an Event that counts."""
 
     type: str = ""
-    reason: _Text = ""
-    message: _Text = ""
+    reason: str = ""
+    message: str = ""
     last_timestamp: str | None = None
     event_time: str | None = None
     series: _Series | None = None
@@ -104,10 +105,15 @@ class HealthCheckRunner:
         slots = asyncio.Semaphore(_AT_ONCE)
 
         async def of(pod: PodInfo) -> list[str]:
-            async with slots:
-                selector = f"involvedObject.uid={pod.uid},type=Warning"
-                listed = await self._client.list(EVENTS, namespace, as_=Event, field_selector=selector)
-            return [f"pod {pod.pod}: {each}" for each in warnings(listed.items, since, ignored)]
+            selector, named = f"involvedObject.uid={pod.uid},type=Warning", list[str]()
+            pages = self._client.pages(EVENTS, namespace, field_selector=selector, limit=_EVENTS_AT_A_TIME)
+            async with slots, contextlib.aclosing(pages):
+                async for page in pages:
+                    events = (decode(item, Event) for item in page.items)
+                    named += [one_line(f"pod {pod.pod}: {each}") for each in warnings(events, since, ignored)]
+                    if len(named) >= _NAMED:
+                        break
+            return named[:_NAMED]
 
         found = await asyncio.gather(*(of(pod) for pod in pods if pod.uid))
         return [text for texts in found for text in texts]

@@ -1,6 +1,7 @@
 """Reads from the API server, for decisions that must not rely on caches that are behind."""
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -9,8 +10,11 @@ from altershield.api import labels
 from altershield.api.change_workload import SourceRef
 from altershield.api.managed_fields import ManagedMeta
 from altershield.api.meta import unix
+from altershield.api.resources import Resource
+from altershield.kube.bodies import decode
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
+from altershield.kube.time_slices import time_slices
 from altershield.releases import history
 from altershield.releases.history import Entry
 from altershield.workloads import BY_KIND
@@ -21,6 +25,7 @@ from reconciler.releases import pausing
 from reconciler.releases.ungated import Revision
 
 _RAW = dict[str, Any]
+_FEW = 16  # objects with templates in one page; most workloads have fewer
 
 
 class _Managed(msgspec.Struct):
@@ -105,18 +110,25 @@ class LiveReader:
 
     async def revisions(self, workload: Workload) -> list[Revision]:
         """The objects that hold the workload's templates."""
-        return [revision_of(workload, raw) for raw in await self._raw_revisions(workload)]
+        resource, found = BY_KIND[workload.kind].revisions, []
+        async for data in self._items(resource, workload, workload.selector):
+            raw = decode(data, _RAW)
+            if (
+                _controls(workload, raw)
+                and not raw["metadata"].get("deletionTimestamp")
+                # a controller whose selector matches everything may have adopted an entry of another workload's history
+                and labels.HISTORY not in (raw["metadata"].get("labels") or {})
+            ):
+                found.append(revision_of(workload, raw))
+        return found
 
     async def history(self, workload: Workload) -> list[Entry]:
-        """The entries of the history with the label of the workload's name: its own entries, entries without an owner,
-        and entries of other workloads with this name."""
-        listed = await self._client.list(
-            history.RESOURCE,
-            workload.metadata.namespace,
-            as_=msgspec.Raw,
-            label_selector=history.label_selector(workload.metadata.name),
-        )
-        entries = [history.read(raw) for raw in listed.items]
+        """The entries of the history with the label of the workload's name, without their templates: its own entries,
+        entries without an owner, and entries of other workloads with this name."""
+        entries = [
+            history.read(data).without_template()
+            async for data in self._items(history.RESOURCE, workload, history.label_selector(workload.metadata.name))
+        ]
         return [each for each in entries if each.metadata.deletion_timestamp is None]
 
     async def entry(self, workload: Workload, name: str) -> Entry:
@@ -148,18 +160,15 @@ class LiveReader:
             raise changed(workload)
         return template
 
-    async def _raw_revisions(self, workload: Workload) -> list[dict[str, Any]]:
-        listed = await self._client.list(
-            BY_KIND[workload.kind].revisions, workload.metadata.namespace, as_=_RAW, label_selector=workload.selector
-        )
-        return [
-            raw
-            for raw in listed.items
-            if _controls(workload, raw)
-            and not raw["metadata"].get("deletionTimestamp")
-            # a controller whose selector matches everything may have adopted an entry of another workload's history
-            and labels.HISTORY not in (raw["metadata"].get("labels") or {})
-        ]
+    async def _items(self, resource: Resource, workload: Workload, selector: str) -> AsyncIterator[msgspec.Raw]:
+        """The objects with pod templates, a few at a time: a workload may have hundreds of them, of a megabyte each."""
+        slices = time_slices()
+        pages = self._client.pages(resource, workload.metadata.namespace, label_selector=selector, limit=_FEW)
+        async with contextlib.aclosing(pages):
+            async for page in pages:
+                for item in page.items:
+                    yield item
+                    await slices.yield_if_over()
 
 
 def owns(workload: Workload, entry: Entry) -> bool:

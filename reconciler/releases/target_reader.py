@@ -1,5 +1,6 @@
 """Reads the possible targets of a rollback from the API server. The pod groups get the same state."""
 
+import contextlib
 from collections.abc import Sequence
 
 import msgspec
@@ -10,6 +11,7 @@ from altershield.api.meta import unix
 from altershield.api.policy import OnFailure
 from altershield.api.resources import CHANGE_PODS, EVENTS, PODS
 from altershield.kube.client import Client
+from altershield.kube.time_slices import time_slices
 from altershield.releases import history
 from altershield.releases.history import Entry
 from altershield.releases.release import version as version_of
@@ -26,6 +28,8 @@ from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import Snapshot, Target
 from reconciler.releases.ungated import Revision
 
+_PODS_AT_A_TIME = 50
+_EVENTS_AT_A_TIME = 50  # users can write Events with messages of a megabyte
 _MAX_EVENTS_READ = 5  # pods; others with the same template wait for the same reason
 
 
@@ -56,10 +60,7 @@ class TargetReader:
         if present.version != workload.version or present.fingerprint != workload.fingerprint:
             raise changed(workload)
         revisions = await self._live.revisions(workload)
-        listed = await self._client.list(
-            PODS, workload.metadata.namespace, as_=msgspec.Raw, label_selector=workload.selector
-        )
-        pods = [pod_projections.read(raw) for raw in listed.items]
+        pods = await self._pods(workload)
         uids = {each.source.uid for each in revisions}
         adapter = BY_KIND[workload.kind]
         owners = uids if adapter.intermediate is not None else {workload.metadata.uid}
@@ -73,6 +74,22 @@ class TargetReader:
             await self._read_events(snapshot, snapshot.groups, now)
         kept = _kept_targets(workload, await self._live.history(workload), revisions)
         return self._targets(workload, snapshot.source, [*revisions, *kept], own, own_releases)
+
+    async def _pods(self, workload: Workload) -> list[Pod]:
+        """The pods with the labels of the workload. Their pages are small, because each pod has the whole template."""
+        pages, slices = (
+            self._client.pages(
+                PODS, workload.metadata.namespace, label_selector=workload.selector, limit=_PODS_AT_A_TIME
+            ),
+            time_slices(),
+        )
+        found = []
+        async with contextlib.aclosing(pages):
+            async for page in pages:
+                for item in page.items:
+                    found.append(pod_projections.read(item))
+                    await slices.yield_if_over()
+        return found
 
     async def _read_verdicts(self, snapshot: Snapshot) -> None:
         """Read the ChangePods of the release, because a person may have corrected the verdict that causes a rollback.
@@ -106,7 +123,11 @@ class TargetReader:
         for tracked in creating[:_MAX_EVENTS_READ]:
             metadata = tracked.pod.metadata
             events = await self._client.list(
-                EVENTS, metadata.namespace, as_=_Event, field_selector=f"involvedObject.uid={metadata.uid}"
+                EVENTS,
+                metadata.namespace,
+                as_=_Event,
+                field_selector=f"involvedObject.uid={metadata.uid}",
+                limit=_EVENTS_AT_A_TIME,
             )
             found = events_fault((event.reason, event.message, unix(event.last_timestamp)) for event in events.items)
             if found is not None:

@@ -1,13 +1,15 @@
 """The check `health`: which Events fail a batch, and when it passes."""
 
-from types import SimpleNamespace
+from collections.abc import AsyncGenerator
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from altershield.api.change_pod import ChangePod
 from altershield.api.check_specs import CheckSpec, HealthCheck, Phase
 from altershield.api.meta import rfc3339
+from altershield.kube.bodies import ListMeta, ObjectList
 from altershield.kube.errors import UnreachableError
 from reconciler.checks.check import Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
 from reconciler.checks.health_check import Event, HealthCheckRunner, _Series
@@ -23,9 +25,12 @@ class Client:
         self.events = events
         self.selectors: list[str] = []
 
-    async def list(self, *_: object, field_selector: str, **__: object) -> Any:
+    async def pages(
+        self, *_: object, field_selector: str, **__: object
+    ) -> AsyncGenerator[ObjectList[msgspec.Raw], None]:
         self.selectors.append(field_selector)
-        return SimpleNamespace(items=list(self.events))
+        for event in self.events:
+            yield ObjectList(ListMeta("1"), [msgspec.Raw(msgspec.json.encode(event))])
 
 
 def warning(at: float, reason: str = "Unhealthy", type_: str = "Warning") -> Event:
@@ -74,10 +79,19 @@ async def test_ignored_reasons_do_not_count() -> None:
     assert isinstance(await polled(Client(warning(NOW)), HealthCheck(ignored_reasons=("Unhealthy",))), Pass)
 
 
+async def test_long_message_of_an_event_hides_no_warning() -> None:
+    """A user who may create Events must not be able to make the check unknown."""
+    long = Event(type="Warning", reason="Long", message="x" * 40_000, last_timestamp=rfc3339(NOW))
+    found = await polled(Client(long, warning(NOW)), HealthCheck())
+    assert isinstance(found, Fail)
+    assert "pod a: Long: xxx" in found.reason
+
+
 async def test_events_that_cannot_be_read_are_no_pass() -> None:
     class Unreachable:
-        async def list(self, *_: object, **__: object) -> Any:
+        async def pages(self, *_: object, **__: object) -> AsyncGenerator[Any, None]:
             raise UnreachableError("no route")
+            yield
 
     found = await polled(Unreachable(), HealthCheck())
     assert isinstance(found, Pending)

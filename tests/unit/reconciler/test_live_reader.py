@@ -1,0 +1,59 @@
+"""Reads of the objects that hold the templates of a workload, which can be many and large."""
+
+from typing import Any
+
+import msgspec
+
+from altershield.api import labels
+from altershield.api.resources import REPLICA_SETS
+from altershield.releases import history
+from altershield.workloads import BY_KIND
+from altershield.workloads.adapter import template_of
+from altershield.workloads.workload import Workload, version_of
+from reconciler.releases.live_reader import LiveReader
+from tests.support import workloads
+from tests.support.stub_api import is_list, serving
+
+Object = dict[str, Any]
+
+OWNER = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "uid-web", "controller": True}
+COUNT = 40
+AT_ONCE = 20
+
+
+def deployment() -> Workload:
+    made = workloads.manifest("Deployment", "web", "busybox", metadata={"namespace": "shop", "uid": "uid-web"})
+    return BY_KIND["Deployment"].read(msgspec.json.encode(made))
+
+
+def held(number: int, **more: Any) -> Object:
+    metadata = {"name": f"web-{number:02}", "namespace": "shop", "uid": f"uid-{number}", "ownerReferences": [OWNER]}
+    return {"metadata": {**metadata, **more}}
+
+
+async def test_revisions_are_read_a_few_at_a_time() -> None:
+    """A user who may create ReplicaSets can create hundreds of a megabyte each, with the workload as their owner."""
+    async with serving() as (api, client):
+        for number in range(COUNT):
+            template = workloads.template("web", f"busybox:{number}")
+            await api.put(REPLICA_SETS, {**held(number), "spec": {"template": template}})
+        found = await LiveReader(client).revisions(deployment())
+        lists = await api.wait_for_requests(is_list, 1)
+        assert {each.source.name for each in found} == {f"web-{number:02}" for number in range(COUNT)}
+        assert len(lists) > 1
+        assert all(int(each.query["limit"]) <= AT_ONCE for each in lists)
+
+
+async def test_history_is_listed_without_the_templates() -> None:
+    template = workloads.template("web", "busybox")
+    version = version_of(template_of(template))
+    async with serving() as (api, client):
+        for number in range(COUNT):
+            own = {labels.HISTORY: "web"}
+            data = {"version": version, "spec": {"template": template}}
+            await api.put(history.RESOURCE, {**held(number, labels=own), "data": data, "revision": 1})
+        found = await LiveReader(client).history(deployment())
+        lists = await api.wait_for_requests(is_list, 1)
+        assert len(found) == COUNT
+        assert {(each.fingerprint, str(each.template)) for each in found} == {(version, "{}")}
+        assert all(int(each.query["limit"]) <= AT_ONCE for each in lists)
