@@ -57,6 +57,7 @@ COMPONENT = "altershield"
 
 _WORKERS = 16  # per controller; a worker mostly waits for the API server
 _CHECKING_WORKERS = 1024
+_NAMESPACE_WORKERS = 4  # each reads pages of objects
 """Workers of each controller that also waits for calls to the servers of checks. Such a call may take seconds. A
 waiting worker takes little memory, but a failed release is suspended late if its key has to wait for a free worker."""
 
@@ -225,7 +226,8 @@ class Manager:
 
     async def _reconcile_namespaces(self) -> None:
         """Runs in every replica, because a replica that becomes the leader needs full caches."""
-        await work("namespaces", self.queues.namespaces, self._namespaces.reconcile, self.metrics)
+        work_on = self._namespaces.reconcile
+        await work("namespaces", self.queues.namespaces, work_on, self.metrics, at_most=_NAMESPACE_WORKERS)
 
     async def _lead(self) -> None:
         """Wait until the caches are full, then take part in the leader election.

@@ -15,9 +15,13 @@ import msgspec
 from altershield.api.resources import Resource
 from altershield.kube.cache import Cache, Handler
 from altershield.kube.client import Client
+from altershield.kube.errors import UnreachableError
 from altershield.kube.objects import T
 from altershield.kube.reflector import Reflector, Selection
 from altershield.kube.time_slices import time_slices
+
+_LISTED_SECONDS = 60.0
+"""The list of a kind can fail for hours: a conversion webhook is down, or the definition of the kind was deleted."""
 
 
 class Informer(Generic[T]):
@@ -138,12 +142,16 @@ class Informer(Generic[T]):
     async def refill(self, namespace: str) -> None:
         """Add the objects of a namespace for which `keep` has become true. All of them are cached when this returns.
 
-        It lists the namespace once, unless a complete list begins after the call. KubernetesError if the list fails:
-        objects that were added stay.
+        It lists the namespace once, unless a complete list begins after the call. KubernetesError if the list fails, or
+        if no complete list ends within a minute: objects that were added stay.
         """
         lists = self._reflector.lists
         while True:
-            await self._reflector.watching.wait()
+            try:
+                async with asyncio.timeout(_LISTED_SECONDS):
+                    await self._reflector.watching.wait()
+            except TimeoutError as error:
+                raise UnreachableError(f"{self.name} could not be listed within {_LISTED_SECONDS:g} s") from error
             if self._reflector.lists > lists or await self._refill(namespace):
                 return
 

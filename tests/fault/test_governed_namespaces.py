@@ -51,3 +51,24 @@ async def test_release_does_not_begin_before_the_policies_of_its_namespace_are_k
             found = await cluster.until(begun, "the release to begin")
             assert found is not None
             assert found["spec"].get("policy", {}).get("name") == "gate"  # type: ignore[attr-defined]
+
+
+async def test_namespace_that_cannot_be_listed_does_not_hold_up_others(tmp_path: Path) -> None:
+    async def fault(request: web.Request, go_on: GoOn) -> web.StreamResponse:
+        if request.method == "GET" and "/namespaces/slow/" in request.path:
+            await asyncio.sleep(25.0)
+        return await go_on()
+
+    async with running_cluster(tmp_path) as cluster:
+        cluster.set_fault(fault)
+        async with cluster.reconciler():
+            await cluster.until_leader("one")
+            await cluster.go_to("slow")
+            await cluster.go_to("shop")
+            await cluster.release(V1)
+
+            async def succeeded() -> bool:
+                return (await cluster.states()).get(V1) == "Success"
+
+            async with asyncio.timeout(20):
+                await cluster.until(succeeded, "the release to succeed")

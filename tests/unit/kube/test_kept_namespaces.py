@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from altershield.api.resources import PODS
 from altershield.kube import client as client_module
-from altershield.kube.errors import ServerError
+from altershield.kube.errors import ServerError, UnreachableError
 from altershield.kube.informer import Informer
 from tests.support.polling import until
 from tests.support.projections import Pod
 from tests.support.stub_api import StubApi, answer, is_paged_list, is_watch, serving
-from tests.unit.kube.informers import pod, running
+from tests.unit.kube.informers import pod, running, started
 
 pytestmark = pytest.mark.looptime
 
@@ -284,6 +284,16 @@ def slow(api: StubApi, seconds: float) -> Any:
         return await api.list_page(request)
 
     return late
+
+
+async def test_refill_fails_if_the_resource_cannot_be_listed_at_all() -> None:
+    """Who waits for it must be able to go on with other namespaces."""
+    async with serving() as (api, client):
+        api.fault(lambda request: True, answer(500), times=10**6)
+        informer = Informer(client, PODS, Pod)
+        async with started(informer):
+            with pytest.raises(UnreachableError, match="pods could not be listed within 60 s"):
+                await informer.refill("shop")
 
 
 async def test_refill_before_the_first_list_waits_for_it_without_another_list() -> None:
