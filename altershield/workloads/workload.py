@@ -17,6 +17,8 @@ from altershield.api.fingerprint import Template, canonical, fingerprint
 from altershield.api.label_selectors import selects
 from altershield.workloads.meta import Meta, WireMeta
 
+_MAX_SELECTOR = 2048  # bytes; some proxies accept URLs of 8 KiB, and three bytes may stand for one
+
 
 class Strategy(StrEnum):
     """How old pods are replaced when a new template is released."""
@@ -74,7 +76,7 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     refused: str
     """Why its controller cannot create pods, from its status; empty if it can."""
     selector: str
-    """The label selector of its pods, in the syntax of a list request."""
+    """The label selector of its pods, in the syntax of a list request. See `list_selector`."""
     selects_version: bool
     """Whether its selector uses the version label. The label of its pods is then never changed."""
     holds_share: bool = False
@@ -99,6 +101,12 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """The annotations that ask for budgets, sorted, without the common prefix of their keys."""
     max_unavailable: int | str = 1
     """How many pods its update strategy allows to be unavailable: a number, or a percentage of the replicas."""
+
+    @property
+    def list_selector(self) -> str:
+        """The label selector for a list request; empty, which selects more, if it is too long for a URL. A selector can
+        have a megabyte."""
+        return self.selector if len(self.selector) <= _MAX_SELECTOR else ""
 
 
 class WireTemplate(Template, frozen=True):

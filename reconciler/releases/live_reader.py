@@ -111,7 +111,7 @@ class LiveReader:
     async def revisions(self, workload: Workload) -> list[Revision]:
         """The objects that hold the workload's templates."""
         resource, found = BY_KIND[workload.kind].revisions, []
-        async for data in self._items(resource, workload, workload.selector):
+        async for data in self._items(resource, workload, workload.list_selector):
             raw = decode(data, _RAW)
             if (
                 _controls(workload, raw)

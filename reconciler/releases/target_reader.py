@@ -79,7 +79,7 @@ class TargetReader:
         """The pods with the labels of the workload. Their pages are small, because each pod has the whole template."""
         pages, slices = (
             self._client.pages(
-                PODS, workload.metadata.namespace, label_selector=workload.selector, limit=_PODS_AT_A_TIME
+                PODS, workload.metadata.namespace, label_selector=workload.list_selector, limit=_PODS_AT_A_TIME
             ),
             time_slices(),
         )

@@ -21,8 +21,11 @@ COUNT = 40
 AT_ONCE = 20
 
 
-def deployment() -> Workload:
+def deployment(*values: str) -> Workload:
+    """With `values`: its selector excludes these values of a label."""
     made = workloads.manifest("Deployment", "web", "busybox", metadata={"namespace": "shop", "uid": "uid-web"})
+    if values:
+        made["spec"]["selector"]["matchExpressions"] = [{"key": "app", "operator": "NotIn", "values": list(values)}]
     return BY_KIND["Deployment"].read(msgspec.json.encode(made))
 
 
@@ -42,6 +45,17 @@ async def test_revisions_are_read_a_few_at_a_time() -> None:
         assert {each.source.name for each in found} == {f"web-{number:02}" for number in range(COUNT)}
         assert len(lists) > 1
         assert all(int(each.query["limit"]) <= AT_ONCE for each in lists)
+
+
+async def test_selector_that_is_too_long_for_a_url_is_not_sent() -> None:
+    """The API server refuses such a URL, so the release would never be verified."""
+    async with serving() as (api, client):
+        for number, owner in enumerate((OWNER, {**OWNER, "uid": "another"})):
+            template = workloads.template("web", f"busybox:{number}")
+            made = {**held(number, ownerReferences=[owner]), "spec": {"template": template}}
+            await api.put(REPLICA_SETS, made)
+        found = await LiveReader(client).revisions(deployment(*[f"value-{number}" for number in range(30_000)]))
+        assert [each.source.name for each in found] == ["web-00"]
 
 
 async def test_history_is_listed_without_the_templates() -> None:
