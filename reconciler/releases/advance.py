@@ -51,6 +51,8 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     if target is WorkloadState.SUCCESS:
         draft = draft.replace(resumption=Resumption())
         draft, settles = with_settling(draft, snapshot, entered)
+        if groups is not None and not snapshot.pods_read and (entered or _settles(draft, release)):
+            return Decision(read_pods=True)  # a pod may have crashed, and the cache may not show it yet
         wakes.append(settles)
         if groups is not None:
             draft = _checked(draft, snapshot, groups) if entered else draft
@@ -85,6 +87,12 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     paused = pause.step(snapshot, draft, target, after, message, no_rollback)
     wakes.append(paused.wake)
     return _decision(paused.draft, snapshot, before, [*after, *paused.after], wakes)
+
+
+def _settles(draft: Draft, release: Release) -> bool:
+    """Whether the condition Settled becomes true."""
+    known, wanted = (find_condition(each.conditions, ConditionType.SETTLED) for each in (release.status, draft.status))
+    return wanted is not None and wanted.is_true and (known is None or not known.is_true)
 
 
 def _batches(

@@ -150,13 +150,14 @@ class Decision:
     """The effects to carry out now.
 
     `status`: the status to store, or None. `lists`: the status includes the lists of pods; otherwise the stored lists
-    stay. `read_live`: decide again with data read from the API server, because the caches may be behind.
-    `requeue_after`: seconds after which the next decision is due, or None.
+    stay. `read_live`: decide again with data read from the API server, because the caches may be behind. `read_pods`:
+    the same, but only the pods are read. `requeue_after`: seconds after which the next decision is due, or None.
     """
 
     status: ChangeWorkloadStatus | None = None
     before: tuple[Before, ...] = ()
     after: tuple[After, ...] = ()
     read_live: bool = False
+    read_pods: bool = False
     lists: bool = False
     requeue_after: float | None = None

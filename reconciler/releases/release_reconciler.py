@@ -204,9 +204,14 @@ class ReleaseReconciler:
             reported=await self._reporter.report(release),
         )
         decision = decide(snapshot, now)
+        if decision.read_pods:
+            await self._targets.refresh(snapshot, now)
+            snapshot = replace(snapshot, pods_read=True)
+            decision = decide(snapshot, now)
         if decision.read_live:
             targets = await self._targets.refresh_and_find_targets(snapshot, [release, *others], now)
-            snapshot = replace(snapshot, targets=targets, own_pause=await self._live.own_pause(workload))
+            own_pause = await self._live.own_pause(workload)
+            snapshot = replace(snapshot, targets=targets, pods_read=True, own_pause=own_pause)
             decision = decide(snapshot, now)
         decision = with_history(release, self._with_sets(workload, release, source, decision))
         try:

@@ -96,5 +96,6 @@ class Snapshot:
     """Whether the rollout is paused as AlterShield paused it, and nobody else has changed this since. False if
     `targets` were not read."""
     targets: Sequence[Target] | None = None
-    """The possible targets of a rollback, read from the API server; None if they were not read. If they were read,
-    `groups` is also up to date with the API server."""
+    """The possible targets of a rollback, read from the API server; None if they were not read."""
+    pods_read: bool = False
+    """Whether `groups` is up to date with the API server. True if `targets` were read."""

@@ -1,4 +1,5 @@
-"""Reads the possible targets of a rollback from the API server. The pod groups get the same state."""
+"""Reads the pods of a workload, and the possible targets of a rollback, from the API server. The pod groups get the
+same state."""
 
 import contextlib
 from collections.abc import Sequence
@@ -47,6 +48,13 @@ class TargetReader:
         self._caches = caches
         self._live = live
 
+    async def refresh(self, snapshot: Snapshot, now: float) -> None:
+        """Bring the groups up to date with the pods that the API server has."""
+        workload = snapshot.workload
+        if snapshot.groups is not None:
+            own = [pod for pod in await self._pods(workload) if self._caches.owns(workload, pod)]
+            self._update(snapshot.groups, own, workload, now)
+
     async def refresh_and_find_targets(
         self, snapshot: Snapshot, own_releases: Sequence[Release], now: float
     ) -> list[Target]:
@@ -60,17 +68,14 @@ class TargetReader:
         if present.version != workload.version or present.fingerprint != workload.fingerprint:
             raise changed(workload)
         revisions = await self._live.revisions(workload)
-        pods = await self._pods(workload)
         uids = {each.source.uid for each in revisions}
         adapter = BY_KIND[workload.kind]
         owners = uids if adapter.intermediate is not None else {workload.metadata.uid}
-        own = [pod for pod in pods if pod.owner.uid in owners]
-        for pod in own:
-            self._caches.pods.observe(pod)
+        own = [pod for pod in await self._pods(workload) if pod.owner.uid in owners]
         if snapshot.groups is not None:
             if snapshot.settings.on_failure is not OnFailure.SUSPEND:
                 await self._read_verdicts(snapshot)
-            self._refresh(snapshot.groups, own, workload, now)
+            self._update(snapshot.groups, own, workload, now)
             await self._read_events(snapshot, snapshot.groups, now)
         kept = _kept_targets(workload, await self._live.history(workload), revisions)
         return self._targets(workload, snapshot.source, [*revisions, *kept], own, own_releases)
@@ -102,9 +107,10 @@ class TargetReader:
         for raw in listed.items:
             self._caches.batches.observe(self._caches.batches.read(raw))
 
-    def _refresh(self, groups: PodGroups, own: Sequence[Pod], workload: Workload, now: float) -> None:
+    def _update(self, groups: PodGroups, own: Sequence[Pod], workload: Workload, now: float) -> None:
         """Bring the groups up to date with the pods that were listed."""
         for pod in own:
+            self._caches.pods.observe(pod)
             groups.update_pod(self._newest(pod), now)
         there = {pod.metadata.uid for pod in own}
         for uid in [uid for uid in groups.uids() if uid not in there]:

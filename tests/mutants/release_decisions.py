@@ -90,6 +90,8 @@ SOURCES = (
             ("if groups is not None and not failing and not groups.count(Group.FAILED):", "if False:"),
             ("Giver.HEALTH if failing and not failed else", "Giver.PERSON if failing and not failed else"),
             ("draft = draft.replace(reached=reached, replicas=replicas)", "pass"),
+            ("(entered or _settles(draft, release))", "entered"),
+            ("(entered or _settles(draft, release))", "_settles(draft, release)"),
             ("return target, (*ready.full, ready.overdue), None", "return target, ready.full, None"),
             (
                 "return WorkloadState.TIME_OUT_PRE_THRESHOLD, ready.full, now",

@@ -16,7 +16,7 @@ from .scenarios import (
     each_kind,
     first_release,
 )
-from .world import SimPod, infos
+from .world import SimPod, World, infos
 
 
 @each_kind
@@ -257,3 +257,21 @@ def test_release_succeeds_only_after_the_workload_controller_observed_the_spec(k
     world.observed = True
     world.rest()
     assert world.state() == SUCCESS
+
+
+@each_kind
+@pytest.mark.parametrize("crash", [SimPod.crash, SimPod.restart])
+def test_release_does_not_succeed_if_a_passed_pod_crashed_and_the_watch_is_late(
+    kind: str, crash: Callable[[SimPod, float], SimPod]
+) -> None:
+    world = World(kind, replicas=2)
+    world.release("v1")
+    world.rest()
+    first, second = world.make(2)
+    world.up(first)
+    world.run(11)
+    world.up(second)
+    world.run(5)
+    crash(first, world.t)
+    world.run(6)
+    assert world.state() == RUNNING

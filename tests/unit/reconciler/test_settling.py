@@ -232,3 +232,16 @@ def test_added_pod_without_a_node_does_not_keep_a_release_from_settling(kind: st
         world.touch(pod.lose_readiness(world.t))
     world.run(130)
     assert world.state() == SUCCESS, "pods that break after the release has settled do not end it"
+
+
+@each_kind
+def test_successful_release_does_not_settle_if_a_pod_crashed_and_the_watch_is_late(kind: str) -> None:
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(60)
+    pods[0].crash(world.t)
+    world.run(71)
+    assert (world.state(), world.said(SETTLED)) == (SUCCESS, ("False", "PodsDown"))
+    world.run(121)
+    assert world.state() == SUSPEND

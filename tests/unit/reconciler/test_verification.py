@@ -273,7 +273,7 @@ def test_release_whose_order_the_server_refuses_fails_and_verifies_no_pod() -> N
 def test_success_tells_pods_that_passed_without_a_verdict() -> None:
     world = first_release("Deployment")
     world.roll_out("v1")
-    snapshot = replace(world.snapshot(current(world), [], world.workload), checked=True)
+    snapshot = replace(world.snapshot(current(world), [], world.workload), checked=True, pods_read=True)
     entering = replace(
         snapshot, release=msgspec.structs.replace(snapshot.release, status=ChangeWorkloadStatus(status=RUNNING))
     )

@@ -235,9 +235,14 @@ class World(Executor):
     def _go_on(self, workload: Workload, release: Release, others: list[Release]) -> None:
         snapshot = self.snapshot(release, others, workload)
         self.decision = decide(snapshot, self.now)
+        if self.decision.read_pods:
+            self.touch(*self.pods.values())
+            snapshot = replace(snapshot, groups=self.open_groups(release, snapshot.source, workload), pods_read=True)
+            self.decision = decide(snapshot, self.now)
+            assert not self.decision.read_pods
         if self.decision.read_live:
             own_pause = self.held and self.paused and not self.paused_again
-            snapshot = replace(snapshot, targets=self.targets(snapshot), own_pause=own_pause)
+            snapshot = replace(snapshot, targets=self.targets(snapshot), pods_read=True, own_pause=own_pause)
             self.decision = decide(snapshot, self.now)
             assert not self.decision.read_live
         try:
