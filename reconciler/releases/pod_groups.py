@@ -175,9 +175,13 @@ class PodGroups:
         """Whether a pod with this uid exists in the release."""
         return uid in self._group_of
 
-    def has_no_batch(self, uid: str) -> bool:
-        """Whether a pod with this uid exists in the release and is in no batch."""
-        return uid in self._group_of and self.memberships.newest(uid) is None
+    def lacks_failing_batch(self, uid: str, *, by_health: bool) -> bool:
+        """Whether a pod with this uid exists in the release, and the batch that failed it does not. `by_health`: our own
+        health checks failed the pod, which may have passed in an earlier batch."""
+        if uid not in self._group_of:
+            return False
+        newest = self.memberships.newest(uid)
+        return newest is None or (by_health and not newest.fails and not newest.member.overruled)
 
     # updates
 

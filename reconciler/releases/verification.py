@@ -165,9 +165,13 @@ def repeat_batch(release: Release, groups: PodGroups, pods: tuple[PodInfo, ...])
 
 
 def failed_without_batch(release: Release, groups: PodGroups) -> tuple[PodInfo, ...]:
-    """The failed pods that still exist and of which no ChangePod exists any more."""
+    """The failed pods that still exist, and whose ChangePod with the failing verdict does not exist any more."""
+    known = find_condition(release.status.conditions, ConditionType.VERIFIED)
+    by_health = known is not None and known.reason == Giver.HEALTH
     return tuple(
-        info for info in release.status.defense_check_fail_pods if info.verdict and groups.has_no_batch(info.uid)
+        info
+        for info in release.status.defense_check_fail_pods
+        if info.verdict and groups.lacks_failing_batch(info.uid, by_health=by_health)
     )
 
 

@@ -23,7 +23,11 @@ SOURCES = (
             ("snapshot.workload.reach is None or snapshot.workload.holds_share", "snapshot.workload.holds_share"),
             ("return known.reached, min(known.replicas, replicas)", "return reached, replicas"),
             ("scaled = replicas != known.replicas and reached != replicas", "scaled = False"),
-            ("if info.verdict and groups.has_no_batch(info.uid)", "if info.verdict"),
+            (
+                "if info.verdict and groups.lacks_failing_batch(info.uid, by_health=by_health)",
+                "if info.verdict and not groups.memberships.newest(info.uid)",
+            ),
+            ("by_health = known is not None and known.reason == Giver.HEALTH", "by_health = True"),
             ("groups.count(Group.PASSED) == existing", "groups.count(Group.PASSED) > 0"),
             ("        and workload.up_to_date\n", ""),
             ("    if groups.count(Group.FAILED):\n        return WorkloadState.SUSPEND\n", ""),

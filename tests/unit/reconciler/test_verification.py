@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from altershield.api import labels
+from altershield.api import labels, names
 from altershield.api.change_workload import ChangeWorkloadStatus
 from altershield.api.condition_types import Giver
 from altershield.api.meta import Condition, find_condition
@@ -83,6 +83,29 @@ def test_verdict_stays_when_its_change_pod_is_deleted(kind: str) -> None:
     world.groups = None
     world.run(20)
     assert (world.state(), world.suspended) == (SUCCESS, False), "the corrected verdict stays"
+
+
+@each_kind
+def test_pod_that_failed_after_it_passed_stays_failed_when_its_failing_change_pod_is_deleted(kind: str) -> None:
+    """The pod comes up late. Its older ChangePod, in which it passed, does not count."""
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(60)
+    world.touch(pods[0].crash(world.t))
+    world.run(121)
+    world.up(pods[0])
+    world.run(60)
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+    newest = max(world.batches, key=names.change_pod_number)
+    del world.batches[newest]
+    world.groups = None
+    world.run(60)
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+    assert world.said(VERIFIED) == ("False", Giver.HEALTH)
+    world.judge(pods[0], "pass")
+    world.run(60)
+    assert (world.state(), world.suspended) == (SUCCESS, False)
 
 
 @each_kind
