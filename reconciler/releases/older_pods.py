@@ -34,10 +34,11 @@ class OlderPods:
         elif uid in self._pods:
             self._ending.add(uid)
 
-    def remove(self, uid: str) -> None:
-        """Remove a pod that was deleted, or that belongs to the present version or to no version of the workload."""
-        self._pods.pop(uid, None)
+    def remove(self, uid: str) -> bool:
+        """Remove a pod that was deleted, or that belongs to the present version or to no version of the workload.
+        Returns whether it was here."""
         self._ending.discard(uid)
+        return self._pods.pop(uid, None) is not None
 
     def wanted(self, workload: Workload) -> int:
         """The number of pods of the present version that should exist now.

@@ -176,8 +176,8 @@ class PodGroups:
         return uid in self._group_of
 
     def lacks_failing_batch(self, uid: str, *, by_health: bool) -> bool:
-        """Whether a pod with this uid exists in the release, and the batch that failed it does not. `by_health`: our own
-        health checks failed the pod, which may have passed in an earlier batch."""
+        """Whether a pod with this uid exists in the release, and the batch that failed it does not. `by_health`: our
+        own health checks failed the pod, which may have passed in an earlier batch."""
         if uid not in self._group_of:
             return False
         newest = self.memberships.newest(uid)
@@ -196,7 +196,7 @@ class PodGroups:
                 self._untrack(uid)
                 self.older.update(pod)
                 return
-        self.older.remove(uid)
+        updated_in_place = self.older.remove(uid)
         if not pod.exists:
             if pod.ended and not pod.disrupted and not pod.metadata.deleting and uid in self._tracked:
                 self._starts.keep(self._tracked[uid], now, up=uid in self._up_at)
@@ -204,7 +204,7 @@ class PodGroups:
             return
         known = self._tracked.get(uid)
         if known is None:
-            self._track(pod, now)
+            self._track(pod, now, updated_in_place=updated_in_place)
         else:
             update_tracked(known, pod, now, updated_in_place=known.pod.hash != pod.hash)
         if pod.version == self._version:
@@ -286,7 +286,7 @@ class PodGroups:
             return 0.0, uid
         return tracked.ready_since or 0.0, tracked.pod.metadata.name
 
-    def _track(self, pod: Pod, now: float) -> None:
+    def _track(self, pod: Pod, now: float, *, updated_in_place: bool) -> None:
         uid = pod.metadata.uid
         membership = self.memberships.newest(uid)
         self._tracked[uid] = self._starts.track(
@@ -294,6 +294,7 @@ class PodGroups:
             now,
             was_up=membership is not None and not membership.member.overruled,
             node_ready_at=self._nodes.node_ready_at(pod.node),
+            updated_in_place=updated_in_place,
         )
         self._uid_by_name[pod.metadata.name] = uid
         self._join_by_name(pod.metadata.name)

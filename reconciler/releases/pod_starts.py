@@ -43,9 +43,12 @@ class PodStarts:
         """Whether a pod that ended by itself is not replaced yet."""
         return bool(self._ended)
 
-    def track(self, pod: Pod, now: float, *, was_up: bool, node_ready_at: float) -> TrackedPod:
-        """Begin to track a pod, at `now` (Unix seconds). The other values are those of `start_tracking`."""
-        in_place = self._in_place and pod.metadata.created < self._created - 1
+    def track(
+        self, pod: Pod, now: float, *, was_up: bool, node_ready_at: float, updated_in_place: bool = False
+    ) -> TrackedPod:
+        """Begin to track a pod, at `now` (Unix seconds). `updated_in_place`: until now, the pod had another template. A
+        pod that is older than the release had another one, too. The other values are those of `start_tracking`."""
+        in_place = self._in_place and (updated_in_place or pod.metadata.created < self._created - 1)
         remembered = self._remembered.get(pod.metadata.uid)
         ended = self._ended.pop(0) if remembered is None and self._ended else None
         tracked = start_tracking(

@@ -39,6 +39,32 @@ def test_pod_updated_in_place_is_observed_again() -> None:
     assert len([each for each in world.batches.values() if fingerprint("v2") in each.metadata.name]) == 3
 
 
+def test_pod_that_a_partition_held_back_is_observed_after_its_update_in_place() -> None:
+    """It was created after the release began, and has been ready for long. Its old container is still ready."""
+    world = World("CloneSet", replicas=2)
+    world.partition = 1
+    pods = world.roll_out("v1")
+    world.release("v2")
+    world.rest()
+    world.update_in_place(pods[0])
+    world.run(5)
+    world.up(pods[0])
+    world.remove(pods[1])
+    (created,) = world.make(1, "v1")
+    world.up(created)
+    world.run(500)
+    assert world.state() == SUCCESS
+    world.partition = 0
+    world.rest()
+    world.update_in_place(created, ready=True)
+    world.rest()
+    assert world.state() == RUNNING
+    world.run(9)
+    assert world.state() == RUNNING
+    world.run(1)
+    assert world.state() == SUCCESS
+
+
 def test_start_timeout_of_a_pod_updated_in_place_starts_at_the_update() -> None:
     world = World("CloneSet")
     pods = world.roll_out("v1")

@@ -243,13 +243,14 @@ class Cluster:
             pod.come_up(self.t)
         self.touch(*pods)
 
-    def update_in_place(self, pod: SimPod) -> None:
-        """Update a pod to the present revision, as a CloneSet does."""
+    def update_in_place(self, pod: SimPod, *, ready: bool = False) -> None:
+        """Update a pod to the present revision, as a CloneSet does. `ready`: its old container still runs."""
         pod.image = self.image
         pod.pod_labels[labels.CONTROLLER_REVISION_HASH] = self.revisions[self.image]["metadata"]["name"]
         pod.pod_labels[labels.VERSION] = self._version_in(self.image)
-        pod.restarts += 1
-        pod.lose_readiness(self.t)
+        if not ready:
+            pod.restarts += 1
+            pod.lose_readiness(self.t)
         self.touch(pod)
 
     def touch(self, *pods: SimPod) -> None:
