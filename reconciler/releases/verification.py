@@ -79,11 +79,11 @@ def unreplaced(snapshot: Snapshot) -> tuple[PodInfo, ...]:
 def complete(snapshot: Snapshot, groups: PodGroups) -> bool:
     """Whether every pod that the release is to reach is up and has passed at this moment.
 
-    A rollout that AlterShield paused because of this version is not complete: while it is paused, the strategy of a
-    StatefulSet or DaemonSet does not show how many pods the release is to reach.
+    A rollout that AlterShield paused is not complete, also if it was because of an earlier version: while it is paused,
+    the strategy of a StatefulSet or DaemonSet does not show how many pods the release is to reach.
     """
     existing, workload = len(groups), snapshot.workload
-    if workload.held and workload.held_version == version(snapshot.release):
+    if workload.held:
         return False
     return (
         existing > 0

@@ -1,9 +1,13 @@
 """How many pods a release reaches: partitions, OnDelete, updates in place, and nodes that come and go."""
 
+import contextlib
+
 import pytest
 
+from altershield.api import labels
+
 from .scenarios import NO_REPLICAS, RUNNING, SETTLED, STALLED, SUCCESS, SUSPEND, is_restored, second_release
-from .world import World, fingerprint
+from .world import Conflicted, World, fingerprint
 from .world.pods import SimPod
 
 
@@ -346,6 +350,31 @@ def test_daemon_set_that_altershield_paused_with_on_delete_does_not_succeed_with
     world.checked = True
     world.run(60)
     assert (world.state(), world.suspended, world.held) == (RUNNING, True, False), "1 of 3 pods passed"
+
+
+def test_repair_of_a_paused_daemon_set_does_not_succeed_before_the_pause_is_taken_back() -> None:
+    """A policy of the cluster refuses each change of the DaemonSet's strategy."""
+    world, (first,) = second_release("DaemonSet")
+    world.held = world.paused = True
+    world.held_version = world.version
+    world.own_labels[labels.SUSPEND] = "1"
+
+    def refuse(what: str) -> None:
+        if what == "continue":
+            raise Conflicted
+
+    world.write_hook = refuse
+    world.release("v3")
+    world.remove(first)
+    world.up(*world.make(1))
+    for _ in range(60):
+        world.t += 1
+        with contextlib.suppress(Conflicted):
+            world.rest()
+    assert (world.state(), world.suspended) == (RUNNING, True), "1 of 3 pods passed"
+    world.write_hook = lambda what: None
+    world.rest()
+    assert (world.state(), world.suspended, world.held) == (RUNNING, True, False)
 
 
 @pytest.mark.parametrize(
