@@ -89,6 +89,7 @@ def start_tracking(
     now: float,
     *,
     was_up: bool,
+    up_at: float = 0.0,
     down_since: float | None,
     node_ready_at: float = 0.0,
     in_place: bool,
@@ -96,7 +97,8 @@ def start_tracking(
 ) -> TrackedPod:
     """The first assessment of a pod, in a release that began at `began`.
 
-    - `was_up`: the pod's batch shows that it was up.
+    - `was_up`: the pod's batch shows that it was up. `up_at`: when the batch was created. If the pod became ready
+      later, it broke meanwhile. A kubelet's clock that is ahead only delays the condition Settled.
     - `down_since`: since when a pod that was up is down, as the ChangeWorkload says.
     - `node_ready_at`: when the pod's node became ready. If the node became ready after the pod was created, the start
       timeout of the pod begins at that time.
@@ -120,7 +122,7 @@ def start_tracking(
         # just after an update in place, the ready container may still be the old one
         ready_since=(now if pod.ready else None) if in_place else _ready_since(pod, now),
         was_up=was_up,
-        broken=down_since is not None or (was_up and not pod.ready),
+        broken=down_since is not None or (was_up and (not pod.ready or pod.ready_at > up_at > 0)),
         baseline=pod.restarts if in_place else 0,
         held_up=held_up,
         held_since=now,

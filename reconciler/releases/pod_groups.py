@@ -293,6 +293,7 @@ class PodGroups:
             pod,
             now,
             was_up=membership is not None and not membership.member.overruled,
+            up_at=float(membership.batch.metadata.created) if membership is not None else 0.0,
             node_ready_at=self._nodes.node_ready_at(pod.node),
             updated_in_place=updated_in_place,
         )

@@ -44,7 +44,7 @@ class PodStarts:
         return bool(self._ended)
 
     def track(
-        self, pod: Pod, now: float, *, was_up: bool, node_ready_at: float, updated_in_place: bool = False
+        self, pod: Pod, now: float, *, was_up: bool, up_at: float, node_ready_at: float, updated_in_place: bool
     ) -> TrackedPod:
         """Begin to track a pod, at `now` (Unix seconds). `updated_in_place`: until now, the pod had another template. A
         pod that is older than the release had another one, too. The other values are those of `start_tracking`."""
@@ -56,6 +56,7 @@ class PodStarts:
             self._began,
             now,
             was_up=was_up,
+            up_at=up_at,
             down_since=remembered,
             node_ready_at=node_ready_at,
             in_place=in_place,

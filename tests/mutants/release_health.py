@@ -15,6 +15,7 @@ SOURCES = (
             ("else now if was_up or in_place or pod.ready else made", "else now if in_place or pod.ready else made"),
             ("else now if was_up or in_place or pod.ready else made", "else now if was_up or pod.ready else made"),
             ("else now if was_up or in_place or pod.ready else made", "else now if was_up or in_place else made"),
+            ("(not pod.ready or pod.ready_at > up_at > 0)", "not pod.ready"),
             ("    since = min(since, now)\n", ""),
             ("and pod.ready_at > made + _FIRST_STATUS:", "and pod.ready_at > made:"),
             ("and pod.ready_at > made + _FIRST_STATUS:", "and False:"),

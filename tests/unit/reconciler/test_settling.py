@@ -245,3 +245,26 @@ def test_successful_release_does_not_settle_if_a_pod_crashed_and_the_watch_is_la
     assert (world.state(), world.said(SETTLED)) == (SUCCESS, ("False", "PodsDown"))
     world.run(121)
     assert world.state() == SUSPEND
+
+
+@each_kind
+@pytest.mark.parametrize("breaks", ["crashes", "restarts", "loses readiness"])
+def test_pod_that_broke_and_came_back_while_no_reconciler_ran_delays_settling(kind: str, breaks: str) -> None:
+    world = first_release(kind)
+    pods = world.make(3)
+    world.up(*pods)
+    world.run(60)
+    assert world.state() == SUCCESS
+    world.die()
+    world.advance(30)
+    if breaks != "restarts":
+        pods[0].crash(world.t) if breaks == "crashes" else pods[0].lose_readiness(world.t)
+        world.advance(10)
+    pods[0].restart(world.t) if breaks == "restarts" else pods[0].come_up(world.t)
+    world.advance(10)
+    world.rest()
+    assert world.said(SETTLED) == ("False", "PodsDown")
+    world.run(100)
+    assert world.said(SETTLED) == ("False", "Observing")
+    world.run(41)
+    assert world.said(SETTLED)[0] == "True"
