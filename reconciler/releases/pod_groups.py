@@ -94,8 +94,8 @@ class PodGroups:
     def reached(self) -> int:
         """The number of pods of this version that count towards `wanted`. Pods on nodes that are lost do not count: the
         pods of a deleted node look ready until they are deleted too, a minute later."""
-        pods = (tracked.pod for tracked in self._tracked.values() if not self._nodes.node_lost(tracked.pod.node))
-        return sum(self.older.leave_room_for(pod, self.workload) for pod in pods)
+        pods = (self._tracked[uid].pod for uid in self._group_of)
+        return sum(self.older.leave_room_for(pod, self.workload) for pod in pods if not self._nodes.node_lost(pod.node))
 
     @property
     def scales_down(self) -> bool:

@@ -187,6 +187,8 @@ class ReleaseReconciler:
         # a rollout that AlterShield paused creates no object: it has to continue first
         if not source.uid and state(release) is WorkloadState.INIT and 0 < left <= grace and not workload.held:
             return left  # wait until the object exists: one status write instead of two
+        reported = await self._reporter.report(release)
+        # no wait from here to the decision: events would change pods without their groups
         groups = self.groups_cache.current(key, workload, release, source) if source.uid else None
         now = self._clock()
         known = release.status.previous
@@ -201,7 +203,7 @@ class ReleaseReconciler:
             previous=known if known.uid else previous(release, others),
             checked=self._server or bool(release.spec.policy.checks),
             budget=self._caches.budgets.exhausted_budget(key.namespace, workload.metadata.uid),
-            reported=await self._reporter.report(release),
+            reported=reported,
         )
         decision = decide(snapshot, now)
         if decision.read_pods:
@@ -211,6 +213,8 @@ class ReleaseReconciler:
         if decision.read_live:
             targets = await self._targets.refresh_and_find_targets(snapshot, [release, *others], now)
             own_pause = await self._live.own_pause(workload)
+            if groups is not None:
+                groups.refresh(workload, now)
             snapshot = replace(snapshot, targets=targets, pods_read=True, own_pause=own_pause)
             decision = decide(snapshot, now)
         decision = with_history(release, self._with_sets(workload, release, source, decision))

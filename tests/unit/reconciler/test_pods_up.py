@@ -275,3 +275,18 @@ def test_release_does_not_succeed_if_a_passed_pod_crashed_and_the_watch_is_late(
     crash(first, world.t)
     world.run(6)
     assert world.state() == RUNNING
+
+
+@each_kind
+def test_pod_that_was_not_assessed_yet_does_not_replace_one_that_is_gone(kind: str) -> None:
+    """An event came after the groups were brought up to date."""
+    world = first_release(kind)
+    pods = world.roll_out("v1")
+    world.touch(pods[0])
+    world.rest()
+    assert world.groups is not None
+    world.remove(pods[0])
+    world.make(1)
+    assert (len(world.groups), world.groups.reached) == (2, 2)
+    world.rest()
+    assert (len(world.groups), world.groups.reached) == (3, 3)
