@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS, Resource
+from altershield.workloads import sets
 from altershield.workloads.adapter import Object, Operation
 from altershield.workloads.meta import WireMeta
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
 
-_REVISION = "deployment.kubernetes.io/revision"  # written by the deployment controller
 _HASH = "pod-template-hash"  # added to a ReplicaSet's template by the deployment controller
 
 
@@ -98,8 +98,7 @@ class Deployments:
         return found
 
     def number(self, revision: Object) -> int:
-        value = str((revision["metadata"].get("annotations") or {}).get(_REVISION, ""))
-        return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else 0
+        return sets.number(revision["metadata"].get("annotations"))
 
     def release(self, template: Object) -> list[Operation]:
         return [{"op": "replace", "path": "/spec/template", "value": template}]

@@ -1,11 +1,15 @@
 """The projection of an object between a workload and its pods: a ReplicaSet."""
 
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from altershield.api import labels, names
 from altershield.workloads.meta import Flat, Owner, Packed, WireMeta, packed, packed_version
+
+_REVISION = "deployment.kubernetes.io/revision"  # written by the workload's controller
 
 
 class Set(Flat, frozen=True, gc=False):
@@ -15,11 +19,20 @@ class Set(Flat, frozen=True, gc=False):
     """The workload."""
     label: Packed
     """The version label, packed."""
+    number: int = 0
+    """The number of the release, counted by the workload's controller; 0 if it is not known. The highest one is that of
+    the present template."""
 
     @property
     def version(self) -> str:
         """The version label. Anybody may have written it."""
         return f"{self.label:032x}" if isinstance(self.label, int) else self.label
+
+
+def number(annotations: Mapping[str, Any] | None) -> int:
+    """The number of the release in these annotations; 0 if it is not known."""
+    value = str((annotations or {}).get(_REVISION, ""))
+    return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else 0
 
 
 class _Wire(msgspec.Struct, frozen=True, gc=False):
@@ -40,4 +53,5 @@ def read(data: bytes | msgspec.Raw) -> Set:
         packed_version(metadata.resource_version),
         metadata.owner,
         int(version, 16) if names.is_version(version) else version,
+        number(metadata.annotations),
     )

@@ -234,10 +234,16 @@ class ReleaseReconciler:
         return due
 
     async def _source(self, workload: Workload, release: Release) -> SourceRef:
-        """The object that holds the current template; empty if it does not exist yet."""
+        """The object that holds the current template; empty if it does not exist yet.
+
+        The known object does not hold it any more if somebody has edited it: the workload's controller then creates
+        another one, which has a higher number.
+        """
         known, adapter = release.status.source, BY_KIND[workload.kind]
-        there = adapter.intermediate is None or any(each.uid == known.uid for each in self._caches.sets_of(workload))
-        if known.uid and there:
+        sets = self._caches.sets_of(workload)
+        newest = max((each.number for each in sets), default=0)
+        same = adapter.intermediate is None or any(each.uid == known.uid and each.number >= newest for each in sets)
+        if known.uid and same:
             return known
         if not workload.up_to_date:
             return known

@@ -1,6 +1,7 @@
 """The controllers of the reconciler on the sandbox."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,8 +17,11 @@ from altershield.api.resources import (
     NAMESPACES,
     OPS_CONFIG_INFOS,
     PODS,
+    REPLICA_SETS,
     Resource,
 )
+from altershield.kube.client import PatchType
+from altershield.kube.errors import NotFoundError
 from tests.fault.reconciler_cluster import Cluster, Object, running_cluster, version
 
 V1, V2 = version("v1"), version("v2")
@@ -333,3 +337,53 @@ async def test_first_version_that_does_not_start_is_suspended_with_the_messages_
     assert "ImagePull" in condition["message"]
     condition = await cluster.until_condition(CHANGE_WORKLOADS, release(V1), "RolledBack", reason="NotUndone")
     assert "no pod of an older version is ready" in condition["message"]
+
+
+async def replica_set(cluster: Cluster, image: str, version: str) -> Object | None:
+    """The ReplicaSet whose template has this image and the label of this version."""
+    for found in await cluster.all(REPLICA_SETS):
+        template = found["spec"]["template"]
+        own = template["metadata"]["labels"].get(labels.VERSION)
+        if (template["spec"]["containers"][0]["image"], own) == (image, version):
+            return dict(found)
+    return None
+
+
+async def edit(cluster: Cluster, image: str, version: str) -> None:
+    """Change the image in the ReplicaSet of a version, and delete its pods. The Deployment gets another ReplicaSet with
+    the version's own image."""
+    found = await cluster.until(lambda: replica_set(cluster, image, version), "the ReplicaSet")
+    assert found is not None
+    change = [{"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "busybox:edited"}]
+    await cluster.admin.patch(REPLICA_SETS, change, found["metadata"]["name"], cluster.namespace, type_=PatchType.JSON)
+    for pod in await cluster.all(PODS):
+        if pod["metadata"]["ownerReferences"][0]["uid"] == found["metadata"]["uid"]:
+            with contextlib.suppress(NotFoundError):
+                await cluster.admin.delete(PODS, pod["metadata"]["name"], cluster.namespace)
+    await cluster.until(lambda: replica_set(cluster, image, version), "another ReplicaSet")
+
+
+async def test_release_is_rolled_back_although_its_replica_set_was_edited(cluster: Cluster) -> None:
+    await cluster.release(V1)
+    await cluster.until_states(v1="Success")
+    await cluster.release(V2, image="never-ready:2")
+    await cluster.until_states(v1="Success", v2="Running")
+
+    await edit(cluster, "never-ready:2", V2)
+
+    await cluster.until_rolled_back()
+
+
+async def test_edited_replica_set_does_not_end_a_suspension(cluster: Cluster) -> None:
+    await cluster.release(V1, image="never-ready:1")
+    await until_labelled(cluster, labels.SUSPEND, True)
+
+    await edit(cluster, "never-ready:1", V1)
+
+    async def edited_pods_ready() -> bool:
+        return (await cluster.deployment())["status"].get("readyReplicas") == 2
+
+    await cluster.until(edited_pods_ready, "the pods of the edited ReplicaSet to be ready")
+    await asyncio.sleep(2)
+    assert (await cluster.states())[V1] != "Success"
+    assert labels.SUSPEND in await deployment_labels(cluster)

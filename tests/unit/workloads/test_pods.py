@@ -324,8 +324,9 @@ def test_node_with_an_unknown_or_missing_condition_is_not_ready() -> None:
     assert not nodes.read(b'{"metadata": {"name": "new"}}').ready
 
 
-def test_set_is_read_with_uid_owner_and_version() -> None:
+def test_set_is_read_with_uid_owner_version_and_number() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
-    body = {"metadata": {"name": "web-1", "uid": "rs", "labels": {labels.VERSION: VERSION}, "ownerReferences": [owner]}}
-    found = sets.read(msgspec.json.encode(body))
-    assert (found.metadata.uid, found.owner.uid, found.version) == ("rs", "d", VERSION)
+    metadata = {"name": "web-1", "uid": "rs", "labels": {labels.VERSION: VERSION}, "ownerReferences": [owner]}
+    for annotations, number in ((None, 0), ({"deployment.kubernetes.io/revision": "12"}, 12)):
+        found = sets.read(msgspec.json.encode({"metadata": {**metadata, "annotations": annotations}}))
+        assert (found.metadata.uid, found.owner.uid, found.version, found.number) == ("rs", "d", VERSION, number)
