@@ -56,8 +56,8 @@ COMPONENT = "altershield"
 """The source component of the reconciler's Events."""
 
 _WORKERS = 16  # per controller; a worker mostly waits for the API server
-_CHECKING_WORKERS = 1024
 _NAMESPACE_WORKERS = 4  # each reads pages of objects
+_CHECKING_WORKERS = 1024
 """Workers of each controller that also waits for calls to the servers of checks. Such a call may take seconds. A
 waiting worker takes little memory, but a failed release is suspended late if its key has to wait for a free worker."""
 
