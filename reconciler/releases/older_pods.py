@@ -1,7 +1,7 @@
 """The pods of other versions of a workload, and how many pods of the present version should exist beside them. Without
 I/O."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from altershield.workloads.amounts import share
 from altershield.workloads.pods import Pod
@@ -21,10 +21,6 @@ class OlderPods:
 
     def __iter__(self) -> Iterator[Pod]:
         return iter(self._pods.values())
-
-    def uids(self) -> Iterable[str]:
-        """Their uids."""
-        return self._pods
 
     def update(self, pod: Pod) -> None:
         """Take over a new or changed pod of another version."""

@@ -162,9 +162,9 @@ class PodGroups:
         """Pods of the release whose version label has another value."""
         return [self._tracked[uid].pod for uid in self._mislabelled]
 
-    def uids(self) -> list[str]:
-        """The uids of all pods of the workload, of every version."""
-        return [*self._tracked, *self.older.uids()]
+    def pods(self) -> list[Pod]:
+        """All pods of the workload, of every version."""
+        return [*(tracked.pod for tracked in self._tracked.values()), *self.older]
 
     @property
     def rebuildable(self) -> bool:

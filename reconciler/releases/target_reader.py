@@ -2,13 +2,13 @@
 same state."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from altershield.api import labels
 from altershield.api.change_workload import SourceRef
-from altershield.api.meta import unix
+from altershield.api.meta import unix, version_number
 from altershield.api.policy import OnFailure
 from altershield.api.resources import CHANGE_PODS, EVENTS, PODS
 from altershield.kube.client import Client
@@ -23,6 +23,7 @@ from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.releases.ending import overdue_pods
 from reconciler.releases.health import events_fault
+from reconciler.releases.listed_pods import ListedPods, existing
 from reconciler.releases.live_reader import LiveReader, changed, owns
 from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
@@ -52,8 +53,8 @@ class TargetReader:
         """Bring the groups up to date with the pods that the API server has."""
         workload = snapshot.workload
         if snapshot.groups is not None:
-            own = [pod for pod in await self._pods(workload) if self._caches.owns(workload, pod)]
-            self._update(snapshot.groups, own, workload, now)
+            listed = await self._list_pods(workload, lambda pod: self._caches.owns(workload, pod))
+            self._update(snapshot.groups, listed, workload, now)
 
     async def refresh_and_find_targets(
         self, snapshot: Snapshot, own_releases: Sequence[Release], now: float
@@ -71,30 +72,28 @@ class TargetReader:
         uids = {each.source.uid for each in revisions}
         adapter = BY_KIND[workload.kind]
         owners = uids if adapter.intermediate is not None else {workload.metadata.uid}
-        own = [pod for pod in await self._pods(workload) if pod.owner.uid in owners]
+        listed = await self._list_pods(workload, lambda pod: pod.owner.uid in owners)
         if snapshot.groups is not None:
             if snapshot.settings.on_failure is not OnFailure.SUSPEND:
                 await self._read_verdicts(snapshot)
-            self._update(snapshot.groups, own, workload, now)
+            self._update(snapshot.groups, listed, workload, now)
             await self._read_events(snapshot, snapshot.groups, now)
         kept = _kept_targets(workload, await self._live.history(workload), revisions)
-        return self._targets(workload, snapshot.source, [*revisions, *kept], own, own_releases)
+        return self._targets(workload, snapshot.source, [*revisions, *kept], listed.pods, own_releases)
 
-    async def _pods(self, workload: Workload) -> list[Pod]:
-        """The pods with the labels of the workload. Their pages are small, because each pod has the whole template."""
-        pages, slices = (
-            self._client.pages(
-                PODS, workload.metadata.namespace, label_selector=workload.list_selector, limit=_PODS_AT_A_TIME
-            ),
-            time_slices(),
+    async def _list_pods(self, workload: Workload, is_own: Callable[[Pod], bool]) -> ListedPods:
+        """The pods of the workload. Their pages are small, because each pod has the whole template."""
+        pages = self._client.pages(
+            PODS, workload.metadata.namespace, label_selector=workload.list_selector, limit=_PODS_AT_A_TIME
         )
-        found = []
+        found, version, slices = list[Pod](), 0, time_slices()
         async with contextlib.aclosing(pages):
             async for page in pages:
+                version = version_number(page.metadata.resource_version)
                 for item in page.items:
                     found.append(pod_projections.read(item))
                     await slices.yield_if_over()
-        return found
+        return ListedPods([pod for pod in found if is_own(pod)], version)
 
     async def _read_verdicts(self, snapshot: Snapshot) -> None:
         """Read the ChangePods of the release, because a person may have corrected the verdict that causes a rollback.
@@ -107,19 +106,17 @@ class TargetReader:
         for raw in listed.items:
             self._caches.batches.observe(self._caches.batches.read(raw))
 
-    def _update(self, groups: PodGroups, own: Sequence[Pod], workload: Workload, now: float) -> None:
+    def _update(self, groups: PodGroups, listed: ListedPods, workload: Workload, now: float) -> None:
         """Bring the groups up to date with the pods that were listed."""
-        for pod in own:
+        for pod in listed.pods:
             self._caches.pods.observe(pod)
-            groups.update_pod(self._newest(pod), now)
-        there = {pod.metadata.uid for pod in own}
-        for uid in [uid for uid in groups.uids() if uid not in there]:
+        known = groups.pods()
+        there = existing(listed, lambda pod: self._caches.pods.get(pod.metadata.namespace, pod.metadata.name), known)
+        for uid in {pod.metadata.uid for pod in known} - {pod.metadata.uid for pod in there}:
             groups.remove_pod(uid)
+        for pod in there:
+            groups.update_pod(pod, now)
         groups.refresh(workload, now)
-
-    def _newest(self, pod: Pod) -> Pod:
-        """The cached pod if it exists, else the listed pod. The cached pod can be newer."""
-        return self._caches.pods.get(pod.metadata.namespace, pod.metadata.name) or pod
 
     async def _read_events(self, snapshot: Snapshot, groups: PodGroups, now: float) -> None:
         """Read the Events of overdue pods whose containers could not be started, because their status does not have the
