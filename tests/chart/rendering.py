@@ -37,8 +37,13 @@ def rendered(
     namespace: str = SYSTEM_NAMESPACE,
 ) -> list[Object]:
     """The objects of a release."""
-    manifests = _manifests(chart, json.dumps(values or {}), release, namespace)
-    return [obj for path, text in manifests.items() if path.endswith(".yaml") for obj in orjson.loads(_parsed(text))]
+    texts = _manifests(chart, json.dumps(values or {}), release, namespace)
+    return [obj for path, text in texts.items() if path.endswith(".yaml") for obj in orjson.loads(_parsed(text))]
+
+
+def manifests(chart: "helm_python.Chart", values: Object) -> Mapping[str, str]:
+    """The texts of a release, including the notes, by the paths of their templates."""
+    return _manifests(chart, json.dumps(values), RELEASE, SYSTEM_NAMESPACE)
 
 
 @functools.lru_cache(maxsize=500)
@@ -55,8 +60,7 @@ def _parsed(text: str) -> bytes:
 
 
 def notes(chart: "helm_python.Chart", values: Object | None = None) -> str:
-    manifests = _manifests(chart, json.dumps(values or {}), RELEASE, SYSTEM_NAMESPACE)
-    return manifests[f"{chart.name}/templates/NOTES.txt"]
+    return manifests(chart, values or {})[f"{chart.name}/templates/NOTES.txt"]
 
 
 def is_hook(obj: Object) -> bool:
