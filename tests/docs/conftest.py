@@ -32,13 +32,15 @@ kubectl delete namespace probe
 """The commands before most pages: AlterShield is installed and ready."""
 
 SHOP = """
+kubectl get namespace shop 2> /dev/null && return
 kubectl create namespace shop
 kubectl label namespace shop admission-webhook-altershield=enabled
 kubectl -n shop create deployment web --image=nginx:1.27 --replicas=3
 until kubectl -n shop get changeworkloads -o name | grep web; do sleep 0.5; done
 kubectl -n shop wait changeworkload --all --for=jsonpath='{.status.status}'=Success --timeout=60s
 """
-"""The reader's Deployment `web` in the governed namespace `shop`, released once and verified."""
+"""The reader's Deployment `web` in the governed namespace `shop`, released once and verified. It may be there from the
+page before."""
 
 
 @pytest.fixture(scope="session")
@@ -104,11 +106,16 @@ def installed(tmp_path_factory: pytest.TempPathFactory, programs: Path, has_kube
 
 @pytest.fixture
 def shop(installed: Path, checkout: Path, programs: Path) -> Iterator[Shell]:
-    """A shell with a cluster on which AlterShield runs and `web` in `shop` is released."""
-    variables = environment(programs, checkout, installed)
-    try:
-        with terminal(checkout, variables) as shell:
-            shell.run(SHOP)
-            yield shell
-    finally:  # in another shell: a shell ends when a command in it fails
-        subprocess.run(["kubectl", "delete", "namespace", "shop"], env=variables, timeout=120, check=True)
+    """A shell with a cluster on which AlterShield runs and `web` in `shop` is released. The page only reads them: the
+    next page gets them too."""
+    with terminal(checkout, environment(programs, checkout, installed)) as shell:
+        shell.run(SHOP)
+        yield shell
+
+
+@pytest.fixture
+def changed_shop(installed: Path, programs: Path, shop: Shell) -> Iterator[Shell]:
+    """As `shop`, for a page that changes it: the next page gets a new one."""
+    yield shop
+    variables = environment(programs, installed.parent, installed)  # in another shell: a shell ends when a command fails
+    subprocess.run(["kubectl", "delete", "namespace", "shop"], env=variables, timeout=120, check=True)

@@ -15,8 +15,16 @@ WHERE = {
     "docs/install.md": "fresh",
     "docs/operate.md": "fresh",
     "docs/gitops.md": "fresh",
+    "docs/adoption.md": "changed_shop",
+    "docs/backup.md": "changed_shop",
+    "docs/decide.md": "changed_shop",
+    "docs/denied.md": "changed_shop",
+    "docs/history.md": "changed_shop",
+    "docs/policies.md": "changed_shop",
+    "docs/protect.md": "changed_shop",
+    "docs/verdicts.md": "changed_shop",
 }
-"""The fixture in which the blocks of a page run. The default is `shop`."""
+"""The fixture in which the blocks of a page run. The default is `shop`, for pages that do not change what is in it."""
 
 READS = (
     "kubectl get ",
