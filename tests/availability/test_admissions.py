@@ -11,7 +11,7 @@ from bench.availability.load import UNGATED, Load
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
 
-PLAN = Plan(phase=5, rate=20, shutdown_delay=4, min_ready=0.5, readiness=Probe(period=0.5, timeout=3, failures=2))
+PLAN = Plan(phase=4, rate=10, shutdown_delay=4, min_ready=0.5, readiness=Probe(period=0.5, timeout=3, failures=2))
 
 
 async def test_no_release_fails_while_gatekeepers_are_replaced_killed_and_get_new_certificates(

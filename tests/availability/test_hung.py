@@ -10,8 +10,8 @@ from bench.availability.kubelet import Probe
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
 
 PLAN = Plan(
-    after=4,
-    rate=20,
+    after=3,
+    rate=10,
     readiness=Probe(period=1, timeout=1, failures=2),
     liveness=Probe(period=1, timeout=1, failures=5),
     grace=1,
