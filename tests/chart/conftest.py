@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
-from tests.chart.rendering import CHART, VALUES, Object, rendered
+from tests.chart.rendering import CHART, VALUES, Object, loaded, rendered
 from tests.e2e.conftest import cluster as cluster
 from tests.e2e.conftest import directory as directory
 from tests.e2e.conftest import has_kubectl as has_kubectl
@@ -39,8 +38,7 @@ def chart() -> "helm_python.Chart":
 @pytest.fixture(params=VALUES, ids=lambda path: path.name.removesuffix("-values.yaml"))
 def values(request: pytest.FixtureRequest) -> Object:
     """Each of the chart's `ci/*-values.yaml`."""
-    loaded: Object = yaml.safe_load(request.param.read_text()) or {}
-    return loaded
+    return loaded(request.param)
 
 
 @pytest.fixture

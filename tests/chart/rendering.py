@@ -29,6 +29,12 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The loader in C, where PyYAML has it, takes an eighth of the time, which is most of the time of a test."""
 
 
+def loaded(path: Path) -> Object:
+    """The values in a file."""
+    values: Object = yaml.safe_load(path.read_text()) or {}
+    return values
+
+
 def rendered(
     chart: "helm_python.Chart",
     values: Object | None = None,

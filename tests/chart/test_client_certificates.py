@@ -252,30 +252,23 @@ def test_page_restricts_the_gatekeeper_to_api_servers_and_refuses_no_release(
                 gatekeeper.answer()
             status, text = gatekeeper.answer(other)
             assert (status, f"reviews are taken from {NAME} alone" in text) == (403, True)
+        use_a_new_certificate_of_a_new_ca_without_a_restart_of_the_api_server(machine, gatekeeper, after, shop)
 
 
-def test_api_server_uses_a_new_certificate_of_a_new_ca_without_a_restart(
-    machine: Machine, installed: tuple[Gatekeeper, Kubectl]
+def use_a_new_certificate_of_a_new_ca_without_a_restart_of_the_api_server(
+    machine: Machine, gatekeeper: Gatekeeper, command: Command, shop: Kubectl
 ) -> None:
-    gatekeeper, shop = installed
-    machine.shell(SWITCH_ON)
-    command = gatekeeper.command()
     ca = machine.directory / "ca.crt"
     old = ca.read_text()
-    with gatekeeper.certgen():
-        gatekeeper.serve()
-        with gatekeeper.running(command):
-            eventually(lambda: decided(shop), "a decision with the old certificate")
-        machine.new_certificate()
-        time.sleep(1.5)  # an API server reads the files at most once a second
-        gatekeeper.mount(old)
-        with gatekeeper.running(command):  # a new process, so that the API server opens a new connection
-            eventually(lambda: refused(shop, "tls: unknown certificate authority"), "the reason in the refusal")
-            gatekeeper.mount(old + ca.read_text())
-            eventually(lambda: decided(shop), "a decision with the new certificate")
-        gatekeeper.mount(ca.read_text())
-        with gatekeeper.running(command):
-            eventually(lambda: decided(shop), "a decision without the old CA")
+    machine.new_certificate()
+    time.sleep(1.5)  # an API server reads the files at most once a second
+    with gatekeeper.running(command):  # a new process, so that the API server opens a new connection
+        eventually(lambda: refused(shop, "tls: unknown certificate authority"), "the reason in the refusal")
+        gatekeeper.mount(old + ca.read_text())
+        eventually(lambda: decided(shop), "a decision with the new certificate")
+    gatekeeper.mount(ca.read_text())
+    with gatekeeper.running(command):
+        eventually(lambda: decided(shop), "a decision without the old CA")
 
 
 @pytest.mark.parametrize("installed", [False], indirect=True, ids=["without the certificate"])
