@@ -52,6 +52,10 @@ def test_objects_match_the_schemas_of_the_oldest_and_newest_kubernetes(objects: 
             _validate(json.dumps(obj), version)
 
 
+# without this, it reads the definitions of a version, which have a megabyte, for each object
+kubernetes_validate.utils.schema_contents = functools.cache(kubernetes_validate.utils.schema_contents)
+
+
 @functools.cache  # most objects are the same for all values
 def _validate(obj: str, version: str) -> None:
     kubernetes_validate.validate(json.loads(obj), version, strict=True)
