@@ -10,10 +10,11 @@ from tests.fault.reconciler_cluster import is_write
 
 class Killer:
     """A fault that simulates a kill: the write number `fatal` takes place, but gets no response, and later writes are
-    refused."""
+    refused. `counts` says which writes have a number."""
 
-    def __init__(self, fatal: int) -> None:
+    def __init__(self, fatal: int, counts: Callable[[web.Request], bool] = is_write) -> None:
         self.fatal = fatal
+        self._counts = counts
         self.writes = 0
         self.struck = asyncio.Event()
 
@@ -23,7 +24,7 @@ class Killer:
         if is_write(request) and self.struck.is_set():
             raise web.HTTPServiceUnavailable
         answer = await go_on()
-        if is_write(request):
+        if self._counts(request):
             self.writes += 1
             if self.writes == self.fatal:
                 self.struck.set()

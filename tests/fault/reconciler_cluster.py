@@ -31,6 +31,7 @@ from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import NotFoundError
 from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.apiserver.storage.store import Snapshot
+from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.simulation import simulated
 from reconciler.manager import Manager
 from reconciler.notifications.notifier import Delivery
@@ -50,6 +51,7 @@ IDENTITY = web.RequestKey("identity", str)
 LEASE_SECONDS = 3.0
 _SECONDS = 30.0
 _ADMIN = "admin.kubeconfig"
+_CONTROLLERS = frozenset({"deployments", "jobs", "replicasets", "serviceaccounts"})
 
 
 GoOn = Callable[[], Awaitable[web.StreamResponse]]
@@ -88,9 +90,11 @@ class Cluster:
         admin: Client,
         directory: Path,
         faults: "Faults",
+        simulation: SimulationSettings,
         controllers: contextlib.AsyncExitStack,
     ) -> None:
         self.admin = admin
+        self._simulation = simulation
         self._controllers = controllers
         self.namespace = ""
         self._api = api
@@ -112,7 +116,7 @@ class Cluster:
         """Restore the storage, and restart the simulated nodes and controllers. No reconciler may run."""
         await self.stop_controllers()
         self._api.store.restore(snapshot)
-        await self._controllers.enter_async_context(simulated(self._directory / _ADMIN))
+        await self._controllers.enter_async_context(simulated(self._directory / _ADMIN, self._simulation))
 
     async def go_to(self, namespace: str) -> None:
         """Create another governed namespace, and use it from now on."""
@@ -326,17 +330,19 @@ def version(name: str) -> str:
 
 
 @contextlib.asynccontextmanager
-async def running_cluster(directory: Path) -> AsyncIterator[Cluster]:
-    """A cluster with AlterShield's CRDs and roles, without a reconciler."""
+async def running_cluster(directory: Path, *, garbage: bool = False) -> AsyncIterator[Cluster]:
+    """A cluster with AlterShield's CRDs and roles, without a reconciler. Only tests that need a garbage collector have
+    one: it follows all resources of the API."""
     faults = Faults()
+    simulation = SimulationSettings(controllers=_CONTROLLERS | ({"garbage"} if garbage else set()))
     async with ApiServer(middlewares=[faults.middleware], tls=False) as api:  # each reconciler opens forty connections
         kubeconfig = directory / _ADMIN
         kubeconfig.write_text(api.kubeconfig())
         async with await Client.connect(str(kubeconfig)) as admin:
             await _install(admin)
             async with contextlib.AsyncExitStack() as controllers:
-                await controllers.enter_async_context(simulated(kubeconfig))
-                yield Cluster(api, admin, directory, faults, controllers)
+                await controllers.enter_async_context(simulated(kubeconfig, simulation))
+                yield Cluster(api, admin, directory, faults, simulation, controllers)
 
 
 async def _install(admin: Client) -> None:

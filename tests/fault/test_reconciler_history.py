@@ -36,8 +36,8 @@ async def request_rollback(cluster: Cluster, present: str, to: str = "") -> None
 
 
 @contextlib.asynccontextmanager
-async def shop(directory: Path) -> AsyncIterator[Cluster]:
-    async with running_cluster(directory) as cluster:
+async def shop(directory: Path, *, garbage: bool = False) -> AsyncIterator[Cluster]:
+    async with running_cluster(directory, garbage=garbage) as cluster:
         await cluster.go_to("shop")
         yield cluster
 
@@ -127,7 +127,7 @@ async def test_rollback_to_an_edited_entry_is_refused(tmp_path: Path) -> None:
 
 
 async def test_entries_of_an_orphaned_workload_are_adopted(tmp_path: Path) -> None:
-    async with shop(tmp_path) as cluster, cluster.reconciler():
+    async with shop(tmp_path, garbage=True) as cluster, cluster.reconciler():
         await good_release(cluster)
         await cluster.admin.delete(DEPLOYMENTS, "sleep", "shop", propagation="Orphan")
 

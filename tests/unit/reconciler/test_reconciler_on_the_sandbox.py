@@ -33,9 +33,9 @@ def release(version: str) -> str:
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
-    """A cluster on which a reconciler runs."""
-    async with running_cluster(tmp_path) as cluster:
+async def cluster(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Cluster]:
+    """A cluster on which a reconciler runs. A parameter says whether it has a garbage collector."""
+    async with running_cluster(tmp_path, garbage=getattr(request, "param", False)) as cluster:
         await cluster.go_to("shop")
         async with cluster.reconciler():
             await cluster.until_condition(OPS_CONFIG_INFOS, "branch", "Accepted", SYSTEM, status="True")
@@ -220,6 +220,7 @@ async def test_recreated_deployment_gets_a_new_change_workload(cluster: Cluster)
     await cluster.until_states(v1="Success")
 
 
+@pytest.mark.parametrize("cluster", [True], indirect=True)
 async def test_deployment_that_adopts_orphans_removes_their_change_workloads(cluster: Cluster) -> None:
     """`kubectl delete --cascade=orphan` leaves such orphans."""
     await cluster.release(V1)
