@@ -4,7 +4,7 @@ import base64
 import datetime
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 from cryptography import x509
@@ -45,13 +45,18 @@ def test_without_ca_crt_the_bundle_is_empty() -> None:
     assert found.first_to_expire([], NOW) is None
 
 
+@functools.cache
+def _keys() -> tuple[rsa.RSAPrivateKey, ...]:
+    return tuple(rsa.generate_private_key(65537, 2048) for _ in range(3))
+
+
 @dataclass(frozen=True)
 class Chain:
     """A root, an intermediate and a serving certificate. The CAs are valid for so many days."""
 
     root_days: int = 30
     intermediate_days: int = 20
-    keys: tuple[rsa.RSAPrivateKey, ...] = tuple(rsa.generate_private_key(65537, 2048) for _ in range(3))
+    keys: tuple[rsa.RSAPrivateKey, ...] = field(default_factory=_keys)
 
     @functools.cached_property
     def root(self) -> bytes:

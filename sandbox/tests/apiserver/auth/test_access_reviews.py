@@ -1,7 +1,6 @@
 """Access reviews and token reviews."""
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from kube_sandbox.apiserver.attributes import Object, User
 from kube_sandbox.apiserver.auth.access_reviews import AccessReviews
@@ -11,10 +10,9 @@ from kube_sandbox.apiserver.auth.tokens import ServiceAccountTokens
 from kube_sandbox.apiserver.errors import StatusError
 from support.stored import Stored, a_binding, a_role, a_rule, an_object, group, user
 
-KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 ACCOUNT = an_object("ServiceAccount", "bob", "apps")
 JOE = User("joe", ("dev",))
-TOKENS = ServiceAccountTokens(Stored(ACCOUNT), key=KEY)
+TOKENS = ServiceAccountTokens(Stored(ACCOUNT))
 
 
 @pytest.fixture

@@ -14,14 +14,18 @@ from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.certificates import Authority
 from support.stored import Stored, an_object
 
-KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 ACCOUNT = an_object("ServiceAccount", "bob", "apps")
 DAY = datetime.timedelta(days=1)
 
 
+@pytest.fixture(scope="module")
+def key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
 @pytest.fixture
-def tokens() -> ServiceAccountTokens:
-    return ServiceAccountTokens(Stored(ACCOUNT), key=KEY)
+def tokens(key: rsa.RSAPrivateKey) -> ServiceAccountTokens:
+    return ServiceAccountTokens(Stored(ACCOUNT), key=key)
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from kube_sandbox.apiserver.auth.tokens import AUDIENCES, ServiceAccountTokens, 
 from kube_sandbox.apiserver.errors import StatusError
 from support.stored import Stored, an_object
 
-KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 ACCOUNT = an_object("ServiceAccount", "bob", "apps")
 POD = an_object("Pod", "pod-1", "apps", spec={"serviceAccountName": "bob", "nodeName": "node-1"})
 NODE = an_object("Node", "node-1")
@@ -35,9 +34,14 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture(scope="module")
+def key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
 @pytest.fixture
-def tokens(stored: Stored, clock: Clock) -> ServiceAccountTokens:
-    return ServiceAccountTokens(stored, key=KEY, clock=clock)
+def tokens(stored: Stored, clock: Clock, key: rsa.RSAPrivateKey) -> ServiceAccountTokens:
+    return ServiceAccountTokens(stored, key=key, clock=clock)
 
 
 def issue(tokens: ServiceAccountTokens, **bound: Object) -> str:
