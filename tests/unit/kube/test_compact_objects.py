@@ -108,9 +108,9 @@ async def test_informers_of_the_same_objects_can_share_names() -> None:
 async def test_memory_per_cached_object_has_a_limit() -> None:
     async with serving() as (_, client):
         once, thrice = Informer(client, PODS, Phase, read=read), Informer(client, PODS, Phase, read=read)
-        assert bytes_each(once, 10_000, 1) < 430
-        assert bytes_each(thrice, 10_000, 3) < 430  # earlier versions take no memory
+        assert bytes_each(once, 5_000, 1) < 430
+        assert bytes_each(thrice, 5_000, 3) < 430  # earlier versions take no memory
         bare, indexed = Informer(client, PODS, Pod), Informer(client, PODS, Pod)
         indexed.add_index("owner", owner)
         indexed.add_index("uid", lambda obj: [obj.metadata.uid])
-        assert bytes_each(indexed, 10_000, 2) - bytes_each(bare, 10_000, 2) < 130
+        assert bytes_each(indexed, 5_000, 2) - bytes_each(bare, 5_000, 2) < 130
