@@ -73,9 +73,9 @@ SOURCES = (
             ("template = deepcopy(template)", "template = dict(template)"),
             ('condition.type == "ReplicaFailure" and condition.status == "True"', 'condition.type == "ReplicaFailure"'),
             ("paused=spec.paused", "paused=False"),
-            ("len(value) <= 18 else 0", "len(value) <= 1 else 1"),
         ),
     ),
+    Source("altershield/workloads/sets.py", _KINDS, (("len(value) <= 18 else 0", "len(value) <= 1 else 1"),)),
     Source(
         "altershield/workloads/stateful_sets.py",
         _KINDS,
