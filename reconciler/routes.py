@@ -150,7 +150,10 @@ class Routes:
             if each is not None:
                 key = WorkloadKey(each.owner.kind, each.metadata.namespace, each.owner.name)
                 if old is None or new is None or old.owner != new.owner:
-                    self._groups_cache.discard(key)  # the pods of the set may have been in the cache before the set
+                    # The pods of the set may have been in the cache before the set. The groups of the other pods stay:
+                    # anybody may create and delete sets, and new groups do not know when a pod was last up.
+                    for pod in self._caches.pods_of_set(each):
+                        self._groups_cache.on_pod(key, pod, gone=False)
                 self._queues.releases.add(key)
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:

@@ -295,6 +295,11 @@ class Caches:
                 if pod.metadata.namespace == namespace:
                     yield pod
 
+    def pods_of_set(self, each: Set) -> list[Pod]:
+        """The pods that this object controls."""
+        found = self.pods.by_index(_OWNER, each.metadata.uid)
+        return [pod for pod in found if pod.metadata.namespace == each.metadata.namespace]
+
     def informer_of(self, obj: Set) -> Informer[Set]:
         """The informer of the kind of this object. KeyError if the kind of workload has no intermediate object."""
         intermediate = BY_KIND[obj.owner.kind].intermediate

@@ -104,7 +104,7 @@ SOURCES = (
         (
             ("name or resource.plural", "resource.plural"),
             ("return self._reflector.synced.is_set()", "return True"),
-            ("            await self._reflector.watching.wait()\n", ""),
+            ("                    await self._reflector.watching.wait()\n", "                    pass\n"),
             ("if self._reflector.lists > lists or await self._refill(namespace):", "if await self._refill(namespace):"),
             (
                 "if self._reflector.lists > lists or await self._refill(namespace):",

@@ -15,7 +15,7 @@ SOURCES = (
             ("min(waiting, key=lambda each: each[0])", "waiting[0]"),
             ("found.reason == HELD else None", "True else None"),
             ('return f"{self.event}/{self.since}"', 'return f"{self.event}"'),
-            ("    except ValueError:  # a", "    except KeyError:  # a"),
+            ("return int(unix(condition.last_transition_time))", "return 0"),
         ),
     ),
     Source(

@@ -50,18 +50,18 @@ SOURCES = (
                 "        for each in (new,):\n            if each is not None:\n                key",
             ),
             (
-                "if old is None or new is None or old.owner != new.owner:\n                    self._groups_cache.discard",
-                "if old is None or new is None:\n                    self._groups_cache.discard",
+                "if old is None or new is None or old.owner != new.owner:\n                    # The pods",
+                "if old is None or new is None:\n                    # The pods",
             ),
             (
-                "if old is None or new is None or old.owner != new.owner:\n                    self._groups_cache.discard",
-                "if new is None or old is not None and old.owner != new.owner:\n                    self._groups_cache.discard",
+                "if old is None or new is None or old.owner != new.owner:\n                    # The pods",
+                "if new is None or old is not None and old.owner != new.owner:\n                    # The pods",
             ),
             (
-                "if old is None or new is None or old.owner != new.owner:\n                    self._groups_cache.discard",
-                "if True:\n                    self._groups_cache.discard",
+                "if old is None or new is None or old.owner != new.owner:\n                    # The pods",
+                "if True:\n                    # The pods",
             ),
-            ("                    self._groups_cache.discard(key)", "                    pass"),
+            ("self._groups_cache.on_pod(key, pod, gone=False)", "pass"),
             ("                self._queues.releases.add(key)\n\n    def _pod", "                pass\n\n    def _pod"),
             (
                 "        if old is not None and new is not None and _decisive_fields(old) == _decisive_fields(new):\n            return",

@@ -182,34 +182,46 @@ async def test_added_changed_or_deleted_workload_queues_its_release(cluster: Clu
     assert await cluster.queued() == expected
 
 
-async def test_new_replica_set_discards_the_pod_groups_because_its_pods_may_be_known_already(cluster: Cluster) -> None:
+async def test_pods_that_were_known_before_their_replica_set_are_put_into_the_pod_groups(cluster: Cluster) -> None:
+    cluster.put(pod())
+    assert cluster.groups.pods == []
     cluster.put(replica_set())
-    assert cluster.groups.discarded == [SLEEP]
+    assert cluster.groups.pods == [(SLEEP, pod(), False)]
     assert await cluster.queued() == {"releases": {SLEEP}}
 
 
-async def test_replica_set_with_the_same_owner_keeps_the_pod_groups(cluster: Cluster) -> None:
-    cluster.put(replica_set())
+async def test_replica_set_with_the_same_owner_changes_no_pod(cluster: Cluster) -> None:
+    cluster.put(replica_set(), pod())
     await cluster.forget()
     cluster.put(replica_set(2))
-    assert cluster.groups.discarded == []
+    assert cluster.groups.pods == []
     assert await cluster.queued() == {"releases": {SLEEP}}
 
 
-async def test_replica_set_with_a_new_owner_discards_the_pod_groups_of_both_workloads(cluster: Cluster) -> None:
-    cluster.put(replica_set())
+async def test_pods_of_a_replica_set_with_a_new_owner_are_looked_at_for_both_workloads(cluster: Cluster) -> None:
+    cluster.put(replica_set(), pod())
     await cluster.forget()
     cluster.put(replica_set(2, workload="other"))
-    assert cluster.groups.discarded == [SLEEP, OTHER]
+    assert cluster.groups.pods == [(SLEEP, pod(), False), (OTHER, pod(), False)]
     assert await cluster.queued() == {"releases": {SLEEP, OTHER}}
 
 
-async def test_deleted_replica_set_discards_the_pod_groups(cluster: Cluster) -> None:
-    cluster.put(replica_set())
+async def test_pods_of_a_deleted_replica_set_are_looked_at(cluster: Cluster) -> None:
+    cluster.put(replica_set(), pod())
     await cluster.forget()
     cluster.remove(replica_set())
-    assert cluster.groups.discarded == [SLEEP]
+    assert cluster.groups.pods == [(SLEEP, pod(), False)]
     assert await cluster.queued() == {"releases": {SLEEP}}
+
+
+async def test_replica_sets_that_come_and_go_do_not_discard_the_pod_groups(cluster: Cluster) -> None:
+    """A user could otherwise keep a pod that flaps from being overdue: new groups do not know when it was last up."""
+    cluster.put(replica_set(), pod())
+    await cluster.forget()
+    cluster.put(replica_set(name="sleep-2"))
+    cluster.remove(replica_set(name="sleep-2"))
+    assert cluster.groups.discarded == []
+    assert cluster.groups.pods == []
 
 
 # pods
