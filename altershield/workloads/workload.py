@@ -42,7 +42,7 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     processed: bool
     """Whether the label `defense-status` says that this version has its ChangeWorkload."""
     suspended: str
-    """The label `suspend`: since when, Unix seconds; `0` if the label is empty, as somebody may write it while no
+    """The label `suspend`: since when, Unix seconds; `unknown` if the label is empty, as somebody may write it while no
     gatekeeper decides; empty if there is no label."""
     ignores_suspension: bool
     """Whether the label `ignored-suspend` exists. With this label, a person admits one release."""
@@ -198,7 +198,7 @@ def common(
         "generation": metadata.generation,
         "version": sys.intern(own.get(labels.VERSION, "")),
         "processed": own.get(labels.DEFENSE_STATUS) == labels.PROCESSED,
-        "suspended": (own[labels.SUSPEND] or "0") if labels.SUSPEND in own else "",
+        "suspended": (own[labels.SUSPEND] or "unknown") if labels.SUSPEND in own else "",
         "ignores_suspension": labels.IGNORED_SUSPEND in own,
         "labelled": bool(own),
         "template_version": sys.intern(template.label(labels.VERSION)),

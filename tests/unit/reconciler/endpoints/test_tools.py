@@ -101,7 +101,7 @@ async def two_versions(world: World) -> None:
 
 async def suspend(world: World, name: str, since: str = "1683791175") -> None:
     """A Deployment in the namespace that the cluster is at. It is suspended unless `since` is empty."""
-    own = {labels.SUSPEND: since, labels.VERSION: version("v1")}
+    own = {labels.VERSION: version("v1"), **({labels.SUSPEND: since} if since else {})}
     manifest = {
         "metadata": {"name": name, "labels": own},
         "spec": {
