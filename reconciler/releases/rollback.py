@@ -256,7 +256,7 @@ def _refuse_request(snapshot: Snapshot, targets: Sequence[Target], why: str, now
         f"{each.source.name} (version {each.source.version})" if each.source.version else each.source.name
         for each in targets[:_MAX_TARGETS_LISTED]
     ]
-    offer = f"set `rollbackTo` to one of: {', '.join(known)}" if known else "the workload has no older version"
+    offer = f"name one of: {', '.join(known)}" if known else "the workload has no older version"
     message = f"a rollback was requested, but {why}; {offer}"
     draft: Draft = (
         _without_intent(begin_with(snapshot, now))

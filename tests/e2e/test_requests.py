@@ -159,7 +159,7 @@ def test_rollback_by_the_command_ends_with_the_older_version(kubectl: Kubectl, a
     newer = kubectl.labels("deployment", "sleep")[VERSION]
     succeed(kubectl, newer)
     refused = altershield("rollback", "sleep", "--to", "nothing", code=1)
-    assert "the workload has no version nothing" in refused.stderr
+    assert "the workload has no version nothing; name one of: sleep-" in refused.stderr
     done = altershield("rollback", "deploy/sleep", "-m", "too slow", "--wait", "--timeout=90s", code=5)
     assert good in done.stdout
     assert kubectl.labels("deployment", "sleep")[VERSION] == good

@@ -181,7 +181,7 @@ def _run(
             request = Request(verb, await user(client), message, rfc3339(time.time()), to)
             answer = await ask(client, found, request)
             if answer.action.result == Result.REFUSED:
-                raise RequestError(f"{finding.resource_name(found)}: {in_options(answer.action.outcome)}")
+                raise RequestError(f"{finding.resource_name(found)}: {answer.action.outcome}")
             _print(answer.release, answer.action.outcome, output)
             if not wait:
                 return 0
@@ -190,11 +190,6 @@ def _run(
                 return await outcome_code(client, where, found.release.spec.workload_ref, limit or None)
 
     raise typer.Exit(asyncio.run(run()))
-
-
-def in_options(outcome: str) -> str:
-    """The reconciler's answer, with the option of this command in place of the field that the option sets."""
-    return outcome.replace("`rollbackTo`", "`--to`")
 
 
 def _print(release: StoredRelease, outcome: str, output: Format | None) -> None:

@@ -11,7 +11,6 @@ from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.workload_requests import Action, Request
 from altershield.commands.current_user import user
 from altershield.commands.requests.asking import RequestError, ask
-from altershield.commands.requests.command import in_options
 from altershield.commands.requests.finding import batch_of, current
 from altershield.commands.status.targets import parse
 from tests.fault.reconciler_cluster import Cluster, running_cluster
@@ -103,14 +102,3 @@ async def test_the_newest_release_is_the_current_one_and_a_kind_is_asked_for_if_
         with pytest.raises(Exception, match="name deployment/sleep or statefulset/sleep"):
             await current(cluster.admin, "shop", target)
         assert await user(cluster.admin)
-
-
-def test_answer_about_an_unknown_version_names_the_option() -> None:
-    answer = "a rollback was requested, but the workload has no version zzz; set {} to one of: web-v1"
-    assert in_options(answer.format("`rollbackTo`")) == answer.format("`--to`")
-
-
-def test_answer_without_the_field_stays_as_it_is() -> None:
-    assert in_options("no version has passed verification before this one") == (
-        "no version has passed verification before this one"
-    )

@@ -227,7 +227,7 @@ def test_requested_rollback_to_an_unknown_version_is_refused_and_lists_the_known
     assert (found.status, found.reason) == ("False", "NoTarget")
     assert found.message == (
         "a rollback was requested, but the workload has no version nowhere; "
-        f"set `rollbackTo` to one of: web-v1 (version {fingerprint('v1')})"
+        f"name one of: web-v1 (version {fingerprint('v1')})"
     )
     assert "RollbackImpossible" in world.reasons
     assert world.status().rollback_to == ""
@@ -247,7 +247,7 @@ def test_requested_rollback_without_a_passed_version_is_refused_unless_it_names_
     assert (world.image, world.state()) == ("v2", RUNNING)
     found = world.condition(ROLLED_BACK)
     assert found is not None
-    assert "no version has passed verification before this one; set `rollbackTo` to one of: web-v1" in found.message
+    assert "no version has passed verification before this one; name one of: web-v1" in found.message
     world.ask_rollback("web-v1")
     world.rest()
     assert is_restored(world)
