@@ -10,10 +10,12 @@ import msgspec
 
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, REASON, Level, level, quotable
 from altershield.api.meta import ObjectMeta, OwnerReference
-from altershield.api.protected_kinds import PROTECTED_KINDS, ProtectedKind
-from altershield.api.resources import NAMESPACES, Resource
+from altershield.api.protected_kinds import KRUISE, PROTECTED_KINDS, ProtectedKind
+from altershield.api.resources import CRDS, NAMESPACES, Resource
+from altershield.commands import permission
 from altershield.kube.client import Client
-from altershield.kube.errors import ApiError, NotFoundError
+from altershield.kube.errors import ApiError, ForbiddenError, NotFoundError
+from altershield.workloads import ADAPTERS
 
 _SELECTORS = (LABEL, CASCADING_LABEL)
 
@@ -52,7 +54,7 @@ class Protected:
 class Found:
     items: list[Protected] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    """Lists that failed."""
+    """Lists that failed. One sentence names all kinds that the same role allows to list."""
 
 
 class _Head(msgspec.Struct):
@@ -61,17 +63,43 @@ class _Head(msgspec.Struct):
 
 async def find(client: Client, namespace: str) -> Found:
     """The objects in a namespace, and those outside of namespaces; an empty `namespace` means all of them."""
-    found = Found()
+    discovery = _Discovery(client)
     wanted = [kind for kind in PROTECTED_KINDS if kind.resource.namespaced or not namespace]
-    lists = await asyncio.gather(*(_list(client, kind, namespace, found) for kind in wanted))
-    found.items = [item for items in lists for item in items]
-    owners = _Owners(client)
+    lists = await asyncio.gather(*(_list(client, discovery, kind, namespace) for kind in wanted))
+    found = Found([item for items in lists if not isinstance(items, ApiError) for item in items])
+    failed = [(kind, error) for kind, error in zip(wanted, lists, strict=True) if isinstance(error, ApiError)]
+    found.problems = _problems(failed, namespace)
+    owners = _Owners(client, discovery)
     for item in found.items:
         item.stays = await owners.why_it_stays(item)
     return found
 
 
-async def _list(client: Client, kind: ProtectedKind, namespace: str, found: Found) -> list[Protected]:
+def _problems(failed: Sequence[tuple[ProtectedKind, ApiError]], namespace: str) -> list[str]:
+    problems = []
+    forbidden: dict[str, list[tuple[ProtectedKind, ForbiddenError]]] = {}
+    for kind, error in failed:
+        if isinstance(error, ForbiddenError):
+            forbidden.setdefault(_role(kind, namespace), []).append((kind, error))
+        else:
+            problems.append(f"cannot list {kind.plural} {permission.place(namespace)}: {error}")
+    for role, kinds in forbidden.items():
+        plurals = ", ".join(kind.plural for kind, _ in kinds)
+        problems.append(permission.refused(f"list {plurals} {permission.place(namespace)}", kinds[0][1], role))
+    return problems
+
+
+def _role(kind: ProtectedKind, namespace: str) -> str:
+    """What allows to list the objects of this kind."""
+    governed = any(kind.resource == adapter.resource for adapter in ADAPTERS)  # altershield-view adds them to `view`
+    if governed or kind.resource.group not in (KRUISE, CRDS.group):
+        return permission.role("view", namespace)
+    return f"a role with the verb list on these kinds {permission.place(namespace)}"
+
+
+async def _list(
+    client: Client, discovery: "_Discovery", kind: ProtectedKind, namespace: str
+) -> list[Protected] | ApiError:
     objects: dict[str, dict[str, Any]] = {}
     try:
         for selector in _SELECTORS:
@@ -79,9 +107,10 @@ async def _list(client: Client, kind: ProtectedKind, namespace: str, found: Foun
             objects |= {obj["metadata"]["uid"]: obj for obj in listed.items}
     except NotFoundError:
         return []  # the cluster does not have this kind
+    except ForbiddenError as error:  # also of a kind that the cluster does not have
+        return error if await discovery.serves(kind.resource) else []
     except ApiError as error:
-        found.problems.append(f"cannot list {kind.plural}: {error}")
-        return []
+        return error
     items = [judged(kind, obj) for obj in objects.values()]
     return sorted(items, key=lambda item: (item.metadata.namespace, item.metadata.name))
 
@@ -107,13 +136,44 @@ def judged(kind: ProtectedKind, obj: dict[str, Any]) -> Protected:
     return Protected(kind, metadata, asked, deletion, because)
 
 
-class _Owners:
-    """Which owners and namespaces are deleted. Each is read once."""
+class _Discovery:
+    """The resources that the API server serves. Each group and version is read once."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._state: dict[tuple[str, str, str, str], ObjectMeta | None] = {}
         self._resources: dict[str, dict[str, Resource]] = {}
+
+    async def serves(self, resource: Resource) -> bool:
+        """Whether the API server serves the resource. True if that is unknown."""
+        try:
+            return resource.kind in await self.resources(resource.api_version)
+        except ApiError:
+            return True
+
+    async def resources(self, api_version: str) -> dict[str, Resource]:
+        """The resources by kind. ApiError: they cannot be read."""
+        if api_version not in self._resources:
+            path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+            group, _, short = api_version.rpartition("/")
+            try:
+                served = msgspec.json.decode(await self._client.request("GET", path))["resources"]
+            except NotFoundError:
+                served = []
+            self._resources[api_version] = {
+                each["kind"]: Resource(group, short, each["name"], each["kind"], namespaced=each["namespaced"])
+                for each in served
+                if "/" not in each["name"]
+            }
+        return self._resources[api_version]
+
+
+class _Owners:
+    """Which owners and namespaces are deleted. Each is read once."""
+
+    def __init__(self, client: Client, discovery: _Discovery) -> None:
+        self._client = client
+        self._discovery = discovery
+        self._state: dict[tuple[str, str, str, str], ObjectMeta | None] = {}
 
     async def why_it_stays(self, item: Protected) -> str:
         """Empty if an owner is there, and for an object without owners in a namespace that is not terminating."""
@@ -132,7 +192,7 @@ class _Owners:
     async def _is_gone(self, owner: OwnerReference, namespace: str) -> bool:
         """Whether an owner is deleted or is being deleted. False if that is unknown."""
         try:
-            resource = await self._resource(owner)
+            resource = (await self._discovery.resources(owner.api_version)).get(owner.kind)
             if resource is None:
                 return False
             metadata = await self._read(resource, owner.name, namespace if resource.namespaced else "")
@@ -149,23 +209,6 @@ class _Owners:
             except NotFoundError:
                 self._state[key] = None
         return self._state[key]
-
-    async def _resource(self, owner: OwnerReference) -> Resource | None:
-        """The resource of the owner's kind, from the discovery API; None if the API server does not serve it."""
-        version = owner.api_version
-        if version not in self._resources:
-            path = f"/apis/{version}" if "/" in version else f"/api/{version}"
-            group, _, short = version.rpartition("/")
-            try:
-                served = msgspec.json.decode(await self._client.request("GET", path))["resources"]
-            except NotFoundError:
-                served = []
-            self._resources[version] = {
-                each["kind"]: Resource(group, short, each["name"], each["kind"], namespaced=each["namespaced"])
-                for each in served
-                if "/" not in each["name"]
-            }
-        return self._resources[version].get(owner.kind)
 
 
 def staying(items: Sequence[Protected]) -> list[Protected]:

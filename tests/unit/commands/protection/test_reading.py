@@ -54,7 +54,35 @@ async def test_kind_that_cannot_be_listed_is_a_problem_and_the_others_are_shown(
         api.fault(lambda request: "/deployments" in request.path, answer(403, "Forbidden"))
         found = await find(client, "shop")
     assert [each.kind.plural for each in found.items if each.kind.resource in (JOBS, DEPLOYMENTS)] == ["jobs.batch"]
-    assert found.problems == ["cannot list deployments.apps: 403 Forbidden"]
+    assert found.problems == ['cannot list deployments.apps in namespace "shop": 403 Forbidden']
+
+
+FORBIDDEN = 'User "ann" cannot list resource "jobs"'
+
+
+async def test_user_without_a_role_is_told_once_which_one_to_ask_for() -> None:
+    async with serving() as (api, client):
+        api.fault(lambda request: True, answer(403, FORBIDDEN), times=99)
+        found = await find(client, "shop")
+    view, *rest = found.problems
+    assert view.startswith(
+        "cannot list deployments.apps, replicasets.apps, statefulsets.apps, clonesets.apps.kruise.io, daemonsets.apps, "
+    )
+    assert view.endswith(f'{FORBIDDEN}; ask for the ClusterRole view in namespace "shop"')
+    assert [each.partition(": ")[0] for each in rest] == [
+        "cannot list statefulsets.apps.kruise.io, uniteddeployments.apps.kruise.io, daemonsets.apps.kruise.io in "
+        'namespace "shop"'
+    ]
+    assert rest[0].endswith('; ask for a role with the verb list on these kinds in namespace "shop"')
+
+
+async def test_kind_that_the_cluster_does_not_have_is_no_problem_if_the_user_may_not_list_it() -> None:
+    """The API server checks permissions before it looks for the kind."""
+    async with serving() as (api, client):
+        await api.put(NAMESPACES, {"metadata": {"name": "shop", "uid": "2"}})
+        api.fault(lambda request: "/apps.kruise.io/v1beta1/" in request.path, answer(403, FORBIDDEN), times=99)
+        api.fault(lambda request: request.path == "/apis/apps.kruise.io/v1beta1", answer(404, "not found"))
+        assert (await find(client, "shop")).problems == []
 
 
 @pytest.mark.parametrize(
