@@ -5,6 +5,7 @@ import base64
 import contextlib
 import shlex
 import ssl
+from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
@@ -12,7 +13,7 @@ import aiohttp
 from altershield.admission.webhooks import WEBHOOKS
 from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.commands.uninstall import LeftOverError
-from altershield.errors import UsageError
+from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.bodies import ObjectList
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError, NotFoundError
@@ -25,9 +26,25 @@ _ANSWER_SECONDS = 10.0  # without a listener the connection fails at once; a bus
 WEBHOOK_KINDS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 
 
-async def withdraw(admin: Client, kubeconfig: str | None, context: str | None) -> None:
-    """Delete the webhook configurations at the end. LeftOverError: they are left, because the API server does not
-    answer, or because a second signal stopped the deletion."""
+@contextlib.asynccontextmanager
+async def withdrawn(admin: Client, kubeconfig: str | None, context: str | None) -> AsyncIterator[None]:
+    """Delete the webhook configurations at the end of the block. LeftOverError: they are left; its message also names
+    the error of the block."""
+    failure: AlterShieldError | None = None
+    try:
+        yield
+    except AlterShieldError as error:
+        failure = error
+        raise
+    finally:
+        await withdraw(admin, kubeconfig, context, failure)
+
+
+async def withdraw(
+    admin: Client, kubeconfig: str | None, context: str | None, failure: AlterShieldError | None = None
+) -> None:
+    """Delete the webhook configurations, at the end or after `failure`. LeftOverError: they are left, because the API
+    server does not answer, or because a second signal stopped the deletion."""
     try:
         await remove_webhooks(admin)
     except (KubernetesError, asyncio.CancelledError) as error:
@@ -37,8 +54,9 @@ async def withdraw(admin: Client, kubeconfig: str | None, context: str | None) -
         command = shlex.join(["kubectl", *where, "delete", kinds, CONFIGURATION, "--ignore-not-found"])
         why = str(error) or "the command was stopped before they were deleted"
         raise LeftOverError(
-            f"the webhooks of AlterShield are still registered: {why}; they have failurePolicy Fail and no gatekeeper, "
-            f"so the API server refuses releases in governed namespaces; to delete them, run: {command}"
+            f"{f'{failure}; ' if failure else ''}the webhooks of AlterShield are still registered: {why}; they have "
+            "failurePolicy Fail and no gatekeeper, so the API server refuses releases in governed namespaces; to "
+            f"delete them, run: {command}"
         ) from error
 
 

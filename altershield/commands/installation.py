@@ -31,7 +31,7 @@ from altershield.commands.dev_webhooks import (
     refuse_running,
     refuse_second,
     remove_webhooks,
-    withdraw,
+    withdrawn,
 )
 from altershield.errors import AlterShieldError, UsageError
 from altershield.install import crds, policies, rbac, webhooks
@@ -141,13 +141,12 @@ async def running_installation(
         )
         async with gatekeeper, reconciler, account.renewed():
             await _until_ready(installation, health_ports)
-            try:
+            # deleted before the gatekeeper stops, because the API server would refuse releases without it
+            async with withdrawn(admin, kubeconfig, context):
                 with _permitted(admin):
                     for resource, configuration in zip(WEBHOOK_KINDS, configurations, strict=True):
                         await _apply(admin, resource, configuration)
                 yield installation
-            finally:  # before the gatekeeper stops, because the API server would refuse releases without it
-                await withdraw(admin, kubeconfig, context)
 
 
 @contextlib.contextmanager

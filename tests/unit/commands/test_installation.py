@@ -14,7 +14,7 @@ import reconciler.__main__
 from altershield.admission.webhooks import WEBHOOKS, Webhook
 from altershield.api.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.commands.demo import command as demo
-from altershield.commands.dev_webhooks import CONFIGURATION, refuse_running, refuse_second, withdraw
+from altershield.commands.dev_webhooks import CONFIGURATION, refuse_running, refuse_second, withdraw, withdrawn
 from altershield.commands.installation import (
     Installation,
     InstallationStoppedError,
@@ -113,6 +113,23 @@ async def test_webhooks_that_cannot_be_deleted_at_the_end_are_named_with_the_com
             "governed namespaces; to delete them, run: kubectl --kubeconfig '/my files/config' --context prod delete "
             "mutatingwebhookconfiguration,validatingwebhookconfiguration altershield-dev --ignore-not-found"
         )
+
+
+async def test_process_that_failed_is_named_as_well_as_the_webhooks_that_cannot_be_deleted() -> None:
+    async with serving() as (api, admin):
+        await api.stop()
+        with pytest.raises(LeftOverError, match=r"^the gatekeeper ended; the webhooks .* still registered.*, run: "):
+            async with withdrawn(admin, None, None):
+                raise InstallationStoppedError("the gatekeeper ended")
+
+
+async def test_failed_process_alone_is_reported_as_it_is() -> None:
+    async with serving() as (_, admin):
+        await admin.create(VALIDATING_WEBHOOKS, {"metadata": {"name": CONFIGURATION}})
+        with pytest.raises(InstallationStoppedError, match=r"^the gatekeeper ended$"):
+            async with withdrawn(admin, None, None):
+                raise InstallationStoppedError("the gatekeeper ended")
+        assert (await admin.list(VALIDATING_WEBHOOKS)).items == []
 
 
 async def test_second_signal_during_the_deletion_of_the_webhooks_says_that_they_are_left() -> None:
