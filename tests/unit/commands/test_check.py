@@ -4,9 +4,10 @@ import pytest
 from aiohttp import web
 
 from altershield.api import labels
-from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.api.resources import NAMESPACES
+from altershield.api.names import LEASE, SYSTEM_NAMESPACE
+from altershield.api.resources import LEASES, NAMESPACES
 from altershield.commands.check.command import carry_out
+from altershield.commands.check.governed import require_governed
 from altershield.commands.check.objects import manifest
 from altershield.commands.check.steps import Steps
 from altershield.commands.check.waiting import CheckFailedError
@@ -48,6 +49,26 @@ async def test_check_of_an_ungoverned_namespace_fails_at_once_and_changes_nothin
         with pytest.raises(UsageError, match=text):
             await check(client, namespace)
         assert changes(api) == []
+
+
+@pytest.mark.parametrize("own", [{}, GOVERNED])
+async def test_check_of_the_namespace_in_which_altershield_runs_says_so(own: dict[str, str]) -> None:
+    async with serving() as (api, client):
+        await api.put(NAMESPACES, {"metadata": {"name": "gate", "labels": own}})
+        await api.put(LEASES, {"metadata": {"name": LEASE, "namespace": "gate"}, "spec": {"holderIdentity": "a"}})
+        with pytest.raises(UsageError) as raised:
+            await check(client, "gate")
+        assert changes(api) == []
+    assert str(raised.value) == (
+        'AlterShield runs in namespace "gate", and never governs its own namespace; set another namespace with -n'
+    )
+
+
+async def test_check_of_a_namespace_in_which_altershield_ran_before_is_carried_out() -> None:
+    async with serving() as (api, client):
+        await api.put(NAMESPACES, {"metadata": {"name": "gate", "labels": GOVERNED}})
+        await api.put(LEASES, {"metadata": {"name": LEASE, "namespace": "gate"}, "spec": {"holderIdentity": ""}})
+        await require_governed(client, "gate")
 
 
 @pytest.mark.parametrize("readable", [True, False])
