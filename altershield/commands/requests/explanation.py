@@ -35,9 +35,11 @@ class Advice(NamedTuple):
     command: str
 
 
-def explain(shown: Sequence[Release], batches: Sequence[ChangePod], now: float) -> list[str]:
+def explain(
+    shown: Sequence[Release], batches: Sequence[ChangePod], now: float, program: str = "altershield"
+) -> list[str]:
     """The lines about one workload. `shown`: its releases; `batches`: the ChangePods of the present one; `now`: Unix
-    seconds."""
+    seconds; `program`: the beginning of the commands to paste."""
     present = next((each for each in shown if each.present), shown[-1])
     workload = present.workload
     lines = [f"{resource_name(workload)} in namespace {workload.metadata.namespace}"]
@@ -53,7 +55,7 @@ def explain(shown: Sequence[Release], batches: Sequence[ChangePod], now: float) 
         if other is not present and other.stored is not None:
             lines += _earlier(other.stored.release, now)
     denied = [each.stored.release for each in shown if each is not present and each.stored is not None]
-    advice = list(_advice(change, workload, denied=any(map(releases.rolled_back, denied))))
+    advice = list(_advice(change, workload, program, denied=any(map(releases.rolled_back, denied))))
     lines.append("What to do:" if advice else "What to do: nothing")
     for each in advice:
         lines += [f"  # {each.when}", f"  {each.command}"]
@@ -149,12 +151,12 @@ def _earlier(change: ChangeWorkload, now: float) -> list[str]:
     return []
 
 
-def _advice(change: ChangeWorkload | None, workload: Workload, *, denied: bool) -> Iterator[Advice]:
+def _advice(change: ChangeWorkload | None, workload: Workload, program: str, *, denied: bool) -> Iterator[Advice]:
     """What to do, with commands that can be pasted."""
     name, namespace = f"{workload.kind.lower()}/{workload.metadata.name}", workload.metadata.namespace
 
     def command(verb: str, *more: str) -> str:
-        return " ".join(("altershield", verb, name, "-n", namespace, *more))
+        return " ".join((program, verb, name, "-n", namespace, *more))
 
     def rollback(when: str) -> Iterator[Advice]:
         if change is not None and (change.status.previous.uid or change.status.rollback_target.uid):
@@ -208,9 +210,7 @@ def _advice(change: ChangeWorkload | None, workload: Workload, *, denied: bool) 
             if workload.suspended:
                 yield Advice("further releases must not wait for it", command("resume", _REASON))
     if denied and not workload.suspended:
-        yield Advice(
-            "release the version that was rolled back again: let it pass, then release it", command("repair", _REASON)
-        )
+        yield Advice("the denied version is good now: let it pass, then release it", command("repair", _REASON))
 
 
 def _fields(fields: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> list[str]:

@@ -14,6 +14,7 @@ from altershield.api import labels
 from altershield.api.change_pod import ChangePod
 from altershield.api.names import change_workload_of, is_name
 from altershield.api.resources import CHANGE_PODS, PODS
+from altershield.commands.app import called_as
 from altershield.commands.named import Named, named
 from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.requests import finding
@@ -83,7 +84,7 @@ def why(
     workload = finding.only(parse(target))
     if output is not None:
         where = f" -n {namespace}" if namespace else ""
-        run = f"altershield status {' '.join(target)}{where} -o {output}"
+        run = f"{called_as(sys.argv[0])} status {' '.join(target)}{where} -o {output}"
         raise UsageError(f"-o is for pods; for the release of a workload, run: {run}")
     raise typer.Exit(asyncio.run(_workload(context, kubeconfig, namespace, workload)))
 
@@ -128,7 +129,7 @@ async def _workload(context: str | None, kubeconfig: str | None, namespace: str,
         found = [each for each in shown(snapshot) if each.workload.metadata.name == target.name]
         for uid in dict.fromkeys(each.workload.metadata.uid for each in found):
             own = [each for each in found if each.workload.metadata.uid == uid]
-            print("\n".join(explain(own, await _batches(client, own), time.time())))
+            print("\n".join(explain(own, await _batches(client, own), time.time(), called_as(sys.argv[0]))))
         return exit_code(outcomes(snapshot))
 
 

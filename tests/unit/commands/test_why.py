@@ -186,3 +186,13 @@ def test_pause_of_the_rollout_is_shown_with_its_end_and_what_follows(
     assert [line.split(None, 1)[1] for line in shown if line.startswith("Rollout:")] == [text]
     (not_paused,) = [Release(workload(**SUSPENDED), stored(made))]
     assert not any(line.startswith("Rollout:") for line in explain([not_paused], (), NOW))
+
+
+def test_commands_to_paste_begin_as_the_user_called_the_command() -> None:
+    """A user who installed the plugin by krew has no `altershield` in the PATH."""
+    shown = explain([Release(workload(**SUSPENDED), stored(release(FAILED)))], (), NOW, "kubectl altershield")
+    offered = [line.strip() for line in shown if "altershield approve" in line or "altershield repair" in line]
+    assert [line.partition(" deployment/")[0] for line in offered] == [
+        "kubectl altershield approve",
+        "kubectl altershield repair",
+    ]
