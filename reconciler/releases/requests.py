@@ -106,7 +106,9 @@ def _repair(snapshot: Snapshot, request: Request, now: float) -> Decision:
         return Decision(after=due, requeue_after=0.0)
     if not snapshot.workload.suspended and not any(rolled_back(each) for each in snapshot.others):
         return answered(draft, request, Result.UNCHANGED, f"releases are not suspended; {UNCHANGED}")
-    outcome = "the next release passes, once; the suspension ends when it succeeds"
+    outcome = "the next release passes, once"
+    if snapshot.workload.suspended:
+        outcome += "; the suspension ends when it succeeds"
     return answered(draft, request, Result.DONE, outcome, [AllowRepair()])
 
 
