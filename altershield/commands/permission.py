@@ -9,8 +9,9 @@ _MISSING = re.compile(
 )
 
 
-def is_missing(error: Exception) -> bool:
-    """Whether the user lacks a permission. Otherwise a webhook or an admission policy refuses the request."""
+def is_missing(error: Exception | str) -> bool:
+    """Whether the error or its text says that the user lacks a permission. Otherwise a webhook or an admission
+    policy refuses the request."""
     return _MISSING.search(str(error)) is not None
 
 

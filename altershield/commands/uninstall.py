@@ -13,6 +13,7 @@ import typer
 from altershield.api import labels
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, level
 from altershield.api.resources import NAMESPACES
+from altershield.commands import permission
 from altershield.commands.confirm import ask, can_ask
 from altershield.errors import AlterShieldError, UsageError
 from altershield.install.inventory import Inventory, Item, find
@@ -97,7 +98,11 @@ async def delete_installation(client: Client, *, crds: bool = False, dry_run: bo
         if refused or left:
             raise LeftOverError("objects of AlterShield are left; fix the problems above and run this command again")
     if found.problems:
-        raise LeftOverError("objects of AlterShield may be left; fix the problems above and run this command again")
+        role = permission.role("cluster-admin", "")
+        ask_for = f"ask for {role}, or " if any(map(permission.is_missing, found.problems)) else ""
+        raise LeftOverError(
+            f"objects of AlterShield may be left; {ask_for}fix the problems above, and run this command again"
+        )
 
 
 def _targets(found: Inventory, *, crds: bool) -> list[Item]:

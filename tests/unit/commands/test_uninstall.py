@@ -189,6 +189,18 @@ async def test_uninstall_that_may_list_nothing_does_not_say_that_nothing_is_ther
     assert capsys.readouterr().out == ""
 
 
+async def test_user_who_may_list_nothing_is_told_which_role_to_ask_for() -> None:
+    async with serving() as (api, client):
+        refusal = 'User "ann" cannot list resource "deployments"'
+        api.fault(lambda request: request.method == "GET", answer(403, refusal), times=99)
+        with pytest.raises(LeftOverError) as raised:
+            await delete_installation(client, dry_run=True)
+    assert str(raised.value) == (
+        "objects of AlterShield may be left; ask for the ClusterRole cluster-admin in all namespaces, or fix the "
+        "problems above, and run this command again"
+    )
+
+
 async def test_object_with_finalizers_is_reported_after_the_timeout(capsys: pytest.CaptureFixture[str]) -> None:
     async with serving() as (api, client):
         await install(api)
