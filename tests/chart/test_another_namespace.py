@@ -105,9 +105,13 @@ def pod(kubectl: Kubectl, cluster: Path, directory: Path, mode: str) -> Iterator
         yield Pod(recorder, ports, {**command.variables, "ALTERSHIELD_KUBECONFIG": str(kubeconfig)})
 
 
-def wait_until_ready(ports: dict[str, int]) -> None:
+def wait_until_ready(ports: dict[str, int], logs: Path) -> None:
     for name in ("gatekeeper", "reconciler", "certgen"):
-        eventually(functools.partial(is_ready, ports[name]), f"the {name} to be ready")
+        try:
+            eventually(functools.partial(is_ready, ports[name]), f"the {name} to be ready")
+        except AssertionError as error:
+            error.add_note("\n".join(each.read_text()[-4000:] for each in sorted(logs.glob("*.log"))))
+            raise
 
 
 def wait_until_owned(kubectl: Kubectl, *objects: str) -> None:
@@ -122,7 +126,7 @@ def test_all_processes_work_in_another_namespace_in_each_certificate_mode(
     with pod(kubectl, cluster, tmp_path, mode) as running:
         ports = running.ports
         if mode == "certgen":
-            wait_until_ready(ports)
+            wait_until_ready(ports, tmp_path)
             assert b"" not in bundles(kubectl), "certgen is ready only after it has published its CA"
             wait_until_owned(kubectl, SECRET, *WEBHOOKS)
         else:
@@ -142,7 +146,7 @@ def test_all_processes_work_in_another_namespace_in_each_certificate_mode(
                 assert not is_ready(ports["certgen"]), "no API server trusts the certificate yet"
                 assert bundles(kubectl) == {b""}, "certgen must not publish the CA in this mode"
                 inject(kubectl, authority)
-            wait_until_ready(ports)
+            wait_until_ready(ports, tmp_path)
             wait_until_owned(kubectl, *WEBHOOKS)
             eventually(lambda: bundles(kubectl) == {authority}, "the provided CA to be published")
             assert kubectl.json(SECRET)["metadata"] == before, "certgen must not change a provided Secret"
@@ -189,7 +193,7 @@ def test_deleting_the_namespace_deletes_the_webhook_configurations_and_leaves_th
     """The webhook configurations are cluster-scoped, and no hook or tool deletes them: certgen does. It may not touch
     the policies, so docs/operate.md says what stays and how to delete it."""
     with pod(kubectl, cluster, tmp_path, "certgen") as running:
-        wait_until_ready(running.ports)
+        wait_until_ready(running.ports, tmp_path)
         kubectl("delete", "namespace", NAMESPACE, "--wait=false")
         for webhook in WEBHOOKS:
             kubectl("wait", webhook, "--for=delete", "--timeout=60s")

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from altershield.api.resources import CHANGE_PODS, PODS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
 from tests.docs.pages import ROOT
 from tests.fault.reconciler_cluster import running_cluster, version
 from tests.unit.gatekeeper.reviews import MUTATING_PATH, deployment, encode, review
@@ -66,9 +66,17 @@ async def test_files_of_a_review_run_in_the_order_of_the_page(tmp_path: Path) ->
 async def test_files_of_a_pod_event_run_in_the_order_of_the_page(tmp_path: Path) -> None:
     async with running_cluster(tmp_path) as cluster:
         await cluster.go_to("shop")
-        async with cluster.reconciler():
+        async with cluster.reconciler() as manager:
             await cluster.release(version("v1"))
             await cluster.until_states(v1="Success")
+
+            async def at_rest() -> bool:
+                stored, *_ = (await cluster.admin.list(CHANGE_WORKLOADS, cluster.namespace, as_=dict)).items
+                kept = manager.caches.releases.get(cluster.namespace, stored["metadata"]["name"])
+                version = stored["metadata"]["resourceVersion"]
+                return kept is not None and kept.metadata.resource_version == version
+
+            await cluster.until(at_rest, "the reconciler to keep what it has written")
             before = len((await cluster.admin.list(CHANGE_PODS, cluster.namespace, as_=dict)).items)
             pod, *_ = (await cluster.admin.list(PODS, cluster.namespace, as_=dict)).items
             with files_called() as called:

@@ -21,7 +21,8 @@ class _Lease(msgspec.Struct):
 async def require_governed(client: Client, namespace: str) -> None:
     """UsageError: the namespace does not exist or is not governed. Nothing happens if this user may not read it.
 
-    The chart may be installed in any namespace, so the Lease shows which one is AlterShield's own.
+    The chart may be installed in any namespace, so the Lease shows which one is AlterShield's own. It is read only if
+    the namespace has no label: the account of `helm test` may not read it.
     """
     try:
         found = await client.get(NAMESPACES, namespace, as_=Namespace)
@@ -29,14 +30,14 @@ async def require_governed(client: Client, namespace: str) -> None:
         return
     except NotFoundError as error:
         raise UsageError(f'there is no namespace "{namespace}"; set a governed namespace with -n') from error
-    if await _is_own(client, namespace):
-        raise UsageError(
-            f'AlterShield runs in namespace "{namespace}", and never governs its own namespace; set another namespace '
-            "with -n"
-        )
     if namespace in names.never_governed():
         raise UsageError(f'AlterShield never governs namespace "{namespace}"; set another namespace with -n')
     if not found.governed:
+        if await _is_own(client, namespace):
+            raise UsageError(
+                f'AlterShield runs in namespace "{namespace}", and never governs its own namespace; set another '
+                "namespace with -n"
+            )
         label = labels.GOVERNED_SELECTOR
         raise UsageError(
             f'namespace "{namespace}" is not governed, because it does not have the label {label}; set a governed '

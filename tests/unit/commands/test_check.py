@@ -51,10 +51,9 @@ async def test_check_of_an_ungoverned_namespace_fails_at_once_and_changes_nothin
         assert changes(api) == []
 
 
-@pytest.mark.parametrize("own", [{}, GOVERNED])
-async def test_check_of_the_namespace_in_which_altershield_runs_says_so(own: dict[str, str]) -> None:
+async def test_check_of_the_namespace_in_which_altershield_runs_says_so() -> None:
     async with serving() as (api, client):
-        await api.put(NAMESPACES, {"metadata": {"name": "gate", "labels": own}})
+        await api.put(NAMESPACES, {"metadata": {"name": "gate"}})
         await api.put(LEASES, {"metadata": {"name": LEASE, "namespace": "gate"}, "spec": {"holderIdentity": "a"}})
         with pytest.raises(UsageError) as raised:
             await check(client, "gate")
@@ -64,11 +63,20 @@ async def test_check_of_the_namespace_in_which_altershield_runs_says_so(own: dic
     )
 
 
-async def test_check_of_a_namespace_in_which_altershield_ran_before_is_carried_out() -> None:
+async def test_check_of_a_namespace_in_which_altershield_ran_before_asks_for_the_label() -> None:
     async with serving() as (api, client):
-        await api.put(NAMESPACES, {"metadata": {"name": "gate", "labels": GOVERNED}})
+        await api.put(NAMESPACES, {"metadata": {"name": "gate"}})
         await api.put(LEASES, {"metadata": {"name": LEASE, "namespace": "gate"}, "spec": {"holderIdentity": ""}})
-        await require_governed(client, "gate")
+        with pytest.raises(UsageError, match="does not have the label"):
+            await check(client, "gate")
+
+
+async def test_check_of_a_governed_namespace_reads_only_the_namespace() -> None:
+    """The account of `helm test` may not read more."""
+    async with serving() as (api, client):
+        await api.put(NAMESPACES, {"metadata": {"name": "shop", "labels": GOVERNED}})
+        await require_governed(client, "shop")
+        assert [request.path for request in api.requests] == [NAMESPACES.path(name="shop")]
 
 
 @pytest.mark.parametrize("readable", [True, False])

@@ -111,4 +111,4 @@ async def test_mutated_reviews_are_answered_or_refused_without_growth_of_memory_
             objects.append(len(gc.get_objects()))
     assert min(codes.values()) > REVIEWS / 10, codes
     assert generate_latest(metrics.registry).count(b"\n") == shown
-    assert objects[-1] - objects[0] < 500, objects
+    assert objects[-1] - objects[0] < REVIEWS / 10, objects  # other tests in this process may leave a few
