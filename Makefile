@@ -56,7 +56,7 @@ bench: $(BIN)/.ready  ## run the benchmarks of docs/figures.md and docs/reliabil
 	$(BIN)/python -m bench.start
 	$(BIN)/python -m bench.memory --budgets 5000
 	$(BIN)/python -m bench.evictions
-	$(BIN)/python -m bench.hostile main
+	$(BIN)/python -m bench.hostile
 	$(BIN)/python -m bench.scale
 	$(BIN)/python -m bench.availability
 	$(BIN)/python -m bench.fleet simulated --minutes 8
