@@ -10,6 +10,8 @@ from altershield.api import labels, names
 from altershield.workloads.meta import Flat, Owner, Packed, WireMeta, packed, packed_version
 
 _REVISION = "deployment.kubernetes.io/revision"  # written by the workload's controller
+_MAX_DIGITS = 19
+_HIGHEST = 2**63 - 1  # the workload's controller reads the number as an int64; it takes others for 0
 
 
 class Set(Flat, frozen=True, gc=False):
@@ -32,7 +34,10 @@ class Set(Flat, frozen=True, gc=False):
 def number(annotations: Mapping[str, Any] | None) -> int:
     """The number of the release in these annotations; 0 if it is not known."""
     value = str((annotations or {}).get(_REVISION, ""))
-    return int(value) if value.isascii() and value.isdigit() and len(value) <= 18 else 0
+    if not (value.isascii() and value.isdigit() and len(value) <= _MAX_DIGITS):
+        return 0
+    found = int(value)
+    return found if found <= _HIGHEST else 0
 
 
 class _Wire(msgspec.Struct, frozen=True, gc=False):

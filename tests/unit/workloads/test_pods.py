@@ -327,6 +327,8 @@ def test_node_with_an_unknown_or_missing_condition_is_not_ready() -> None:
 def test_set_is_read_with_uid_owner_version_and_number() -> None:
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
     metadata = {"name": "web-1", "uid": "rs", "labels": {labels.VERSION: VERSION}, "ownerReferences": [owner]}
-    for annotations, number in ((None, 0), ({"deployment.kubernetes.io/revision": "12"}, 12)):
+    numbers = {None: 0, "12": 12, "9223372036854775807": 2**63 - 1, "9223372036854775808": 0, "1e3": 0, "9" * 5000: 0}
+    for text, number in numbers.items():
+        annotations = {"deployment.kubernetes.io/revision": text} if text else None
         found = sets.read(msgspec.json.encode({"metadata": {**metadata, "annotations": annotations}}))
         assert (found.metadata.uid, found.owner.uid, found.version, found.number) == ("rs", "d", VERSION, number)
