@@ -53,7 +53,7 @@ class UnauthorizedError(ApiError):
 
 
 class ForbiddenError(ApiError):
-    """403: RBAC or an admission webhook denied the request."""
+    """403: RBAC or an admission webhook denied the request. A webhook may deny with another code, which `code` has."""
 
 
 class NamespaceTerminatingError(ForbiddenError):
@@ -100,6 +100,13 @@ _BY_CODE: dict[int, type[ApiError]] = {
 }
 
 
+_WEBHOOK = 'admission webhook "'  # the begin of the message if a webhook denied the request
+
+_CODES_OF_OTHERS = (401, 404, 409, 410, 422)
+"""A webhook can deny with any code. Otherwise these codes mean that the object has changed or is gone, or that the
+credentials are wrong."""
+
+
 CODES = ("400", "401", "403", "404", "409", "410", "413", "422", "429", "5xx", "other", "unreachable")
 """All values of `code_of`."""
 
@@ -119,11 +126,14 @@ def from_status(code: int, status: dict[str, Any], retry_after: float | None = N
     """The error for a `v1/Status` object, or for the body that a proxy sent instead."""
     reason = str(status.get("reason") or "")
     message = str(status.get("message") or "") or f"the API server responded with {code}"
-    if code == 401:  # the API server's message is only "Unauthorized"
+    if code == 401 and not message.startswith(_WEBHOOK):  # the API server's message is only "Unauthorized"
         message = f"the API server refuses the credentials: {message}"
     details = status.get("details")
-    if code == 409 and reason == "AlreadyExists":
-        kind: type[ApiError] = AlreadyExistsError
+    kind: type[ApiError]
+    if code in _CODES_OF_OTHERS and message.startswith(_WEBHOOK):
+        kind = ForbiddenError
+    elif code == 409 and reason == "AlreadyExists":
+        kind = AlreadyExistsError
     elif code == 403 and _has_cause(details, "NamespaceTerminating"):
         kind = NamespaceTerminatingError
     else:

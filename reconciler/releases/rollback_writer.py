@@ -78,10 +78,6 @@ class RollbackWriter:
 
 
 def _is_temporary(error: ApiError) -> bool:
-    """Whether the error is temporary: a conflict, throttling, or a state of the cluster that changes.
-
-    A webhook can deny with any code, so a 409 from an admission webhook counts as a refusal.
-    """
-    if isinstance(error, ConflictError):
-        return not str(error).count("admission webhook")
-    return isinstance(error, NotFoundError | TooManyRequestsError | NamespaceTerminatingError | UnauthorizedError)
+    """Whether the error is temporary: a conflict, throttling, or a state of the cluster that changes."""
+    temporary = ConflictError | NotFoundError | TooManyRequestsError | NamespaceTerminatingError | UnauthorizedError
+    return isinstance(error, temporary)

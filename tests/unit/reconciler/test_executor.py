@@ -23,6 +23,7 @@ from altershield.kube.errors import (
     ServerError,
     TooManyRequestsError,
     UnauthorizedError,
+    from_status,
 )
 from altershield.kube.events import NORMAL, WARNING, ObjectRef
 from altershield.workloads.workload import Workload
@@ -383,7 +384,7 @@ async def test_retriable_error_of_releasing_a_template_is_raised(world: World, e
 @pytest.mark.parametrize(
     "error",
     [
-        ConflictError('admission webhook "policy.example.com" denied the request: no', code=409),
+        from_status(409, {"message": 'admission webhook "policy.example.com" denied the request: no'}),
         ForbiddenError("a quota"),
         InvalidError("spec.template is invalid"),
         ServerError("a webhook failed"),

@@ -13,6 +13,7 @@ from reconciler.machinery.runner import work
 pytestmark = pytest.mark.looptime
 
 KEY: Key = ("shop", "sleep")
+DENIED = 'admission webhook "labels.example.com" denied the request: no'
 TERMINATING = from_status(
     403, {"reason": "Forbidden", "details": {"causes": [{"reason": "NamespaceTerminating"}]}, "message": "it ends"}
 )
@@ -27,8 +28,8 @@ TERMINATING = from_status(
         (from_status(429, {}, retry_after=2), "throttled", False),
         (from_status(403, {}), "error", True),
         (from_status(503, {}), "error", True),
+        *((from_status(code, {"message": DENIED}), "error", True) for code in (401, 404, 409, 410, 422)),
     ],
-    ids=["conflict", "not found", "namespace ends", "throttled", "forbidden", "server error"],
 )
 async def test_failed_reconcile_is_retried(
     error: KubernetesError, outcome: str, reported: bool, caplog: pytest.LogCaptureFixture

@@ -26,6 +26,7 @@ from altershield.kube.errors import (
     NotFoundError,
     ServerError,
     UnreachableError,
+    from_status,
 )
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
@@ -171,6 +172,14 @@ async def test_json_patch_whose_test_fails_is_a_conflict(world: World) -> None:
     with pytest.raises(ConflictError, match="has changed since it was read") as raised:
         await world.writer.patch(world.caches.pods, pod(), [])
     assert (raised.value.code, raised.value.reason) == (422, "Invalid")
+
+
+@pytest.mark.parametrize("code", [409, 422])
+async def test_json_patch_that_a_webhook_denies_is_not_a_conflict(world: World, code: int) -> None:
+    message = 'admission webhook "labels.example.com" denied the request: no'
+    world.api.answers = [from_status(code, {"message": message})]
+    with pytest.raises(ForbiddenError, match="denied the request"):
+        await world.writer.patch(world.caches.pods, pod(), [])
 
 
 async def test_json_patch_with_an_invalid_result_is_not_a_conflict(world: World) -> None:
