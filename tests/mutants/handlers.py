@@ -83,8 +83,11 @@ SOURCES = (
                 "            template_wanted[labels.VERSION] = before\n",
                 "            template_wanted[labels.VERSION] = None\n",
             ),
-            ("if sent is not None and not warnings:", "if sent is not None:"),
-            ("if sent is not None and not warnings:", "if not warnings:"),
+            ("if sent is not None and not warnings and not stamped:", "if sent is not None and not stamped:"),
+            ("if sent is not None and not warnings and not stamped:", "if not warnings and not stamped:"),
+            ("not warnings and not stamped:", "not warnings:"),
+            ("        if key == labels.VERSION and stamped:\n", "        if False:\n"),
+            ("is_stamped(new) and new.label(labels.DEFENSE_STATUS) is None", "is_stamped(new)"),
             ("    if not wanted and not template_wanted:\n        return NOTHING\n", ""),
             ("    if not wanted and not template_wanted:\n", "    if not wanted:\n"),
             ("    if not wanted and not template_wanted:\n", "    if not template_wanted:\n"),
@@ -247,11 +250,9 @@ SOURCES = (
             ("before = old.label(labels.DEFENSE_STATUS)", "before = None"),
             ("(version not in known or template_version not in known)", "version not in known"),
             ("(version not in known or template_version not in known)", "template_version not in known"),
-            (" and not _is_stamp(version, template_version):", ":"),
+            (" and not is_stamped(new):", ":"),
             ("if status is not None and status != before:", "if status is not None:"),
             ("if status is not None and status != before:", "if status != before:"),
-            ("return version == template_version and", "return"),
-            (' and is_version(version or "")', ""),
         ),
         equivalent=(
             (
@@ -286,6 +287,8 @@ SOURCES = (
                 "old is None or new.template_labels != old.template_labels",
             ),
             ("return old is None or new", "return old is not None and new"),
+            ("return version == workload.template_label(label_names.VERSION) and", "return"),
+            (' and is_version(version or "")', ""),
         ),
         equivalent=(
             (

@@ -3,7 +3,7 @@
 from altershield.api import labels
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.reasons import RESTORED, Reason
-from gatekeeper.handlers.releases.workload import Change, Workload, relabelled, released_version
+from gatekeeper.handlers.releases.workload import Change, Workload, is_stamped, relabelled, released_version
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Response
 from gatekeeper.texts import restored_warning
@@ -13,7 +13,8 @@ from gatekeeper.texts import restored_warning
 def protect(change: Change, listers: Listers) -> Response:
     """Restore AlterShield's labels that a user other than the reconciler removed, changed or added.
 
-    The response has a warning, unless the user sent a manifest without AlterShield's labels (`kubectl replace`). If the
+    The response has a warning, unless the user sent a manifest without AlterShield's labels (`kubectl replace`): the
+    template may then lack what a later webhook adds, so that `version.stamp` takes it for a release at first. If the
     template changes, `version.stamp` sets the version and removes `defense-status`. Nobody writes a version into a
     template that is not released, because this would restart pods: the reconciler writes the version of an ungated
     release on the workload only.
@@ -23,6 +24,7 @@ def protect(change: Change, listers: Listers) -> Response:
         return NOTHING
     version = released_version(change)
     keys = () if change.user == listers.reconciler else (labels.SUSPEND,) if version else labels.OWNED
+    stamped = is_stamped(new) and new.label(labels.DEFENSE_STATUS) is None
     wanted: dict[str, str | None] = {}
     warnings = []
     for key in keys:
@@ -30,6 +32,8 @@ def protect(change: Change, listers: Listers) -> Response:
         if sent == before:
             continue
         wanted[key] = before
+        if key == labels.VERSION and stamped:
+            continue
         if sent is not None or (key == labels.SUSPEND and not _replaced(old, new)):
             warnings.append(restored_warning(key, before))
     template_wanted: dict[str, str | None] = {}
@@ -37,7 +41,7 @@ def protect(change: Change, listers: Listers) -> Response:
         before, sent = old.template_label(labels.VERSION), new.template_label(labels.VERSION)
         if sent != before:
             template_wanted[labels.VERSION] = before
-            if sent is not None and not warnings:
+            if sent is not None and not warnings and not stamped:
                 warnings.append(restored_warning(labels.VERSION, before))
     if not wanted and not template_wanted:
         return NOTHING

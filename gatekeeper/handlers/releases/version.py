@@ -1,10 +1,9 @@
 """Each release gets a version: the fingerprint of its template, as a label of the workload and of the template."""
 
 from altershield.api import labels
-from altershield.api.names import is_version
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.reasons import Reason
-from gatekeeper.handlers.releases.workload import Change, Workload, relabelled, released_version
+from gatekeeper.handlers.releases.workload import Change, Workload, is_stamped, relabelled, released_version
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Decision, Outcome, Response
 from gatekeeper.texts import restored_warning, warning
@@ -42,14 +41,9 @@ def _warnings(change: Change, released: str) -> tuple[str, ...]:
     version, template_version = new.label(labels.VERSION), new.template_label(labels.VERSION)
     status = new.label(labels.DEFENSE_STATUS)
     warnings = []
-    if (version not in known or template_version not in known) and not _is_stamp(version, template_version):
+    if (version not in known or template_version not in known) and not is_stamped(new):
         text = f"AlterShield: only AlterShield writes the label {labels.VERSION}: for this template it is {released}"
         warnings.append(warning(text))
     if status is not None and status != before:
         warnings.append(restored_warning(labels.DEFENSE_STATUS, None))
     return tuple(warnings)
-
-
-def _is_stamp(version: str | None, template_version: str | None) -> bool:
-    """Whether `stamp` set these labels before another webhook changed the template: they are equal versions."""
-    return version == template_version and is_version(version or "")

@@ -2,9 +2,11 @@
 
 import msgspec
 
+from altershield.api import labels as label_names
 from altershield.api import released_by
 from altershield.api.change_workload import WorkloadRef
 from altershield.api.fingerprint import Template
+from altershield.api.names import is_version
 from gatekeeper.errors import ReviewError
 from gatekeeper.handlers.releases import fingerprint
 from gatekeeper.request import Metadata, Object, Request
@@ -90,3 +92,10 @@ def relabelled(change: Change) -> bool:
     """Whether a label of the workload or of its template changes."""
     new, old = change.object, change.old_object
     return old is None or new.labels != old.labels or new.template_labels != old.template_labels
+
+
+def is_stamped(workload: Workload) -> bool:
+    """Whether the labels are as `version.stamp` sets them: workload and template have the same version. If a later
+    webhook changes the template, the API server sends the workload a second time, with these labels."""
+    version = workload.label(label_names.VERSION)
+    return version == workload.template_label(label_names.VERSION) and is_version(version or "")

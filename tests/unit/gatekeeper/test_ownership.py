@@ -40,6 +40,16 @@ def test_manifest_without_the_labels_of_altershield_keeps_them_without_a_warning
     assert mutate(deployment(), old) == (old, [])
 
 
+def test_template_that_a_later_webhook_completes_causes_no_warning() -> None:
+    """`kubectl replace` with a webhook that adds a sidecar: the API server asks twice, first without the sidecar."""
+    old = released(suspend=SUSPENDED)
+    first, warnings = mutate(deployment("without-sidecar"), old)
+    assert warnings == []
+    assert first["metadata"]["labels"][labels.VERSION] != OLD
+    first["spec"]["template"]["spec"] = copy.deepcopy(old["spec"]["template"]["spec"])
+    assert mutate(first, old) == (old, [])
+
+
 def test_manifest_with_a_new_template_keeps_the_suspend_label() -> None:
     result, warnings = mutate(deployment("busybox:2"), released(suspend=SUSPENDED))
     assert result["metadata"]["labels"][labels.SUSPEND] == SUSPENDED
