@@ -1,6 +1,7 @@
 """All writes of the reconciler to the cluster. Each one is guarded against concurrent changes, counted, and put into
 the cache at once."""
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from altershield.api.json_patch import Operation
 from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoStatus
 from altershield.api.policy import DefensePolicy, DefensePolicyStatus
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, POD_UNAVAILABLE_BUDGETS, Resource
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, POD_UNAVAILABLE_BUDGETS, PODS, Resource
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import (
     ConflictError,
@@ -33,6 +34,7 @@ from reconciler.machinery.turns import Turns
 from reconciler.releases.projection import Release
 
 _AT_ONCE = 16  # writes to one namespace; the client has 50 slots for all requests
+_PODS_AT_ONCE = 12  # of them to pods: no decision depends on their labels, so other writes must not wait for them
 _LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
 
 
@@ -49,6 +51,7 @@ class Writer:
         self._caches = caches
         self._metrics = metrics
         self._turns = Turns(_AT_ONCE)
+        self._turns_of_pods = Turns(_PODS_AT_ONCE)
 
     async def create(self, informer: Informer[T], obj: ChangeWorkload | ChangePod | OpsConfigInfo, namespace: str) -> T:
         """Create the object and return it as the informer keeps it.
@@ -86,8 +89,9 @@ class Writer:
 
     async def _patch(self, resource: Resource, metadata: Metadata, operations: Sequence[Operation]) -> msgspec.Raw:
         guarded = [{"op": "test", "path": "/metadata/uid", "value": metadata.uid}, *operations]
+        of_pods = self._turns_of_pods.of(metadata.namespace) if resource == PODS else contextlib.nullcontext()
         try:
-            async with self._turns.of(metadata.namespace):
+            async with of_pods, self._turns.of(metadata.namespace):
                 return await self._client.patch(
                     resource, guarded, metadata.name, metadata.namespace, type_=PatchType.JSON, as_=msgspec.Raw
                 )

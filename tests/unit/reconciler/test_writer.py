@@ -15,7 +15,15 @@ from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.api.ops_config_info import OpsConfigInfoStatus
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, OPS_CONFIG_INFOS, PODS, Resource
+from altershield.api.resources import (
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
+    DEFENSE_POLICIES,
+    DEPLOYMENTS,
+    OPS_CONFIG_INFOS,
+    PODS,
+    Resource,
+)
 from altershield.api.selectors import Selector
 from altershield.kube.client import PatchType
 from altershield.kube.errors import (
@@ -116,6 +124,27 @@ async def test_slow_writes_to_one_namespace_leave_slots_for_others(world: World)
     answered.set()
     await asyncio.gather(*writes)
     assert world.written("Pod", "patch") == 201
+
+
+async def test_writes_to_pods_that_hang_do_not_hold_up_other_writes_to_their_namespace(world: World) -> None:
+    answered, under_way = asyncio.Event(), 0
+
+    async def patch(resource: Resource, patch: Any, name: str, namespace: str, **_: Any) -> msgspec.Raw:
+        nonlocal under_way
+        if resource == PODS:
+            under_way += 1
+            await answered.wait()
+        return msgspec.Raw(b"{}")
+
+    world.api.patch = patch  # type: ignore[method-assign,assignment]
+    pods = [ObjectMeta(name=f"pod-{number}", namespace="default") for number in range(200)]
+    writes = [asyncio.create_task(world.writer.patch_uncached(PODS, each, [])) for each in pods]
+    deployment = ObjectMeta(name="sleep", namespace="default")
+    await asyncio.wait_for(world.writer.patch_uncached(DEPLOYMENTS, deployment, []), 5)
+    assert 0 < under_way < 16
+    answered.set()
+    await asyncio.gather(*writes)
+    assert under_way == 200
 
 
 # create
