@@ -75,7 +75,11 @@ SOURCES = (
             ("paused=spec.paused", "paused=False"),
         ),
     ),
-    Source("altershield/workloads/sets.py", _KINDS, (("len(value) <= 18 else 0", "len(value) <= 1 else 1"),)),
+    Source(
+        "altershield/workloads/sets.py",
+        _KINDS,
+        (("len(value) <= _MAX_DIGITS", "len(value) <= 1"), ("found if found <= _HIGHEST else 0", "found")),
+    ),
     Source(
         "altershield/workloads/stateful_sets.py",
         _KINDS,
