@@ -8,7 +8,7 @@ from bench.availability.releases import measure
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
 
-KILLS = 4
+KILLS = 3
 
 
 async def test_every_release_ends_correctly_and_once_while_leaders_are_killed(cluster: Path, tmp_path: Path) -> None:

@@ -20,8 +20,7 @@ def main(arguments: list[str]) -> None:
         case "install" | "upgrade":
             values = _values(parsed)
             wait = "watcher" if parsed.wait else None
-            releases = {each["name"] for each in helm.list(all_states=True)}
-            if parsed.command == "install" or (parsed.install and parsed.name not in releases):
+            if parsed.command == "install" or (parsed.install and parsed.name not in _releases(helm)):
                 helm.install(
                     parsed.chart,
                     parsed.name,
@@ -55,6 +54,10 @@ def main(arguments: list[str]) -> None:
             with helm_python.Chart.load(parsed.chart) as chart:
                 manifests = chart.render(_values(parsed), name=parsed.name, namespace=parsed.namespace)
             print("\n---\n".join(text for path, text in manifests.items() if _is_shown(path, parsed.skip_tests)))
+
+
+def _releases(helm: helm_python.Config) -> set[str]:
+    return {each["name"] for each in helm.list(all_states=True)}
 
 
 def _is_shown(path: str, skip_tests: bool) -> bool:
