@@ -8,7 +8,7 @@ from bench.availability.budgets import Plan, measure
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
 
-PLAN = Plan(budgets=5, pods=5, seconds=5)
+PLAN = Plan(budgets=5, pods=5, seconds=10)
 
 
 async def test_admitted_disruptions_overdraw_no_budget_while_gatekeepers_and_leader_are_killed(

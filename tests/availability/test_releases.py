@@ -9,6 +9,7 @@ from bench.availability.releases import measure
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
 
 KILLS = 3
+"""The third one happens during a rollback."""
 
 
 async def test_every_release_ends_correctly_and_once_while_leaders_are_killed(cluster: Path, tmp_path: Path) -> None:
