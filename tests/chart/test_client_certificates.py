@@ -15,12 +15,15 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from altershield.admission.webhooks import VALIDATING
 from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.api.resources import DEPLOYMENTS
+from bench.availability.deployments import deployment
 from tests.chart.pod import Command, here, is_ready, ports_for, process
 from tests.chart.rendering import RELEASE, containers
 from tests.docs.pages import ROOT, Block, blocks
@@ -34,7 +37,6 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group
 FOLDER = "/etc/kubernetes/webhook-client"
 NAME = "kube-apiserver"
 PAGE = [*blocks((ROOT / "docs" / "callers.md").read_text())]
-INSTALL = f"helm install {RELEASE} charts/altershield -n {SYSTEM_NAMESPACE} --create-namespace"
 
 
 def block(*parts: str) -> Block:
@@ -201,17 +203,21 @@ VALIDATE = next(webhook.path for webhook in VALIDATING if webhook.name == "vdepl
 INSTALL = block_of(f"helm install {RELEASE} charts/altershield -n {SYSTEM_NAMESPACE} --create-namespace")
 
 
+def tried(shop: Kubectl) -> tuple[int, dict[str, Any]]:
+    """The status and the answer of the API server to a release that is not stored."""
+    return shop.create(DEPLOYMENTS, json.dumps(deployment("trial")), dry_run=True)
+
+
 def decided(shop: Kubectl) -> bool:
     """Whether the API server admits a release with the labels of the gatekeeper."""
-    done = shop.run("create", "deployment", "trial", "--image=nginx", "--dry-run=server", "-o", "json")
-    return done.returncode == 0 and VERSION in json.loads(done.stdout)["metadata"].get("labels", {})
+    status, answer = tried(shop)
+    return status == 201 and VERSION in answer["metadata"].get("labels", {})
 
 
 def refused(shop: Kubectl, because: str) -> bool:
     """Whether the API server refuses a release with this text."""
-    done = shop.run("create", "deployment", "trial", "--image=nginx", "--dry-run=server")
-    print(done.stderr)
-    return done.returncode != 0 and because in done.stderr
+    status, answer = tried(shop)
+    return status >= 400 and because in answer["message"]
 
 
 @pytest.fixture
