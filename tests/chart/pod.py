@@ -54,7 +54,7 @@ def here(container: Object, ports: dict[str, int], directory: Path) -> Command:
 
 def process(
     command: Command, kubeconfig: Path, log: Path, python: str = sys.executable
-) -> contextlib.AbstractContextManager[None]:
+) -> contextlib.AbstractContextManager[object]:
     """Run the container's command until the block ends."""
     environment = {**os.environ, **command.variables, "ALTERSHIELD_KUBECONFIG": str(kubeconfig)}
     return running([python, *command.arguments], log, environment)

@@ -107,7 +107,7 @@ class Watched:
         ]
 
 
-def _process(arguments: Sequence[str], log: Path) -> contextlib.AbstractContextManager[None]:
+def _process(arguments: Sequence[str], log: Path) -> contextlib.AbstractContextManager[object]:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
     return running(arguments, log, environment)
 
