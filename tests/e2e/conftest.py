@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from altershield.api.labels import GOVERNED, VERSION
-from altershield.api.resources import DEPLOYMENTS, NAMESPACES
+from altershield.api.labels import GOVERNED
+from altershield.api.resources import NAMESPACES
 from altershield.commands.dev_webhooks import CONFIGURATION
 from altershield.kube.client import Client
-from tests.e2e.sleep import SLEEP
+from tests.e2e.sleep import sets_version
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import command, wait_for_line
@@ -151,9 +151,4 @@ def govern(kubeconfig: Path, namespaces: Sequence[str]) -> None:
         status, found = Kubectl(kubeconfig).create(NAMESPACES, json.dumps(made))
         assert status == 201, found
     latest = Kubectl(kubeconfig, namespaces[-1])
-
-    def governed() -> bool:
-        status, found = latest.create(DEPLOYMENTS, SLEEP, dry_run=True)
-        return status == 201 and VERSION in found["metadata"].get("labels", {})
-
-    eventually(governed, "the gatekeepers to know the namespaces")
+    eventually(lambda: sets_version(latest), "the gatekeepers to know the namespaces")

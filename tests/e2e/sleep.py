@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from altershield.api.resources import DEPLOYMENTS
 from tests.support import workloads
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
@@ -30,6 +31,12 @@ def sleep(
 
 
 SLEEP = sleep()
+
+
+def sets_version(kubectl: Kubectl) -> bool:
+    """Whether a gatekeeper sets the version of a release."""
+    status, found = kubectl.create(DEPLOYMENTS, sleep("probe"), dry_run=True)
+    return status == 201 and VERSION in found["metadata"].get("labels", {})
 
 
 def release(kubectl: Kubectl, manifest: str = SLEEP) -> str:

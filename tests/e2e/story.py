@@ -63,7 +63,8 @@ class Story:
         name = f"{self.kind.change_workload_name(NAME, version)}--x--1"
         pod = self.kubectl.json("changepod", name)["spec"]["podInfos"][0]["pod"]
         patch = {"status": {"podResults": [{"pod": pod, "verdict": "unpass", "message": "find error"}]}}
-        self.kubectl("patch", "changepod", name, "--subresource=status", "--type=merge", "-p", json.dumps(patch))
+        answer = self.kubectl.merge("changepod", name, patch, "status")
+        assert answer[0] == 200, answer
         self.until(version, "Suspend")
         eventually(lambda: labels.SUSPEND in self.labels(), "the label suspend")
         return str(pod)

@@ -2,21 +2,23 @@
 
 import json
 import re
-import subprocess
-import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from altershield.api.resources import API_VERSION
+from altershield.commands.app import main
 from altershield.commands.breaker import EXIT_OPEN
+from tests.e2e.conftest import govern
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
+from tests.support.processes import call
 
-GOVERNED = "admission-webhook-altershield=enabled"
+Breaker = Callable[..., str]
+
 USER = "kubernetes-admin"
 USED = "PodDeletionFlowControl guard: 2 of 2 pod deletions in 1h are used"
 
@@ -43,13 +45,12 @@ def guard(namespace: str, **spec: Any) -> str:
 def kubectl(installed: Path, has_kubectl: None) -> Iterator[Kubectl]:
     """kubectl in a governed namespace with pods."""
     found = Kubectl(installed, f"flow-{uuid.uuid4().hex[:8]}")
-    found("create", "namespace", found.namespace)
-    found("label", "namespace", found.namespace, GOVERNED)
+    govern(installed, [found.namespace])
     if not found.exists("serviceaccount", "default"):
         found.run("create", "serviceaccount", "default")
     for number in range(6):
-        found("apply", "-f", "-", stdin=pod(f"web-{number}", app="web"))
-    found("apply", "-f", "-", stdin=pod("free", app="web", tier="test"))
+        found.apply(pod(f"web-{number}", app="web"))
+    found.apply(pod("free", app="web", tier="test"))
     yield found
     found.run("delete", "poddeletionflowcontrols", "--all")
     found.delete_namespaces()
@@ -72,12 +73,16 @@ def status(kubectl: Kubectl) -> dict[str, Any]:
     return found
 
 
-def breaker(kubectl: Kubectl, *arguments: str, code: int = 0) -> str:
-    """What `altershield breaker` prints."""
-    command = [sys.executable, "-m", "altershield", "breaker", *arguments, f"--kubeconfig={kubectl.kubeconfig}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    return done.stdout if code in (0, EXIT_OPEN) else done.stderr
+@pytest.fixture
+def breaker(installed: Path, capfd: pytest.CaptureFixture[str]) -> Breaker:
+    """Runs `altershield breaker`, checks the exit code, and returns what it prints."""
+
+    def run(*arguments: str, code: int = 0) -> str:
+        done = call(main, "altershield", "breaker", *arguments, f"--kubeconfig={installed}", capture=capfd)
+        assert done.returncode == code, done.stderr
+        return done.stdout if code in (0, EXIT_OPEN) else done.stderr
+
+    return run
 
 
 def evict(kubectl: Kubectl, name: str, **options: Any) -> Any:
@@ -120,7 +125,7 @@ def test_deletions_and_evictions_share_one_limit_and_refusals_say_the_way_out(ku
     kubectl("delete", "pod", "web-2")
 
 
-def test_manual_breaker_stops_every_deletion_until_it_is_reset(kubectl: Kubectl) -> None:
+def test_manual_breaker_stops_every_deletion_until_it_is_reset(kubectl: Kubectl, breaker: Breaker) -> None:
     apply_guard(kubectl, breaker={"mode": "Manual"}, limitRules=[{"interval": "1s", "limit": 1}])
     done = kubectl.run("delete", "pods", "web-0", "web-1", "web-2", "--wait=false")
     used = r"PodDeletionFlowControl guard: 1 of 1 pod deletions in 1s are used"
@@ -136,27 +141,27 @@ def test_manual_breaker_stops_every_deletion_until_it_is_reset(kubectl: Kubectl)
     )
     assert glass.returncode == 0, glass.stderr
     assert "break glass" in glass.stderr
-    assert breaker(kubectl, "status", "guard", "-o", "name", code=EXIT_OPEN) == (
+    assert breaker("status", "guard", "-o", "name", code=EXIT_OPEN) == (
         "poddeletionflowcontrols.app.ops.cloud.alipay.com/guard\n"
     )
-    assert "Open (Manual)" in breaker(kubectl, "status", code=EXIT_OPEN)
-    assert "the breaker is closed" in breaker(kubectl, "reset", "guard")
+    assert "Open (Manual)" in breaker("status", code=EXIT_OPEN)
+    assert "the breaker is closed" in breaker("reset", "guard")
     eventually(lambda: kubectl.run("delete", "pod", "web-5").returncode == 0, "a deletion to pass", 30)
-    opened = json.loads(breaker(kubectl, "open", "guard", "-o", "json"))["status"]["breaker"]
+    opened = json.loads(breaker("open", "guard", "-o", "json"))["status"]["breaker"]
     assert (opened["state"], opened["openedBy"], opened["resetBy"]) == ("Open", USER, USER)
     assert USER in denials(kubectl.run("delete", "pod", "web-3").stderr)[0]
     apply_guard(kubectl, breaker={"mode": "Off"})
-    assert "spec.breaker.mode is Off" in breaker(kubectl, "open", "guard", code=1)
-    assert "there is no PodDeletionFlowControl other" in breaker(kubectl, "reset", "other", code=1)
+    assert "spec.breaker.mode is Off" in breaker("open", "guard", code=1)
+    assert "there is no PodDeletionFlowControl other" in breaker("reset", "other", code=1)
     for name in ("", "guard/status", "a b"):
-        assert f'no PodDeletionFlowControl can have the name "{name}"' in breaker(kubectl, "reset", name, code=2)
+        assert f'no PodDeletionFlowControl can have the name "{name}"' in breaker("reset", name, code=2)
 
 
-def test_mode_warn_counts_and_says_what_would_be_refused(kubectl: Kubectl) -> None:
+def test_mode_warn_counts_and_says_what_would_be_refused(kubectl: Kubectl, breaker: Breaker) -> None:
     apply_guard(kubectl, mode="Warn")
     done = kubectl.run("delete", "pods", "-l", "app=web", "--wait=false")
     assert done.returncode == 0
     assert f"would be refused in the mode Enforce: {USED}" in done.stderr
     assert status(kubectl)["windows"][0]["used"] == 7
     apply_guard(kubectl, mode="Warn", breaker={"mode": "Manual"})
-    assert "passes with a warning, because spec.mode is Warn" in breaker(kubectl, "open", "guard")
+    assert "passes with a warning, because spec.mode is Warn" in breaker("open", "guard")

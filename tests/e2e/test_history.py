@@ -67,7 +67,8 @@ def goes_back_to_a_version_that_only_the_history_holds(story: Story) -> None:
 
     patch = {"status": {"status": "Rollback", "rollbackTo": first}}
     name = story.kind.change_workload_name(NAME, third)
-    kubectl("patch", "changeworkload", name, "--subresource=status", "--type=merge", "-p", json.dumps(patch))
+    answer = kubectl.merge("changeworkload", name, patch, "status")
+    assert answer[0] == 200, answer
     story.until(third, "Failed")
     assert story.version() == first
     story.until_all_ready("busybox:1")

@@ -8,7 +8,7 @@ import pytest
 
 from altershield.api import labels
 from tests.e2e.conftest import START_TIMEOUT
-from tests.e2e.kinds import KINDS, ORDERED, PARALLEL
+from tests.e2e.kinds import CLONE_SET_IN_PLACE, DAEMON_SET, DEPLOYMENT, KINDS, ORDERED, PARALLEL
 from tests.e2e.story import NAME, Story, StoryResults, running_stories
 from tests.support.polling import eventually
 
@@ -85,14 +85,9 @@ def rolled_back_on_request(story: Story) -> None:
     good = story.released("busybox:1")
     bad = story.released("busybox:2")
     story.fail(bad)
-    patch = (
-        "patch",
-        "changeworkload",
-        story.kind.change_workload_name(NAME, bad),
-        "--subresource=status",
-        "--type=merge",
-    )
-    story.kubectl(*patch, "-p", '{"status":{"status":"Rollback"}}')
+    name = story.kind.change_workload_name(NAME, bad)
+    answer = story.kubectl.merge("changeworkload", name, {"status": {"status": "Rollback"}}, "status")
+    assert answer[0] == 200, answer
     release = story.until(bad, "Failed")
     assert release.condition("RolledBack")["reason"] == "Requested"
     assert story.version() == good
@@ -112,11 +107,13 @@ def verified_beyond_a_partition(story: Story) -> None:
 
 STORIES = {
     f"{story.__name__}-{kind.id}": (story, kind)
-    for story in (verified_suspended_and_repaired, rolled_back_automatically, rolled_back_on_request)
-    for kind in KINDS
-} | {
-    f"{verified_beyond_a_partition.__name__}-{kind.id}": (verified_beyond_a_partition, kind)
-    for kind in (ORDERED, PARALLEL)
+    for story, kinds in (
+        (verified_suspended_and_repaired, KINDS),
+        (rolled_back_automatically, KINDS),
+        (rolled_back_on_request, (DEPLOYMENT, ORDERED, DAEMON_SET, CLONE_SET_IN_PLACE)),
+        (verified_beyond_a_partition, (ORDERED, PARALLEL)),
+    )
+    for kind in kinds
 }
 
 

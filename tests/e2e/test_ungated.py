@@ -14,7 +14,7 @@ from altershield.commands.dev_webhooks import CONFIGURATION as WEBHOOKS
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import version_of
 from tests.e2e.conftest import START_TIMEOUT
-from tests.e2e.sleep import IGNORED_SUSPEND, SLEEP, SUSPEND, VERSION, release, sleep, succeed
+from tests.e2e.sleep import IGNORED_SUSPEND, SLEEP, SUSPEND, VERSION, release, sets_version, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 
@@ -46,12 +46,6 @@ def not_governed(kubectl: Kubectl) -> Iterator[None]:
     finally:
         kubectl("label", "namespace", kubectl.namespace, f"{GOVERNED}=enabled")
         eventually(lambda: sets_version(kubectl), "the namespace to be governed")
-
-
-def sets_version(kubectl: Kubectl) -> bool:
-    """Whether a gatekeeper sets the version of a release."""
-    done = kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=sleep("probe"))
-    return done.returncode == 0 and VERSION in done.stdout
 
 
 def wait_out_the_second(kubectl: Kubectl) -> None:
@@ -239,7 +233,8 @@ def test_ungated_release_that_does_not_come_up_is_rolled_back(kubectl: Kubectl) 
         kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
 
         def rolled_back() -> bool:
-            return "RolledBack" in kubectl("events", "--for", "deployment/sleep")
+            found = kubectl.json("events", "--field-selector", "reason=RolledBack")["items"]
+            return "sleep" in [event["involvedObject"]["name"] for event in found]
 
         eventually(rolled_back, "the rollback", START_TIMEOUT + 60)
         kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")

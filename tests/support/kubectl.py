@@ -26,12 +26,18 @@ _READ_DIRECTLY = (
     resources.CHANGE_WORKLOADS,
     history.RESOURCE,
     resources.DEFENSE_POLICIES,
+    resources.DISRUPTION_BUDGETS,
     resources.EVENTS,
+    resources.JOBS,
     resources.MUTATING_WEBHOOKS,
+    resources.NAMESPACES,
     resources.OPS_CONFIG_INFOS,
+    resources.POD_DELETION_FLOW_CONTROLS,
+    resources.POD_UNAVAILABLE_BUDGETS,
     resources.PODS,
     resources.REPLICA_SETS,
     resources.SECRETS,
+    resources.SERVICE_ACCOUNTS,
     resources.VALIDATING_WEBHOOKS,
 )
 _RESOURCES = {
@@ -105,6 +111,11 @@ class Kubectl:
         """POST a manifest (YAML or JSON). Returns the status and the answer."""
         path = resource.path(self.namespace if resource.namespaced else "")
         return _proxy(self.kubeconfig).request("POST", path + ("?dryRun=All" if dry_run else ""), manifest)
+
+    def merge(self, resource: str, name: str, patch: Json, subresource: str = "") -> tuple[int, Json]:
+        """Send a merge patch. Returns the status and the answer."""
+        path = _RESOURCES[resource].path(self.namespace, name, subresource)
+        return self.request("PATCH", path, patch, "merge-patch+json")
 
     def apply(self, manifest: str) -> None:
         """`kubectl apply -f -`. AssertionError if it fails."""
