@@ -400,7 +400,7 @@ BEGINNINGS = st.sampled_from(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(Worlds, BEGINNINGS, st.lists(EVENTS, max_size=20))
 def test_server_fails_exactly_the_batches_that_it_says_and_passes_no_other(
     world: World, beginning: list[str], events: list[str]
