@@ -8,7 +8,7 @@ from bench.availability.releases import measure
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
 
-KILLS = 3
+KILLS = 4
 """The third one happens during a rollback."""
 
 

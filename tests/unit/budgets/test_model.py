@@ -27,7 +27,7 @@ def test_budget_is_kept_and_slots_come_back_in_any_order_of_events(numbers: list
 
 
 def test_budget_is_kept_and_slots_come_back_in_random_walks() -> None:
-    for seed in range(600):
+    for seed in range(800):
         walk(seed)
 
 
