@@ -110,12 +110,14 @@ class TargetReader:
         """Bring the groups up to date with the pods that were listed."""
         for pod in listed.pods:
             self._caches.pods.observe(pod)
-        known = groups.pods()
-        there = existing(listed, lambda pod: self._caches.pods.get(pod.metadata.namespace, pod.metadata.name), known)
-        for uid in {pod.metadata.uid for pod in known} - {pod.metadata.uid for pod in there}:
+        known = {pod.metadata.uid: pod for pod in groups.pods()}
+        pods = self._caches.pods
+        there = existing(listed, lambda pod: pods.get(pod.metadata.namespace, pod.metadata.name), known.values())
+        for uid in known.keys() - {pod.metadata.uid for pod in there}:
             groups.remove_pod(uid)
         for pod in there:
-            groups.update_pod(pod, now)
+            if known.get(pod.metadata.uid) is not pod:  # most are unchanged, and there may be thousands
+                groups.update_pod(pod, now)
         groups.refresh(workload, now)
 
     async def _read_events(self, snapshot: Snapshot, groups: PodGroups, now: float) -> None:
