@@ -397,7 +397,7 @@ class Releases(RuleBasedStateMachine):
         world = self.world
         world.write_refused, world.observed = "", True
         self.nodes_come_back()
-        self.go_on(2500)
+        self.go_on(1000)  # pods that crash reach the longest back-off
         self.no_bad_release_settles()
         self.no_good_release_is_rolled_back_or_suspended()
         self.next.clear()
