@@ -14,7 +14,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.resources import DEPLOYMENTS, LEASES, NODES, PODS
 from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import NotFoundError
+from altershield.kube.errors import ConflictError, NotFoundError
 from bench.availability.deployments import create, deployment, release, version
 from bench.availability.gatekeepers import REPLICAS, Gatekeepers, Pod
 from bench.availability.history import History, wrong_with
@@ -287,16 +287,16 @@ class _Scene:
         while not stalled.done():
             for pod in await self._pods("evicted", value):
                 if pod["spec"].get("nodeName") and pod["status"].get("phase") != "Failed":
-                    gone.add(pod["metadata"]["name"])
-                    await self._evict(pod)
+                    gone |= await self._evict(pod)
             await asyncio.sleep(_SLOW_SECONDS / 3)
         self._stalled[1] = await stalled
         self._figures["evictions"] = len(gone)
         await self._history.until_successful(self._evicted)
         self._check("evicted", value, gone)
 
-    async def _evict(self, pod: dict[str, Any]) -> None:
-        """Write the status that a kubelet writes when it evicts a pod (pkg/kubelet/eviction)."""
+    async def _evict(self, pod: dict[str, Any]) -> set[str]:
+        """Write the status that a kubelet writes when it evicts a pod (pkg/kubelet/eviction). Returns the name of the
+        pod if it was evicted before it was ready: on a busy machine, it may be ready."""
         message = "The node was low on resource: memory. Threshold quantity: 100Mi, available: 88Mi."
         disruption = {
             **{"type": "DisruptionTarget", "status": "True", "reason": "TerminationByKubelet"},
@@ -304,9 +304,16 @@ class _Scene:
         }
         conditions = [*pod["status"].get("conditions", ()), disruption]
         status = {"phase": "Failed", "reason": "Evicted", "message": message, "conditions": conditions}
-        with contextlib.suppress(NotFoundError):
-            name = pod["metadata"]["name"]
-            await self._admin.patch(PODS, {"status": status}, name, self._namespace, subresource="status")
+        name = pod["metadata"]["name"]
+        patch = {"metadata": {"resourceVersion": pod["metadata"]["resourceVersion"]}, "status": status}
+        try:
+            await self._admin.patch(PODS, patch, name, self._namespace, subresource="status")
+        except (NotFoundError, ConflictError):
+            return set()
+        ready = any(
+            each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", ())
+        )
+        return set() if ready else {name}
 
     async def _pods(self, app: str, of: str = "") -> list[dict[str, Any]]:
         """The pods of a Deployment, or of one of its versions."""

@@ -95,6 +95,10 @@ class Releases(RuleBasedStateMachine):
         world = self.world
         if not world.observed:
             return
+        if world.kind == "StatefulSet":  # its controller deletes the pods with the highest ordinals, of any version
+            for pod in list(world.pods.values()):
+                if int(pod.name.rpartition("-")[2]) >= world.replicas:
+                    self.forget(pod)
         present = world.of(world.image)
         old = [pod for pod in world.pods.values() if pod.image != world.image]
         while len(present) > world.replicas:
