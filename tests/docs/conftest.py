@@ -117,7 +117,6 @@ def shop(installed: Path, checkout: Path, programs: Path) -> Iterator[Shell]:
 def changed_shop(installed: Path, programs: Path, shop: Shell) -> Iterator[Shell]:
     """As `shop`, for a page that changes it: the next page gets a new one."""
     yield shop
-    variables = environment(
-        programs, installed.parent, installed
-    )  # in another shell: a shell ends when a command fails
+    variables = environment(programs, installed.parent, installed)
+    # in another shell: a shell ends when a command fails
     subprocess.run(["kubectl", "delete", "namespace", "shop"], env=variables, timeout=120, check=True)
