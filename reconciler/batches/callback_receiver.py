@@ -2,8 +2,10 @@
 leader finds it."""
 
 import asyncio
+import contextlib
 import logging
 from collections import OrderedDict
+from collections.abc import Iterator
 
 from altershield.api.change_pod import ChangePod
 from altershield.api.check_results import MAX_FAILED_RULES, FailedRule
@@ -38,8 +40,8 @@ class CallbackReceiver:
         self._client = client
         self._caches = caches
         self._batches = batches
-        self._expected: dict[str, asyncio.Event] = {}
-        """By id: callbacks about batches whose id is not stored yet."""
+        self._changed: dict[str, set[asyncio.Event]] = {}
+        """By id: the callbacks that look for the batch. A change of the batch sets their events."""
         self._gone: OrderedDict[str, None] = OrderedDict()
         """Ids of batches that were deleted, for example to verify their pods again. A callback about such an id must
         not count for another batch whose id is not known."""
@@ -80,39 +82,44 @@ class CallbackReceiver:
         the id was lost, the node belongs to the batch of the order that has no id. If several batches have no id, the
         callback is dropped. A callback also waits while it is not known whether the server runs the check again.
         """
-        for seconds in (0.0, _FIRST_WAIT, _LAST_WAIT):
-            if seconds:
-                await self._stored(callback.node, seconds)
-            batch = self._caches.batch_of_node(callback.node)
-            if batch is not None:
-                found = await self._live(batch.metadata.name, batch.metadata.namespace)
-                if found is None or seconds == _LAST_WAIT or not awaits_repetition(found.status):
+        with self._changes(callback.node) as changed:
+            for seconds in (0.0, _FIRST_WAIT, _LAST_WAIT):
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(changed.wait(), seconds)
+                changed.clear()  # before the caches are read, so that no change is missed
+                batch = self._caches.batch_of_node(callback.node)
+                if batch is not None:
+                    found = await self._live(batch.metadata.name, batch.metadata.namespace)
+                    if found is None or seconds == _LAST_WAIT or not awaits_repetition(found.status):
+                        return found
+                    continue
+                if callback.node in self._gone:
+                    return None
+                if seconds and (found := await self._batch_without_node(callback.order)) is not None:
                     return found
-                continue
-            if callback.node in self._gone:
-                return None
-            if seconds and (found := await self._batch_without_node(callback.order)) is not None:
-                return found
         return None
 
-    async def _stored(self, node: str, seconds: float) -> None:
-        """Wait until the id of a batch is stored, for at most `seconds`."""
-        stored = self._expected.setdefault(node, asyncio.Event())
+    @contextlib.contextmanager
+    def _changes(self, node: str) -> Iterator[asyncio.Event]:
+        """The event is set when the batch with this id changes, and when the id is stored."""
+        changed = asyncio.Event()
+        of_node = self._changed.setdefault(node, set())
+        of_node.add(changed)
         try:
-            async with asyncio.timeout(seconds):
-                await stored.wait()
-        except TimeoutError:
-            pass
+            yield changed
         finally:
-            self._expected.pop(node, None)
+            of_node.discard(changed)
+            if not of_node:
+                del self._changed[node]
 
     def _on_batch(self, old: Batch | None, new: Batch | None) -> None:
         if old is not None and old.node and (new is None or new.node != old.node):
             self._gone[old.node] = None
             if len(self._gone) > _REMEMBERED:
                 self._gone.popitem(last=False)
-        if new is not None and new.node and (event := self._expected.get(new.node)) is not None:
-            event.set()
+        if new is not None:
+            for changed in self._changed.get(new.node, ()):
+                changed.set()
 
     async def _batch_without_node(self, order: str) -> ChangePod | None:
         """The only batch of the order that may have a node on the server whose id is not known, or None."""

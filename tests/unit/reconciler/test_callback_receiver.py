@@ -1,17 +1,19 @@
 """Which batch a callback of an AlterShield server is about, and what of it is stored."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
 import pytest
 
-from altershield.api.change_pod import ChangePod, ChangePodStatus
+from altershield.api.change_pod import ChangePod, ChangePodStatus, PodState
 from altershield.api.check_results import MAX_FAILED_RULES, CheckResult, CheckState
 from altershield.api.check_specs import Phase
 from reconciler.batches import callback_receiver
 from reconciler.batches.batch import Batch, project
 from reconciler.batches.callback_receiver import CallbackReceiver
+from reconciler.batches.verdicts import verified
 from reconciler.checks.check import Fail, Pass
 from reconciler.checks.orders import order_id
 from reconciler.endpoints.callback import Callback, CheckType, Rule
@@ -35,6 +37,12 @@ class World:
 
     def add_handler(self, handler: Handler) -> None:
         self.handlers.append(handler)
+
+    def store(self, new: ChangePod) -> None:
+        old = project(self.stored[new.metadata.name])
+        self.stored[new.metadata.name] = new
+        for handler in self.handlers:
+            handler(old, project(new))
 
     def delete(self, name: str) -> None:
         old = project(self.stored.pop(name))
@@ -106,6 +114,26 @@ async def test_unknown_node_belongs_to_the_only_batch_that_has_none() -> None:
     world = World(batch(1, ""))
     await world.receiver.receive(callback("new"))
     assert [node for _, node, _ in world.received] == ["new"]
+
+
+async def test_node_that_is_stored_while_the_batches_without_one_are_read_is_found_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(callback_receiver, "_LAST_WAIT", 60.0)
+    done = batch(1, "")
+    ended = msgspec.structs.replace(done.status, status=PodState.EXECUTE_DONE)
+    ended = msgspec.structs.replace(ended, conditions=(verified(ended, done, None),))
+    world = World(msgspec.structs.replace(done, status=ended), batch(2, ""))
+    live = world.get
+
+    async def get(*arguments: Any, **options: Any) -> ChangePod:
+        world.store(batch(2, "node"))
+        return await live(*arguments, **options)
+
+    world.get = get  # type: ignore[method-assign]
+    async with asyncio.timeout(5):
+        await world.receiver.receive(callback("node"))
+    assert [node for _, node, _ in world.received] == ["node"]
 
 
 async def test_node_of_a_deleted_batch_does_not_belong_to_the_batch_that_has_none() -> None:
