@@ -5,7 +5,15 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from altershield.kube.errors import ApiError, KubernetesError, ServerError, TooManyRequestsError, UnreachableError
+from altershield.kube.errors import (
+    ApiError,
+    ConflictError,
+    KubernetesError,
+    NotFoundError,
+    ServerError,
+    TooManyRequestsError,
+    UnreachableError,
+)
 
 T = TypeVar("T")
 
@@ -41,5 +49,16 @@ async def retry_while_unavailable(request: Callable[[], Awaitable[T]], attempts:
         try:
             return await request()
         except (TooManyRequestsError, ServerError, UnreachableError) as error:
+            await asyncio.sleep(delay(failures, error))
+    return await request()
+
+
+async def retry_conflicts(request: Callable[[], Awaitable[T]], attempts: int = 5) -> T:
+    """Call `request`, which reads an object and then writes it, again if the object changed in between or a cache is
+    behind, up to `attempts` times. Return its result, or raise the last error."""
+    for failures in range(1, attempts):
+        try:
+            return await request()
+        except (ConflictError, NotFoundError) as error:
             await asyncio.sleep(delay(failures, error))
     return await request()

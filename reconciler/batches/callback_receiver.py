@@ -11,8 +11,9 @@ from altershield.api.change_pod import ChangePod
 from altershield.api.check_results import MAX_FAILED_RULES, FailedRule
 from altershield.api.check_specs import Phase
 from altershield.api.resources import CHANGE_PODS
+from altershield.kube.backoff import retry_conflicts
 from altershield.kube.client import Client
-from altershield.kube.errors import ConflictError, NotFoundError
+from altershield.kube.errors import NotFoundError
 from reconciler.batches.batch import Batch
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.nodes import awaits_repetition
@@ -25,7 +26,7 @@ from reconciler.server.messages import Stage
 logger = logging.getLogger(__name__)
 
 _PHASES = {Stage.PRE: Phase.PRE, Stage.POST: Phase.POST}
-_ATTEMPTS = 5  # to store a result while somebody else writes the ChangePod
+_ATTEMPTS = 8  # in about 20 seconds: the server sends a result once, and the cache of this replica may be behind
 _FIRST_WAIT, _LAST_WAIT = 1.0, 60.0
 """Seconds after which the receiver looks for a batch without an id: for the first time, and for the last time. A fast
 server sends its callback before the id is stored."""
@@ -54,26 +55,20 @@ class CallbackReceiver:
         verdicts twice or late. The leader polls for lost verdicts. KubernetesError if the API server does not take the
         write.
         """
-        if callback.check_type is not CheckType.BATCH:
-            return  # AlterShield starts checks of batches only
-        phase, node = _PHASES[callback.stage], callback.node
-        result = _result(callback)
-        for _ in range(_ATTEMPTS):
-            change_pod = await self._change_pod(callback)
-            if change_pod is None:
-                logger.warning("ignored a callback for an unknown batch", extra={"node": node, "order": callback.order})
-                return
-            try:
-                used = await self._batches.receive(change_pod, node, phase, result)
-            except (ConflictError, NotFoundError):
-                continue
-            if not used:
-                logger.info(
-                    "ignored a callback: its check is over, or the callback may be about an earlier run of the check",
-                    extra={"node": node, "state": change_pod.status.status},
-                )
+        if callback.check_type is CheckType.BATCH:  # AlterShield starts no other checks
+            await retry_conflicts(lambda: self._store(callback), _ATTEMPTS)
+
+    async def _store(self, callback: Callback) -> None:
+        node = callback.node
+        change_pod = await self._change_pod(callback)
+        if change_pod is None:
+            logger.warning("ignored a callback for an unknown batch", extra={"node": node, "order": callback.order})
             return
-        raise ConflictError(f"the ChangePod of the batch {node} changed during {_ATTEMPTS} attempts to write", code=409)
+        if not await self._batches.receive(change_pod, node, _PHASES[callback.stage], _result(callback)):
+            logger.info(
+                "ignored a callback: its check is over, or the callback may be about an earlier run of the check",
+                extra={"node": node, "state": change_pod.status.status},
+            )
 
     async def _change_pod(self, callback: Callback) -> ChangePod | None:
         """The ChangePod that the callback is about, as the API server has it now, or None.

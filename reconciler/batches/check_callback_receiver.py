@@ -3,12 +3,11 @@ finds it."""
 
 from altershield.api.change_pod import ChangePod
 from altershield.api.resources import CHANGE_PODS
+from altershield.kube.backoff import retry_conflicts
 from altershield.kube.client import Client
-from altershield.kube.errors import ConflictError, NotFoundError
+from altershield.kube.errors import NotFoundError
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.endpoints.check_callback import CheckCallback
-
-_ATTEMPTS = 5  # to store a result while somebody else writes the ChangePod
 
 
 class CheckCallbackReceiver:
@@ -24,17 +23,14 @@ class CheckCallbackReceiver:
 
         KubernetesError if the API server does not take the write.
         """
+        return await retry_conflicts(lambda: self._store(callback))
+
+    async def _store(self, callback: CheckCallback) -> bool:
         run = callback.run
-        for _ in range(_ATTEMPTS):
-            try:
-                change_pod = await self._client.get(CHANGE_PODS, run.change_pod, run.namespace, as_=ChangePod)
-            except NotFoundError:
-                return False
-            if change_pod.metadata.uid != run.uid:
-                return False
-            try:
-                return await self._batches.receive_result(change_pod, run, callback.result)
-            except (ConflictError, NotFoundError):
-                continue
-        where = f"{run.namespace}/{run.change_pod}"
-        raise ConflictError(f"the ChangePod {where} changed during {_ATTEMPTS} attempts to write", code=409)
+        try:
+            change_pod = await self._client.get(CHANGE_PODS, run.change_pod, run.namespace, as_=ChangePod)
+        except NotFoundError:
+            return False
+        if change_pod.metadata.uid != run.uid:
+            return False
+        return await self._batches.receive_result(change_pod, run, callback.result)

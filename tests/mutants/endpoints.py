@@ -101,10 +101,14 @@ SOURCES = (
     Source(
         "reconciler/batches/check_callback_receiver.py",
         ("tests/unit/reconciler/test_check_callback_receiver.py",),
+        (("        if change_pod.metadata.uid != run.uid:\n", "        if False:\n"),),
+    ),
+    Source(
+        "altershield/kube/backoff.py",
+        ("tests/unit/reconciler/test_check_callback_receiver.py",),
         (
-            ("            if change_pod.metadata.uid != run.uid:\n", "            if False:\n"),
-            ("            except (ConflictError, NotFoundError):\n", "            except NotFoundError:\n"),
-            ("_ATTEMPTS = 5", "_ATTEMPTS = 4"),
+            ("        except (ConflictError, NotFoundError) as error:\n", "        except NotFoundError as error:\n"),
+            ('attempts: int = 5) -> T:\n    """Call', 'attempts: int = 4) -> T:\n    """Call'),
         ),
     ),
     Source(

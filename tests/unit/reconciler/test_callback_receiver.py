@@ -10,7 +10,7 @@ import pytest
 from altershield.api.change_pod import ChangePod, ChangePodStatus, PodState
 from altershield.api.check_results import MAX_FAILED_RULES, CheckResult, CheckState
 from altershield.api.check_specs import Phase
-from reconciler.batches import callback_receiver
+from altershield.kube.errors import ConflictError
 from reconciler.batches.batch import Batch, project
 from reconciler.batches.callback_receiver import CallbackReceiver
 from reconciler.batches.verdicts import verified
@@ -22,6 +22,9 @@ from reconciler.server.messages import Stage
 from tests.unit.reconciler.builders import change_pod, release
 
 Handler = Callable[[Batch | None, Batch | None], None]
+
+
+pytestmark = pytest.mark.looptime
 
 
 class World:
@@ -70,12 +73,6 @@ class World:
         return True
 
 
-@pytest.fixture(autouse=True)
-def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callback_receiver, "_FIRST_WAIT", 0.01)
-    monkeypatch.setattr(callback_receiver, "_LAST_WAIT", 0.02)
-
-
 def rule(number: int, *, verdict: str = "FAIL", skippable: bool = True, skipped: bool = False, began: int = 7) -> Rule:
     return Rule(
         execution=f"execution-{number}",
@@ -116,10 +113,7 @@ async def test_unknown_node_belongs_to_the_only_batch_that_has_none() -> None:
     assert [node for _, node, _ in world.received] == ["new"]
 
 
-async def test_node_that_is_stored_while_the_batches_without_one_are_read_is_found_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(callback_receiver, "_LAST_WAIT", 60.0)
+async def test_node_that_is_stored_while_the_batches_without_one_are_read_is_found_at_once() -> None:
     done = batch(1, "")
     ended = msgspec.structs.replace(done.status, status=PodState.EXECUTE_DONE)
     ended = msgspec.structs.replace(ended, conditions=(verified(ended, done, None),))
@@ -134,6 +128,23 @@ async def test_node_that_is_stored_while_the_batches_without_one_are_read_is_fou
     async with asyncio.timeout(5):
         await world.receiver.receive(callback("node"))
     assert [node for _, node, _ in world.received] == ["node"]
+
+
+async def test_result_is_stored_after_the_cache_has_the_release() -> None:
+    """The cache of a replica may be seconds behind, and the server sends a result once."""
+    world = World(batch(1, "node"))
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    store = world.receive
+
+    async def receive(*arguments: Any) -> bool:
+        if loop.time() < began + 10:
+            raise ConflictError("the cache does not have the ChangeWorkload yet", code=409)
+        return await store(*arguments)
+
+    world.receive = receive  # type: ignore[method-assign]
+    await world.receiver.receive(callback("node"))
+    assert len(world.received) == 1
 
 
 async def test_node_of_a_deleted_batch_does_not_belong_to_the_batch_that_has_none() -> None:

@@ -30,6 +30,8 @@ from tests.support.stub_api import StubApi, answer, serving
 from tests.unit.reconciler import builders, filled
 from tests.unit.reconciler.builders import NOW
 
+pytestmark = pytest.mark.looptime
+
 POST = Phase.POST
 CHECKS = (
     CheckSpec("smoke", timeout_seconds=60, on_unknown=OnUnknown.HOLD, http=HttpCheck("http://a.b.svc")),
