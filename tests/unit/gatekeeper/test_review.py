@@ -86,13 +86,13 @@ def test_damaged_review_is_answered_or_refused(at: int, noise: bytes) -> None:
 
 
 @pytest.mark.parametrize("place", ["metadata", "spec"])
-@pytest.mark.parametrize("depth", [*range(245, 260), *range(900, 1000)])
-def test_deeply_nested_review_is_answered_or_refused(place: str, depth: int) -> None:
+def test_deeply_nested_review_is_answered_or_refused(place: str) -> None:
     new, old = deployment(), deployment("busybox:2")
     for obj in (new, old):
         obj["spec"]["template"][place]["deep"] = "DEEP"
     for data in (encode(review(new, old)), encode(review(new, new))):
-        assert code(data.replace(b'"DEEP"', b'{"a":' * depth + b"1" + b"}" * depth)) in (200, 400)
+        for depth in (*range(245, 260), *range(900, 1000)):
+            assert code(data.replace(b'"DEEP"', b'{"a":' * depth + b"1" + b"}" * depth)) in (200, 400), depth
 
 
 @pytest.mark.parametrize("served", ADAPTERS, ids=lambda each: each.resource.plural)

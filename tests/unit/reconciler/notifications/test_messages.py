@@ -30,23 +30,20 @@ def test_slack_gets_one_text() -> None:
 
 @pytest.mark.parametrize("type_", ["slack", "cloudevents", "alertmanager"])
 @pytest.mark.parametrize("template", ["", "{{message}} {{reason}}", "{{summary}}"])
-@pytest.mark.parametrize(
-    "markup",
-    [
+def test_text_of_a_pod_is_no_mention_and_no_link(type_: str, template: str) -> None:
+    for markup in (
         *("<!channel>", "<!here|here>", "<@U012AB3CD>", "<#C1>", "@channel", "(@all)", "@here", "@alice"),
         *("https://evil.example", "<https://evil.example|click>", "[click](//evil.example)", "![](http://x.example)"),
         *("HTTP://EVIL.example", "www.evil.example", "WWW.evil.example", "<a href=x>", "\u202etxt.exe"),
-    ],
-)
-def test_text_of_a_pod_is_no_mention_and_no_link(type_: str, template: str, markup: str) -> None:
-    occurrence = happened(message=f"last words: {markup} and {markup}", reason=markup)
-    made = body(receiver(type_, template=template), occurrence)
-    if type_ == "cloudevents":
-        assert made["data"]["message"] == occurrence.message  # for programs
-        made["data"] = {"text": made["data"]["text"]}
-    shown = json.dumps(made, ensure_ascii=False)
-    assert markup not in shown
-    assert markup.replace("<", "&lt;").replace(">", "&gt;") not in shown
+    ):
+        occurrence = happened(message=f"last words: {markup} and {markup}", reason=markup)
+        made = body(receiver(type_, template=template), occurrence)
+        if type_ == "cloudevents":
+            assert made["data"]["message"] == occurrence.message  # for programs
+            made["data"] = {"text": made["data"]["text"]}
+        shown = json.dumps(made, ensure_ascii=False)
+        assert markup not in shown
+        assert markup.replace("<", "&lt;").replace(">", "&gt;") not in shown
 
 
 def test_escaped_text_looks_like_the_text() -> None:

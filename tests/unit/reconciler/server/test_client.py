@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 from aiohttp import web
@@ -14,7 +14,17 @@ from reconciler.server.messages import FinishState, Stage
 from reconciler.server.server_client import ServerClient
 from reconciler.server.server_errors import NotAllowedError, RejectedError, UnavailableError
 from reconciler.server.server_settings import Settings
-from tests.unit.reconciler.server.fake_server import FINISH, ORDER, START, Answer, calling, failure, raw, success
+from tests.unit.reconciler.server.fake_server import (
+    FINISH,
+    ORDER,
+    START,
+    Answer,
+    FakeServer,
+    calling,
+    failure,
+    raw,
+    success,
+)
 
 pytestmark = pytest.mark.looptime
 
@@ -33,6 +43,17 @@ every_call = pytest.mark.parametrize("name", CALLS)
 UNSUPPORTED = "402:unsupported operation in "
 
 
+@contextlib.asynccontextmanager
+async def calling_for(name: str) -> AsyncIterator[tuple[FakeServer, ServerClient]]:
+    """A new server and a new client. An error names the call."""
+    async with calling() as both:
+        try:
+            yield both
+        except BaseException as error:
+            error.add_note(f"the call is {name}")
+            raise
+
+
 async def unavailable(call: Awaitable[object]) -> UnavailableError:
     with pytest.raises(UnavailableError) as caught:
         await call
@@ -45,18 +66,18 @@ async def rejected(call: Awaitable[object]) -> RejectedError:
     return caught.value
 
 
-@every_call
 @pytest.mark.parametrize("code", ["101", "102", "104", "998x", "000", "", None])
-async def test_any_call_refused_with_a_code_raises_rejected_error(name: str, code: str | None) -> None:
-    async with calling() as (server, client):
-        server.answers = [failure(code, "tenantCode must\nnot be blank")]
-        error = await rejected(CALLS[name](client))
-        assert (error.code, error.text) == (code or "", "tenantCode must not be blank")
-        assert f"the AlterShield server at {server.url} refused" in str(error)
-        assert "(tenantCode must not be blank)" in str(error)
-        assert len(server.requests) == 1
-        assert client.calls == {(name, "rejected"): 1}
-        assert client.available
+async def test_any_call_refused_with_a_code_raises_rejected_error(code: str | None) -> None:
+    for name in CALLS:
+        async with calling_for(name) as (server, client):
+            server.answers = [failure(code, "tenantCode must\nnot be blank")]
+            error = await rejected(CALLS[name](client))
+            assert (error.code, error.text) == (code or "", "tenantCode must not be blank")
+            assert f"the AlterShield server at {server.url} refused" in str(error)
+            assert "(tenantCode must not be blank)" in str(error)
+            assert len(server.requests) == 1
+            assert client.calls == {(name, "rejected"): 1}
+            assert client.available
 
 
 async def test_advice_of_a_refusal_names_the_options_to_check() -> None:
@@ -92,7 +113,6 @@ async def test_code_106_is_no_success_for_other_calls(name: str) -> None:
         assert (await rejected(CALLS[name](client))).code == "106"
 
 
-@every_call
 @pytest.mark.parametrize(
     ("msg", "state"),
     [
@@ -103,14 +123,15 @@ async def test_code_106_is_no_success_for_other_calls(name: str) -> None:
         (None, ""),
     ],
 )
-async def test_code_103_raises_not_allowed_error_with_the_state(name: str, msg: str | None, state: str) -> None:
-    async with calling() as (server, client):
-        server.answers = [failure("103", msg)]
-        with pytest.raises(NotAllowedError) as caught:
-            await CALLS[name](client)
-        assert caught.value.state == state
-        assert state in str(caught.value)
-        assert client.calls == {(name, "not_allowed"): 1}
+async def test_code_103_raises_not_allowed_error_with_the_state(msg: str | None, state: str) -> None:
+    for name in CALLS:
+        async with calling_for(name) as (server, client):
+            server.answers = [failure("103", msg)]
+            with pytest.raises(NotAllowedError) as caught:
+                await CALLS[name](client)
+            assert caught.value.state == state
+            assert state in str(caught.value)
+            assert client.calls == {(name, "not_allowed"): 1}
 
 
 @pytest.mark.parametrize("state", ["POST_AOP_SUBMIT", "POST_AOP"])
@@ -144,7 +165,6 @@ async def test_skip_of_a_skipped_node_succeeds() -> None:
         assert (await rejected(CALLS["poll"](client))).code == "101"
 
 
-@every_call
 @pytest.mark.parametrize(
     "answer",
     [
@@ -173,14 +193,15 @@ async def test_skip_of_a_skipped_node_succeeds() -> None:
     ],
     ids=range(22),
 )
-async def test_unusable_answer_raises_unavailable_error_and_counts_as_delivered(name: str, answer: Answer) -> None:
-    async with calling() as (server, client):
-        server.answers = [answer]
-        error = await unavailable(CALLS[name](client))
-        assert error.delivered
-        assert f"the AlterShield server at {server.url} is unavailable" in str(error)
-        assert len(server.requests) == 1
-        assert client.calls == {(name, "unavailable"): 1}
+async def test_unusable_answer_raises_unavailable_error_and_counts_as_delivered(answer: Answer) -> None:
+    for name in CALLS:
+        async with calling_for(name) as (server, client):
+            server.answers = [answer]
+            error = await unavailable(CALLS[name](client))
+            assert error.delivered
+            assert f"the AlterShield server at {server.url} is unavailable" in str(error)
+            assert len(server.requests) == 1
+            assert client.calls == {(name, "unavailable"): 1}
 
 
 @pytest.mark.parametrize("name", ["start_batch", "poll", "enabled"])
@@ -210,13 +231,13 @@ async def test_success_decides_and_unread_content_may_have_any_type(name: str, d
         assert client.calls == {(name, "ok"): 1}
 
 
-@every_call
 @pytest.mark.parametrize("status", [400, 401, 403, 405, 413])
-async def test_http_4xx_raises_rejected_error_with_the_status(name: str, status: int) -> None:
-    async with calling() as (server, client):
-        server.answers = [raw(b'{"error":\n"Bad Request"}', status)]
-        error = await rejected(CALLS[name](client))
-        assert (error.code, error.text) == (f"HTTP {status}", '{"error": "Bad Request"}')
+async def test_http_4xx_raises_rejected_error_with_the_status(status: int) -> None:
+    for name in CALLS:
+        async with calling_for(name) as (server, client):
+            server.answers = [raw(b'{"error":\n"Bad Request"}', status)]
+            error = await rejected(CALLS[name](client))
+            assert (error.code, error.text) == (f"HTTP {status}", '{"error": "Bad Request"}')
 
 
 @every_call
@@ -452,15 +473,15 @@ async def test_cancelled_call_is_counted_as_cancelled() -> None:
         assert client.calls == {("start_batch", "cancelled"): 1}
 
 
-@every_call
 @pytest.mark.parametrize(
     "answer",
     [failure("101", "x" * 10**5), failure("103", "x" * 10**5), failure("901", "\x1b[31m\r\n"), raw(status=503)],
 )
-async def test_messages_are_short_sentences_on_one_line(name: str, answer: Answer) -> None:
-    async with calling() as (server, client):
-        server.answers = [answer]
-        with pytest.raises(AlterShieldError, match=r"^cannot ") as caught:
-            await CALLS[name](client)
-        assert len(str(caught.value).encode()) < 2048
-        assert not re.search(r"[\x00-\x1f]", str(caught.value))
+async def test_messages_are_short_sentences_on_one_line(answer: Answer) -> None:
+    for name in CALLS:
+        async with calling_for(name) as (server, client):
+            server.answers = [answer]
+            with pytest.raises(AlterShieldError, match=r"^cannot ") as caught:
+                await CALLS[name](client)
+            assert len(str(caught.value).encode()) < 2048
+            assert not re.search(r"[\x00-\x1f]", str(caught.value))
