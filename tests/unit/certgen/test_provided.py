@@ -4,7 +4,7 @@ import base64
 import datetime
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 from cryptography import x509
@@ -56,7 +56,10 @@ class Chain:
 
     root_days: int = 30
     intermediate_days: int = 20
-    keys: tuple[rsa.RSAPrivateKey, ...] = field(default_factory=_keys)
+
+    @property
+    def keys(self) -> tuple[rsa.RSAPrivateKey, ...]:
+        return _keys()
 
     @functools.cached_property
     def root(self) -> bytes:
