@@ -11,6 +11,9 @@ from altershield.api.pod_verdicts import PodInfo, Verdict
 HELD = "Held"
 """The reason of the condition Verified of a batch that waits for a person."""
 
+_MESSAGES = 250_000
+"""Bytes of the messages of all verdicts in a batch: with the pods they must fit into one object (1.5 MiB in etcd)."""
+
 _NAMED = 3  # pods that a message names
 _UNREPORTED = (SkipState.REQUESTED, SkipState.SENT)
 _WAITS = "; the batch waits for the verdict of a person"
@@ -31,6 +34,7 @@ def with_initial_verdicts(state: ChangePodStatus, change_pod: ChangePod) -> Chan
 
 def with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: Verdict, message: str) -> ChangePodStatus:
     """The status with this verdict on every pod that has no explicit verdict yet."""
+    message = fitting(message, change_pod)
     open_pods = undecided(state, change_pod)
     results: list[PodInfo] = [known for known in state.pod_results if known.pod not in open_pods]
     results += [
@@ -39,6 +43,13 @@ def with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: Verdict
         if pod.pod in open_pods
     ]
     return msgspec.structs.replace(state, pod_results=tuple(results))
+
+
+def fitting(message: str, change_pod: ChangePod) -> str:
+    """The message, cut so that the object has space for it in the verdict of each pod. The entries of checks keep the
+    whole reason."""
+    data, limit = message.encode(), _MESSAGES // len(change_pod.spec.pod_infos)
+    return message if len(data) <= limit else data[: limit - 3].decode(errors="ignore") + "…"
 
 
 def failed_by(state: ChangePodStatus, change_pod: ChangePod, by: Giver | None = None) -> Giver:

@@ -15,6 +15,7 @@ from altershield.releases.release import version as version_of
 from reconciler.batches.batch import Batch
 from reconciler.batches.repeating import is_repeatable, repeated
 from reconciler.batches.skipping import requested
+from reconciler.batches.verdicts import fitting
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.writer import Writer, owner
 from reconciler.releases.effects import CreateBatch, Overrule
@@ -57,8 +58,9 @@ class BatchWriter:
         """Write the verdict `pass`. If somebody has failed a pod of a held batch meanwhile, that verdict stays."""
         change_pod = await self._writer.read_batch(effect.batch)
         known = {result.pod: result for result in change_pod.status.pod_results if result.verdict}
+        message = fitting(effect.message, change_pod)
         overruled = {
-            info.pod: msgspec.structs.replace(info, verdict=Verdict.PASS.value, message=effect.message, by=effect.by)
+            info.pod: msgspec.structs.replace(info, verdict=Verdict.PASS.value, message=message, by=effect.by)
             for info in change_pod.spec.pod_infos
             if info.pod in effect.pods and _is_overruled(known.get(info.pod, info).verdict, held=effect.held)
         }

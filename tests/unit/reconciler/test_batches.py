@@ -10,6 +10,7 @@ from altershield.api.check_results import CheckResult, CheckState
 from altershield.api.check_specs import CheckSpec, Phase, ServerCheck
 from altershield.api.condition_types import Giver
 from altershield.api.meta import find_condition
+from altershield.api.ops_config import MAX_BATCH
 from altershield.api.pod_verdicts import PodInfo
 from reconciler.batches import batch
 from reconciler.batches.check_run import POLL_INTERVAL, Answer, Ask, Planned, Step
@@ -469,3 +470,24 @@ def test_result_without_a_verdict_does_not_remove_the_initial_verdict() -> None:
     remark = ChangePodStatus(pod_results=(PodInfo("a", message="I am on it"),))
     made = msgspec.structs.replace(created_failed("a"), status=remark)
     assert projected(made).members[0].verdict == "unpass"
+
+
+@pytest.mark.parametrize("reason", ["x" * 1000, "验" * 1000])
+def test_largest_batch_with_a_long_reason_fits_into_one_object(reason: str) -> None:
+    pod = PodInfo(pod="p" * 63, uid="u" * 36, app="a" * 253, host_name="p" * 63, namespace="n" * 63, ip="1" * 39)
+    pods = tuple(msgspec.structs.replace(pod, pod=f"{number:063}") for number in range(MAX_BATCH))
+    empty = change_pod(1, "a", status=at("PostSubmitted"))
+    made = msgspec.structs.replace(empty, spec=msgspec.structs.replace(empty.spec, pod_infos=pods))
+
+    status, _ = decide(made.status, snapshot_of(made, Fail(reason)), NOW + 1)
+
+    assert [result.verdict for result in status.pod_results] == ["unpass"] * MAX_BATCH
+    assert status.pod_results[0].message.startswith(reason[:50])
+    assert len(msgspec.json.encode(msgspec.structs.replace(made, status=status))) < 1.5 * 2**20
+    assert status.checks[-1].reason.startswith(reason[:299]), "the check keeps the whole reason"
+
+
+@pytest.mark.parametrize("reason", ["x" * 300, "验" * 300])
+def test_verdicts_of_a_small_batch_have_the_whole_reason(reason: str) -> None:
+    status, _ = run(at("PostSubmitted"), Fail(reason), now=NOW + 1)
+    assert {result.message for result in status.pod_results} == {reason}
