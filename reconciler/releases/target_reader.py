@@ -103,8 +103,10 @@ class TargetReader:
         listed = await self._client.list(
             CHANGE_PODS, release.metadata.namespace, as_=msgspec.Raw, label_selector=selector
         )
+        slices = time_slices()
         for raw in listed.items:
             self._caches.batches.observe(self._caches.batches.read(raw))
+            await slices.yield_if_over()
 
     def _update(self, groups: PodGroups, listed: ListedPods, workload: Workload, now: float) -> None:
         """Bring the groups up to date with the pods that were listed."""
