@@ -148,7 +148,7 @@ class Manager:
         )
         files = options.callback_tls_cert_file, options.callback_tls_private_key_file
         self._certificate = Certificate(files[0], files[1]) if files[0] is not None and files[1] is not None else None
-        self._callbacks = CallbackReceiver(client, self.caches, batches)
+        self._callbacks = CallbackReceiver(client, self.caches, batches, clock)
         self._check_callbacks = CheckCallbackReceiver(client, batches)
         self._controllers: dict[str, Reconcile[Any]] = {
             "settings": self._settings.reconcile,

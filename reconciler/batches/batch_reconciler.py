@@ -80,9 +80,10 @@ class BatchReconciler:
             new = {each.key: answer for each, answer in zip(following.asks, answers, strict=True)}
             snapshot = replace(snapshot, change_pod=change_pod, answers={**snapshot.answers, **new})
 
-    def awaits_node(self, change_pod: ChangePod) -> bool:
-        """Whether an AlterShield server may have a node for this batch whose id is not known."""
-        return awaits_node(change_pod.status, self._server_check(self._release(change_pod)))
+    def awaits_node(self, change_pod: ChangePod, begun_by: float) -> bool:
+        """Whether an AlterShield server may have had a node for this batch by this time (Unix seconds), and its id is
+        not known."""
+        return awaits_node(change_pod.status, self._server_check(self._release(change_pod)), begun_by)
 
     async def receive(self, change_pod: ChangePod, node: str, phase: Phase, result: Pass | Fail) -> bool:
         """Store the result of the AlterShield server's check on a batch, which has the id `node` there. Returns False

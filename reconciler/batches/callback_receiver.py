@@ -5,10 +5,10 @@ import asyncio
 import contextlib
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from altershield.api.change_pod import ChangePod
-from altershield.api.check_results import MAX_FAILED_RULES, FailedRule
+from altershield.api.check_results import MAX_FAILED_RULES, CheckState, FailedRule
 from altershield.api.check_specs import Phase
 from altershield.api.resources import CHANGE_PODS
 from altershield.kube.backoff import retry_conflicts
@@ -25,22 +25,25 @@ from reconciler.server.messages import Stage
 
 logger = logging.getLogger(__name__)
 
+_WITHOUT_RESULT = (Phase.PRE, CheckState.UNKNOWN)
 _PHASES = {Stage.PRE: Phase.PRE, Stage.POST: Phase.POST}
 _ATTEMPTS = 8  # in about 20 seconds: the server sends a result once, and the cache of this replica may be behind
 _FIRST_WAIT, _LAST_WAIT = 1.0, 60.0
 """Seconds after which the receiver looks for a batch without an id: for the first time, and for the last time. A fast
 server sends its callback before the id is stored."""
+_CLOCK_ERROR = 5.0  # seconds between the clocks of this replica and of the leader, which starts checks
 _REMEMBERED = 4096  # ids of batches that do not exist any more
 _CANDIDATES = 20  # batches that are read to find the batch of a node
 
 
 class CallbackReceiver:
-    """The results of the server's checks."""
+    """The results of the server's checks. `clock` returns Unix seconds."""
 
-    def __init__(self, client: Client, caches: Caches, batches: BatchReconciler) -> None:
+    def __init__(self, client: Client, caches: Caches, batches: BatchReconciler, clock: Callable[[], float]) -> None:
         self._client = client
         self._caches = caches
         self._batches = batches
+        self._clock = clock
         self._changed: dict[str, set[asyncio.Event]] = {}
         """By id: the callbacks that look for the batch. A change of the batch sets their events."""
         self._gone: OrderedDict[str, None] = OrderedDict()
@@ -77,6 +80,7 @@ class CallbackReceiver:
         the id was lost, the node belongs to the batch of the order that has no id. If several batches have no id, the
         callback is dropped. A callback also waits while it is not known whether the server runs the check again.
         """
+        begun_by = self._clock() + _CLOCK_ERROR
         with self._changes(callback.node) as changed:
             for seconds in (0.0, _FIRST_WAIT, _LAST_WAIT):
                 with contextlib.suppress(TimeoutError):
@@ -90,7 +94,7 @@ class CallbackReceiver:
                     continue
                 if callback.node in self._gone:
                     return None
-                if seconds and (found := await self._batch_without_node(callback.order)) is not None:
+                if seconds and (found := await self._batch_without_node(callback.order, begun_by)) is not None:
                     return found
         return None
 
@@ -116,20 +120,27 @@ class CallbackReceiver:
             for changed in self._changed.get(new.node, ()):
                 changed.set()
 
-    async def _batch_without_node(self, order: str) -> ChangePod | None:
-        """The only batch of the order that may have a node on the server whose id is not known, or None."""
+    async def _batch_without_node(self, order: str, begun_by: float) -> ChangePod | None:
+        """The only batch of the order that may have a node on the server whose id is not known, or None. A large
+        release always starts checks: those that began after the callback came (`begun_by`) do not count."""
         release = self._caches.release_of_uid(release_uid(order))
         if release is None or order_id(release) != order:
             return None
-        candidates = [each for each in self._caches.batches_of(release) if not each.node]
+        candidates = [each for each in self._caches.batches_of(release) if self._may_await_node(each, begun_by)]
         if len(candidates) > _CANDIDATES:
             return None
         found: list[ChangePod] = []
         for batch in candidates:
             change_pod = batch.unfinished or await self._live(batch.metadata.name, batch.metadata.namespace)
-            if change_pod is not None and self._batches.awaits_node(change_pod):
+            if change_pod is not None and self._batches.awaits_node(change_pod, begun_by):
                 found.append(change_pod)
         return await self._live(found[0].metadata.name, found[0].metadata.namespace) if len(found) == 1 else None
+
+    def _may_await_node(self, batch: Batch, begun_by: float) -> bool:
+        """Whether the cache shows that the batch may have a node whose id is not known."""
+        if batch.unfinished is not None:
+            return self._batches.awaits_node(batch.unfinished, begun_by)
+        return not batch.node and any((phase, state) == _WITHOUT_RESULT for _, phase, state in batch.checks)
 
     async def _live(self, name: str, namespace: str) -> ChangePod | None:
         try:

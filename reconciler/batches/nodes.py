@@ -5,6 +5,8 @@ the second run. If a callback has rules that began after all known rules, it is 
 rules may be about either run, so a poll decides.
 """
 
+import math
+
 import msgspec
 
 from altershield.api.change_pod import ChangePodStatus
@@ -16,11 +18,13 @@ DOUBTFUL = "the AlterShield server passed the check without rules, perhaps becau
 """The reason in the entry of a check that runs again, see `with_doubtful_pass`."""
 
 
-def awaits_node(status: ChangePodStatus, name: str) -> bool:
-    """Whether the id of the node of the batch is unknown, although the server may have started its first check. If a
-    check is repeated, the id is known."""
+def awaits_node(status: ChangePodStatus, name: str, begun_by: float = math.inf) -> bool:
+    """Whether the id of the node of the batch is unknown, although the server may have started its first check by this
+    time, in Unix seconds. If a check is repeated, the id is known."""
     entry = entry_of(status.checks, name, Phase.PRE)
-    return entry is not None and not status.change_pod_id and entry.state in (CheckState.RUNNING, CheckState.UNKNOWN)
+    if entry is None or status.change_pod_id or entry.start_time_unix > begun_by:
+        return False
+    return entry.state in (CheckState.RUNNING, CheckState.UNKNOWN)
 
 
 def with_node(status: ChangePodStatus, name: str, node: str) -> ChangePodStatus:

@@ -1,6 +1,7 @@
 """Which batch a callback of an AlterShield server is about, and what of it is stored."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from altershield.api.check_specs import Phase
 from altershield.kube.errors import ConflictError
 from reconciler.batches.batch import Batch, project
 from reconciler.batches.callback_receiver import CallbackReceiver
+from reconciler.batches.nodes import awaits_node
 from reconciler.batches.verdicts import verified
 from reconciler.checks.check import Fail, Pass
 from reconciler.checks.orders import order_id
@@ -36,7 +38,7 @@ class World:
         self.handlers: list[Handler] = []
         self.batches = self
         world = cast(Any, self)
-        self.receiver = CallbackReceiver(world, world, world)
+        self.receiver = CallbackReceiver(world, world, world, time.time)
 
     def add_handler(self, handler: Handler) -> None:
         self.handlers.append(handler)
@@ -62,8 +64,8 @@ class World:
     def batches_of(self, _: Any) -> list[Batch]:
         return [project(each) for each in self.stored.values()]
 
-    def awaits_node(self, found: ChangePod) -> bool:
-        return not found.status.change_pod_id
+    def awaits_node(self, found: ChangePod, begun_by: float) -> bool:
+        return awaits_node(found.status, "server", begun_by)
 
     async def get(self, _: Any, name: str, *__: Any, **___: Any) -> ChangePod:
         return self.stored[name]
@@ -103,7 +105,7 @@ def callback(node: str, *rules: Rule, verdict: ServerVerdict = ServerVerdict.FAI
 
 
 def batch(number: int, node: str, **entry: Any) -> ChangePod:
-    check = CheckResult("server", Phase.PRE, CheckState.RUNNING, **entry)
+    check = CheckResult("server", Phase.PRE, **{"state": CheckState.RUNNING, **entry})
     return change_pod(number, "a", status=ChangePodStatus(checks=(check,), change_pod_id=node))
 
 
@@ -113,8 +115,34 @@ async def test_unknown_node_belongs_to_the_only_batch_that_has_none() -> None:
     assert [node for _, node, _ in world.received] == ["new"]
 
 
+async def test_batches_of_a_large_release_that_were_not_started_do_not_hide_the_batch_that_has_no_node() -> None:
+    waiting = [change_pod(number, "a") for number in range(2, 50)]
+    done = ChangePodStatus(status=PodState.EXECUTE_DONE)
+    unchecked = [change_pod(number, "a", status=done) for number in range(50, 100)]
+    unchecked = [
+        msgspec.structs.replace(each, status=msgspec.structs.replace(done, conditions=(verified(done, each, None),)))
+        for each in unchecked
+    ]
+    world = World(batch(1, ""), *waiting, *unchecked)
+    await world.receiver.receive(callback("new"))
+    assert [(name, node) for name, node, _ in world.received] == [(batch(1, "").metadata.name, "new")]
+
+
+async def test_checks_that_began_after_the_callback_do_not_hide_the_batch_that_has_no_node() -> None:
+    later = int(time.time()) + 30
+    world = World(batch(1, ""), *(batch(number, "", start_time_unix=later) for number in range(2, 50)))
+    await world.receiver.receive(callback("new"))
+    assert [(name, node) for name, node, _ in world.received] == [(batch(1, "").metadata.name, "new")]
+
+
+async def test_node_of_one_of_two_batches_that_have_none_is_not_guessed() -> None:
+    world = World(batch(1, ""), batch(2, ""))
+    await world.receiver.receive(callback("new"))
+    assert world.received == []
+
+
 async def test_node_that_is_stored_while_the_batches_without_one_are_read_is_found_at_once() -> None:
-    done = batch(1, "")
+    done = batch(1, "", state=CheckState.UNKNOWN)
     ended = msgspec.structs.replace(done.status, status=PodState.EXECUTE_DONE)
     ended = msgspec.structs.replace(ended, conditions=(verified(ended, done, None),))
     world = World(msgspec.structs.replace(done, status=ended), batch(2, ""))
