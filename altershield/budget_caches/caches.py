@@ -15,7 +15,7 @@ from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budget_caches.known_scales import KnownScales
 from altershield.budget_caches.namespaces import BudgetNamespaces
 from altershield.budgets import pods
-from altershield.budgets.exhausted import exhausted, protects_workload
+from altershield.budgets.exhausted import groups_of, keeps_from_deletion
 from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Counted, counted, numbers
 from altershield.budgets.pods import Pod
@@ -130,13 +130,17 @@ class BudgetCaches:
 
     def exhausted_budget(self, namespace: str, workload_uid: str) -> str:
         """The name of a budget that covers pods of this workload and admits no deletion of an available pod now; empty:
-        there is none."""
-        for budget in self.budgets(namespace):
-            found, _ = self.counted(budget)
-            if exhausted(budget, numbers(found, budget.status)) and protects_workload(
-                budget, workload_uid, self.index.groups(namespace), self.scales.of(namespace)
-            ):
-                return budget.metadata.name
+        there is none. Only budgets that cover a pod of the workload are counted: a namespace may have thousands."""
+        budgets = self.budgets(namespace)
+        if not budgets:
+            return ""
+        scales = self.scales.of(namespace)
+        own = groups_of(workload_uid, self.index.groups(namespace), scales)
+        for budget in budgets:
+            if keeps_from_deletion(budget, own, scales):
+                found, _ = self.counted(budget)
+                if not numbers(found, budget.status).allowed:
+                    return budget.metadata.name
         return ""
 
     def blocking_pdb(self, pod: Pod) -> str:

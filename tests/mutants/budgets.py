@@ -200,10 +200,10 @@ SOURCES = (
         _A + "exhausted.py",
         (_T + "test_exhausted.py",),
         (
-            ("spec.mode == BudgetMode.ENFORCE and", ""),
-            ("Operation.DELETE in spec.protect_operations and ", ""),
-            ("        and workload.uid == workload_uid\n", ""),
-            ("        and protects(budget.spec, group.owner, group.labels, scales)\n", ""),
+            ("spec.mode != BudgetMode.ENFORCE or ", ""),
+            (" or Operation.DELETE not in spec.protect_operations", ""),
+            (" and workload.uid == workload_uid", ""),
+            ("any(protects(spec, group.owner, group.labels, scales) for group in groups)", "bool(groups)"),
         ),
     ),
     Source(

@@ -71,6 +71,29 @@ def test_budget_that_admits_no_deletion_of_the_pods_of_a_workload_is_named(cache
     assert caches.exhausted_budget("other", DEPLOYMENT.uid) == ""
 
 
+def test_budgets_of_other_workloads_are_not_counted_to_find_the_budget_of_a_workload(
+    caches: BudgetCaches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = (
+        budget(name=f"other-{number}", maxUnavailable=0, selector={"matchLabels": {"app": f"other-{number}"}})
+        for number in range(3)
+    )
+    admitting = budget(name="admitting", maxUnavailable=0, mode="Warn")
+    observed(caches, *others, admitting, budget(name="web", maxUnavailable=0))
+    counted: list[str] = []
+    count = caches.counted
+
+    def recorded(each: PodUnavailableBudget) -> Any:
+        counted.append(each.metadata.name)
+        return count(each)
+
+    monkeypatch.setattr(caches, "counted", recorded)
+    assert caches.exhausted_budget(NAMESPACE, DEPLOYMENT.uid) == "web"
+    assert counted == ["web"]
+    assert caches.exhausted_budget(NAMESPACE, "another") == ""
+    assert counted == ["web"]
+
+
 @pytest.mark.parametrize(
     ("selector", "allowed", "blocks"),
     [

@@ -1,38 +1,29 @@
-"""Which budget keeps the controller of a workload from deleting pods."""
+"""Which budgets can keep the controller of a workload from deleting pods."""
 
 from typing import Any
 
 import pytest
 
-from altershield.budgets.exhausted import exhausted, protects_workload
-from altershield.budgets.numbers import Numbers
+from altershield.budgets.exhausted import groups_of, keeps_from_deletion
 from tests.unit.budgets.builders import DEPLOYMENT, budget, groups, pod, web
 
 
 @pytest.mark.parametrize(
-    ("spec", "current", "wanted"),
-    [
-        ({}, 2, True),
-        ({}, 1, True),
-        ({}, 3, False),
-        ({"mode": "Warn"}, 2, False),
-        ({"protectOperations": ["EVICT"]}, 2, False),
-    ],
+    ("spec", "wanted"), [({}, True), ({"mode": "Warn"}, False), ({"protectOperations": ["EVICT"]}, False)]
 )
-def test_only_an_enforced_budget_without_a_free_slot_keeps_pods_from_deletion(
-    spec: dict[str, Any], current: int, wanted: bool
-) -> None:
-    assert exhausted(budget(maxUnavailable=1, **spec), Numbers(3, 2, current)) is wanted
+def test_only_an_enforced_budget_for_deletions_keeps_pods_from_deletion(spec: dict[str, Any], wanted: bool) -> None:
+    own = list(groups([pod("web-1")]))
+    assert keeps_from_deletion(budget(maxUnavailable=1, **spec), own, web(3)) is wanted
 
 
-def test_budget_protects_a_workload_if_it_covers_a_pod_of_it() -> None:
+def test_budget_keeps_pods_of_a_workload_if_it_covers_one_of_them() -> None:
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-    own = groups([pod("web-1")])
-    assert protects_workload(budget(maxUnavailable=0), DEPLOYMENT.uid, own, web(1))
-    assert protects_workload(budget(maxUnavailable=0, targetRef=target), DEPLOYMENT.uid, own, web(1))
-    assert not protects_workload(budget(maxUnavailable=0), "another", own, web(1))
+    own = groups_of(DEPLOYMENT.uid, groups([pod("web-1")]), web(1))
+    assert keeps_from_deletion(budget(maxUnavailable=0), own, web(1))
+    assert keeps_from_deletion(budget(maxUnavailable=0, targetRef=target), own, web(1))
+    assert groups_of("another", groups([pod("web-1")]), web(1)) == []
+    assert not keeps_from_deletion(budget(maxUnavailable=0), [], web(1))
     ignoring = budget(maxUnavailable=0, ignoredPodSelector={"matchLabels": {"app": "web"}})
-    assert not protects_workload(ignoring, DEPLOYMENT.uid, own, web(1))
-    assert not protects_workload(
-        budget(maxUnavailable=0), DEPLOYMENT.uid, groups([pod("x", labels={"app": "x"})]), web(1)
-    )
+    assert not keeps_from_deletion(ignoring, own, web(1))
+    unlabelled = groups_of(DEPLOYMENT.uid, groups([pod("x", labels={"app": "x"})]), web(1))
+    assert not keeps_from_deletion(budget(maxUnavailable=0), unlabelled, web(1))
