@@ -78,11 +78,16 @@ SOURCES = (
     ),
     Source(
         "reconciler/batches/nodes.py",
-        (*BATCH_TESTS, "tests/unit/reconciler/test_server_model.py"),
+        (
+            *BATCH_TESTS,
+            "tests/unit/reconciler/test_server_model.py",
+            "tests/unit/reconciler/test_callback_receiver.py",
+        ),
         (
             ("entry_of(status.checks, name, Phase.POST) is None)", "True)"),
             ("bool(entry.handle) and", "True and"),
-            ("not status.change_pod_id and ", ""),
+            ("if entry is None or status.change_pod_id or ", "if entry is None or "),
+            (" or entry.start_time_unix > begun_by:", ":"),
             ("not entry.repeated or result.newest_rule > entry.newest_rule > 0", "True"),
             ("> entry.newest_rule > 0", ">= entry.newest_rule"),
         ),

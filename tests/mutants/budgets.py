@@ -258,7 +258,7 @@ SOURCES = (
             (", self.scales.changes(namespace))", ", 0)"),
             ("return self.is_listed and", "return"),
             ("            self.namespaces.announce()\n", "            pass\n"),
-            (" and protects_workload(\n", " and bool(\n"),
+            ("if keeps_from_deletion(budget, own, scales):", "if True:"),
             ("if budget.blocks(pod):", "if True:"),
         ),
     ),
