@@ -48,7 +48,7 @@ def with_results(state: ChangePodStatus, change_pod: ChangePod, verdict: Verdict
 def fitting(message: str, change_pod: ChangePod) -> str:
     """The message, cut so that the object has space for it in the verdict of each pod. The entries of checks keep the
     whole reason."""
-    data, limit = message.encode(), _MESSAGES // len(change_pod.spec.pod_infos)
+    data, limit = message.encode(), _MESSAGES // max(1, len(change_pod.spec.pod_infos))
     return message if len(data) <= limit else data[: limit - 3].decode(errors="ignore") + "…"
 
 
