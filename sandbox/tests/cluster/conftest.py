@@ -21,7 +21,13 @@ async def refused() -> set[str]:
 
 
 @pytest.fixture
-async def api_only(tmp_path: Path, refused: set[str]) -> AsyncIterator[Cluster]:
+def tls() -> bool:
+    """Whether the API server has TLS. Each client of the simulation would need its time for handshakes."""
+    return False
+
+
+@pytest.fixture
+async def api_only(tmp_path: Path, refused: set[str], tls: bool) -> AsyncIterator[Cluster]:
     """An API server with an empty namespace, without nodes and controllers."""
 
     @web.middleware
@@ -31,7 +37,7 @@ async def api_only(tmp_path: Path, refused: set[str]) -> AsyncIterator[Cluster]:
             return web.json_response(status, status=403)
         return await handler(request)  # type: ignore[no-any-return]
 
-    async with ApiServer(middlewares=[refuse]) as api:
+    async with ApiServer(middlewares=[refuse], tls=tls) as api:
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_text(api.kubeconfig())
         async with await Client.connect(str(kubeconfig)) as client:

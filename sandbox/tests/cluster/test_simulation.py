@@ -1,5 +1,7 @@
 """The whole simulation on the sandbox's API, with Deployments."""
 
+import pytest
+
 from kube_sandbox.client.resources import (
     CONFIG_MAPS,
     CRDS,
@@ -167,6 +169,7 @@ async def test_garbage_collector_follows_a_new_kind(cluster: Cluster) -> None:
     await cluster.until_gone(kind)
 
 
+@pytest.mark.parametrize("tls", [True])  # the ConfigMap has the CA of the API server
 async def test_namespace_gets_its_account_and_is_emptied_when_deleted(cluster: Cluster) -> None:
     await cluster.until(SERVICE_ACCOUNTS, lambda items: [item["metadata"]["name"] for item in items] == ["default"])
     await cluster.until(CONFIG_MAPS, lambda items: [item["metadata"]["name"] for item in items] == ["kube-root-ca.crt"])

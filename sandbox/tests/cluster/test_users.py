@@ -3,10 +3,14 @@
 import dataclasses
 from pathlib import Path
 
+import pytest
+
 from kube_sandbox.client.resources import DEPLOYMENTS, NAMESPACES, PODS, VALIDATING_WEBHOOKS
 from kube_sandbox.cluster.settings import SimulationSettings
 from support import hook as hooks
 from support.cluster import SETTINGS, SPACE, Cluster
+
+pytestmark = pytest.mark.parametrize("tls", [True])  # a ConfigMap, which is deleted, has the CA of the API server
 
 
 async def deleters(tmp_path: Path, cluster: Cluster, settings: SimulationSettings) -> dict[tuple[str, str], set[str]]:
