@@ -1,8 +1,9 @@
 """Puts PodUnavailableBudgets into the queue after the events that change their status."""
 
-from altershield.api.budgets import PodUnavailableBudget
+from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetSpec
 from altershield.budget_caches.caches import BudgetCaches
-from altershield.budgets.coverage import covers
+from altershield.budgets.coverage import Scales, covers, group_of, is_target
+from altershield.budgets.index import Group
 from altershield.budgets.pods import Pod
 from altershield.budgets.scaled import Scaled
 from altershield.kube.queue import WorkQueue
@@ -57,9 +58,19 @@ class BudgetRoutes:
     def _scaled(self, old: Scaled | None, new: Scaled | None) -> None:
         if old is not None and new is not None and _of_scaled(old) == _of_scaled(new):
             return
-        namespace = (new or old).namespace  # type: ignore[union-attr]
-        if self._caches.is_filled(namespace):
-            self._all(namespace)
+        changed = [each for each in (old, new) if each is not None]
+        namespace, uid = changed[0].namespace, changed[0].uid
+        if not self._caches.is_filled(namespace):
+            return
+        # only the budgets of its pods: a namespace may have thousands of budgets, and its workloads change all the time
+        scales = self._caches.scales.of(namespace)
+        groups = [each for each in self._caches.index.groups(namespace) if _belongs(each, uid, scales)]
+        for budget in self._caches.budgets(namespace):
+            spec = budget.spec
+            if any(_is_target(spec, each) for each in changed) or any(
+                covers(spec, each.owner, each.labels, scales) for each in groups
+            ):
+                self._queue.add((namespace, budget.metadata.name))
 
     def _all(self, namespace: str) -> None:
         for budget in self._caches.budgets(namespace):
@@ -69,6 +80,23 @@ class BudgetRoutes:
 def _of_pod(pod: Pod) -> tuple[object, ...]:
     """The fields that decide whether a budget covers the pod, and how the pod counts."""
     return pod.labels, pod.owner, pod.flags, pod.containers
+
+
+def _belongs(group: Group, uid: str, scales: Scales) -> bool:
+    """Whether the object with this uid is the controller of these pods, or the controller of their controller."""
+    if group.owner.uid == uid:
+        return True
+    controller = scales.get(group.owner) if group.owner.uid else None
+    return controller is not None and controller.owner.uid == uid
+
+
+def _is_target(spec: PodUnavailableBudgetSpec, scaled: Scaled) -> bool:
+    """Whether a budget names the object, or its controller."""
+    target = spec.target_ref
+    if target is None:
+        return False
+    own = (scaled.group, scaled.kind, scaled.name) == (group_of(target.api_version), target.kind, target.name)
+    return own or (bool(scaled.owner.uid) and is_target(target, scaled.owner))
 
 
 def _of_scaled(scaled: Scaled) -> tuple[object, ...]:

@@ -339,6 +339,29 @@ async def test_budget_is_queued_when_its_pods_or_workloads_change(world: World) 
     assert not await queued(), "the budget is queued when all pods are there"
 
 
+async def test_only_budgets_of_its_pods_are_queued_when_a_workload_changes(world: World) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    for budget in (
+        builders.budget(maxUnavailable=2),
+        builders.budget(name="target", maxUnavailable=2, targetRef={**target, "name": "web"}),
+        builders.budget(name="other", maxUnavailable=2, selector={"matchLabels": {"app": "other"}}),
+        builders.budget(name="other-target", maxUnavailable=2, targetRef={**target, "name": "other"}),
+    ):
+        world.caches.budgets_informer.observe(budget)
+    await world.queued()
+    deployments, sets = world.caches._scaled[DEPLOYMENTS], world.caches._scaled[REPLICA_SETS]
+
+    deployments.observe(msgspec.structs.replace(scaled(DEPLOYMENT, 4), packed_version=40))
+    assert await world.queued() == ["target", "web"]
+    sets.observe(msgspec.structs.replace(scaled(SET, 4, above=DEPLOYMENT), packed_version=41))
+    assert await world.queued() == ["target", "web"]
+    sets.observe(msgspec.structs.replace(scaled(SET, 4), packed_version=42))
+    assert await world.queued() == ["target", "web"], "the set does not belong to the target any more"
+    other = Owner("apps/v1", "Deployment", "other", "deployment-other")
+    deployments.observe(msgspec.structs.replace(scaled(other, 4), packed_version=43))
+    assert await world.queued() == ["other-target"], "its workload has no pods yet"
+
+
 @pytest.mark.parametrize("operation", [Operation.DELETE, Operation.RESTART])
 async def test_break_glass_raises_an_event_once_when_its_record_ends(world: World, operation: Operation) -> None:
     world.apply(builders.budget(maxUnavailable=0))
