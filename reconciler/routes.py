@@ -135,15 +135,17 @@ class Routes:
             if budget is None:
                 continue
             if owner is None:
-                self._generate_in(budget.metadata.namespace)
+                self._generate_in(budget.metadata.namespace, if_asked=True)
             elif owner.kind in BY_KIND:
                 self._queues.generated_budgets.add(WorkloadKey(owner.kind, budget.metadata.namespace, owner.name))
 
-    def _generate_in(self, namespace: str) -> None:
-        for workloads in self._caches.workloads.values():
-            for each in workloads.all():
-                if each.metadata.namespace == namespace:
-                    self._queues.generated_budgets.add(WorkloadKey(each.kind, namespace, each.metadata.name))
+    def _generate_in(self, namespace: str, *, if_asked: bool = False) -> None:
+        """Queue all workloads of the namespace, or only those for which annotations ask for budgets."""
+        found = self._caches.namespaces.get("", namespace)
+        every = not if_asked or (found is not None and generates(found.metadata.annotations))
+        for each in self._caches.workloads_in(namespace):
+            if every or each.generates:
+                self._queues.generated_budgets.add(WorkloadKey(each.kind, namespace, each.metadata.name))
 
     def _set(self, old: Set | None, new: Set | None) -> None:
         for each in (old, new):

@@ -96,6 +96,8 @@ class Caches:
         self.settings.add_handler(lambda old, new: self._forget_settings())
 
     def _index(self) -> None:
+        for workloads in self.workloads.values():
+            workloads.add_index(_NAMESPACE, lambda each: (each.metadata.namespace,))
         for informer in self.sets.values():
             informer.add_index(_OWNER, lambda each: (each.owner.uid,))
         self.policies.add_index(_NAMESPACE, lambda policy: (policy.metadata.namespace,))
@@ -200,6 +202,11 @@ class Caches:
         if governed_at is None or installed is None:
             return math.inf
         return max(governed_at, unix(installed.metadata.creation_timestamp))
+
+    def workloads_in(self, namespace: str) -> Iterator[Workload]:
+        """All workloads of the namespace, of every kind."""
+        for workloads in self.workloads.values():
+            yield from workloads.by_index(_NAMESPACE, namespace)
 
     def policies_of(self, namespace: str) -> list[DefensePolicy]:
         """All DefensePolicies of the namespace."""

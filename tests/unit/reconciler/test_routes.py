@@ -15,6 +15,7 @@ from altershield.workloads.pods import Pod, Trouble
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.ownership import WorkloadKey
 from reconciler.routes import Queues, Routes
+from tests.unit.budgets import builders as budgets
 
 from . import builders
 from .builders import V1, V2
@@ -180,6 +181,21 @@ async def test_added_changed_or_deleted_workload_queues_its_release(cluster: Clu
     assert await cluster.queued() == expected
     cluster.remove(made)
     assert await cluster.queued() == expected
+
+
+async def test_budget_of_a_user_queues_only_workloads_of_its_namespace_that_ask_for_a_budget(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asking = msgspec.structs.replace(builders.workload(), generates=(("a", "1"),))
+    elsewhere = msgspec.structs.replace(asking, metadata=msgspec.structs.replace(asking.metadata, namespace="far"))
+    cluster.put(asking, builders.workload(name="other"), elsewhere)
+    await cluster.forget()
+    for workloads in cluster.caches.workloads.values():
+        monkeypatch.setattr(workloads, "all", lambda: pytest.fail("all workloads of the cluster are compared"))
+    budget = budgets.budget(maxUnavailable=1)
+    metadata = msgspec.structs.replace(budget.metadata, namespace="default")
+    cluster.caches.budgets.budgets_informer.observe(msgspec.structs.replace(budget, metadata=metadata))
+    assert await cluster.queued() == {"generated-budgets": {SLEEP}}
 
 
 async def test_pods_that_were_known_before_their_replica_set_are_put_into_the_pod_groups(cluster: Cluster) -> None:
