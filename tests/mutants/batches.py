@@ -108,6 +108,8 @@ SOURCES = (
         "reconciler/batches/callback_receiver.py",
         ("tests/unit/reconciler/test_callback_receiver.py",),
         (
+            ("return self._batches.awaits_node(batch.unfinished, begun_by)", "return True"),
+            ("any((phase, state) == _WITHOUT_RESULT for _, phase, state in batch.checks)", "True"),
             ("                if callback.node in self._gone:\n", "                if False:\n"),
             ("with self._changes(callback.node) as changed:", "with self._changes('') as changed:"),
             ("_ATTEMPTS = 8", "_ATTEMPTS = 5"),

@@ -259,6 +259,7 @@ SOURCES = (
             ("return self.is_listed and", "return"),
             ("            self.namespaces.announce()\n", "            pass\n"),
             ("if keeps_from_deletion(budget, own, scales):", "if True:"),
+            ("if not numbers(found, budget.status).allowed:", "if True:"),
             ("if budget.blocks(pod):", "if True:"),
         ),
     ),

@@ -173,6 +173,10 @@ SOURCES = (
             ("if old is not None and old in covered:", "if old is not None:"),
             (", pod.containers\n", "\n"),
             ("scaled.replicas, scaled.deleting, scaled.owner", "scaled.replicas, scaled.owner"),
+            ("any(_is_target(spec, each) for each in changed) or ", ""),
+            (" or (bool(scaled.owner.uid) and is_target(target, scaled.owner))", ""),
+            ("    if group.owner.uid == uid:\n        return True\n", ""),
+            ("return controller is not None and controller.owner.uid == uid", "return False"),
         ),
     ),
     Source(
