@@ -27,7 +27,8 @@ PROGRESS_INTERVAL = 5
 LISTS_INTERVAL = 60
 """Seconds between writes that only update the lists; more if they are long."""
 
-_LISTED = 2000  # pods in all lists together: etcd limits an object to 1.5 MiB
+_LISTED = 2000  # pods in all lists together
+_LISTED_BYTES = 1_200_000  # of all lists together: etcd limits an object to 1.5 MiB
 LISTED_FAILED = 500
 _LISTED_DOWN = 100
 _PODS_PER_INTERVAL = 200
@@ -102,10 +103,16 @@ def failed_pods(groups: PodGroups) -> tuple[PodInfo, ...]:
 
 def with_lists(status: ChangeWorkloadStatus, groups: PodGroups) -> ChangeWorkloadStatus:
     """The status with the three lists of pods, cut to a total length."""
-    space = _LISTED - len(status.defense_check_fail_pods)
+    found = [
+        sorted((groups.info(tracked) for tracked in groups.pods_in(group)), key=lambda info: info.pod)
+        for group in (Group.CHECKING, Group.PREPARING, Group.PASSED)
+    ]
+    failed = status.defense_check_fail_pods
+    left = _LISTED_BYTES - len(msgspec.json.encode((failed, status.resumption)))
+    size = max((len(msgspec.json.encode(pods[0])) for pods in found if pods), default=1)  # the names are of one length
+    space = max(0, min(_LISTED - len(failed), left // size))
     lists: list[tuple[PodInfo, ...]] = []
-    for group in (Group.CHECKING, Group.PREPARING, Group.PASSED):
-        pods = sorted((groups.info(tracked) for tracked in groups.pods_in(group)), key=lambda info: info.pod)
+    for pods in found:
         lists.append(tuple(pods[:space]))
         space -= len(lists[-1])
     checking, preparing, passed = lists

@@ -1,9 +1,15 @@
 """What is stored about a release, and how often it is written."""
 
+from types import SimpleNamespace
+from typing import Any, cast
+
 import msgspec
 
-from altershield.api.change_workload import SourceRef
+from altershield.api.change_workload import ChangeWorkloadStatus, Resumption, SourceRef
 from altershield.api.ops_config import Settings
+from altershield.api.pod_verdicts import PodInfo
+from reconciler.releases.group import Group
+from reconciler.releases.status import LISTED_FAILED, with_lists
 
 from .scenarios import SUCCESS, VERIFIED, each_kind, first_release, second_release
 from .world import World, fingerprint, infos
@@ -126,3 +132,16 @@ def test_status_of_a_large_workload_lists_part_of_the_pods_and_counts_all() -> N
     found = world.condition(VERIFIED)
     assert found is not None
     assert found.message == "3000 of 3000 pods passed"
+
+
+def test_status_with_the_longest_names_and_reasons_fits_into_etcd() -> None:
+    pod = PodInfo(pod="p" * 63, uid="u" * 36, app="a" * 253, host_name="p" * 63, namespace="n" * 63, ip="1" * 39)
+    pods = [msgspec.structs.replace(pod, pod=f"{number:063}", work_space="default") for number in range(3000)]
+    failed = [msgspec.structs.replace(each, verdict="unpass", message="验" * 200) for each in pods[:LISTED_FAILED]]
+    before = ChangeWorkloadStatus(
+        defense_check_fail_pods=tuple(failed), resumption=Resumption(since_unix=1, pods=("u" * 36,) * 10_000)
+    )
+    groups = SimpleNamespace(pods_in=lambda group: pods if group is Group.PASSED else [], info=lambda each: each)
+    status = with_lists(before, cast(Any, groups))
+    assert 0 < len(status.defense_check_pass_pods) < len(pods)
+    assert len(msgspec.json.encode(status)) < 1.3 * 2**20
