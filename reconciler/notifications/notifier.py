@@ -32,7 +32,7 @@ Enqueue = Callable[[Key], None]
 
 
 class Delivery(NamedTuple):
-    """Where notifications go, and the client that sends them. The client may call the hosts in the file only."""
+    """Where notifications go, and the client that sends them. The client may call only the hosts in the file."""
 
     file: ReceiversFile
     outbound: Outbound
