@@ -479,7 +479,8 @@ def test_protect_unprotect_and_protected(place: Place, altershield: Command) -> 
         done = altershield(*wrong, namespace)
         assert (done.returncode, done.stderr.startswith(f"error: {text}")) == (2, True), done.stderr
     done = altershield("protect", "deploy/none", namespace)
-    assert (done.returncode, done.stderr) == (1, 'error: deployments.apps "none" not found\n')
+    missing = f'error: deployment.apps/none not found in namespace "{place.kubectl.namespace}"; check the name, or set'
+    assert (done.returncode, done.stderr) == (1, f"{missing} another namespace with -n\n")
 
 
 def test_lock_lets_only_users_with_the_verb_unprotect_take_the_label_off(place: Place) -> None:

@@ -120,7 +120,7 @@ async def _patch(
                 obj: Object = await client.patch(resource, {"metadata": metadata}, each.name, inside)
             except NotFoundError as error:
                 if error.details:
-                    raise
+                    raise ProtectionError(_not_found(each, inside)) from error
                 raise UsageError(f"{each}: the cluster has no {each.kind.plural}") from error
             except ForbiddenError as error:
                 verb = "protect" if metadata["labels"][LABEL] else "unprotect"
@@ -140,6 +140,12 @@ async def _patch(
                 file=sys.stderr,
             )
     _print(found, targets, output)
+
+
+def _not_found(target: Target, namespace: str) -> str:
+    if not namespace:
+        return f"{target} not found; check the name"
+    return f'{target} not found in namespace "{namespace}"; check the name, or set another namespace with -n'
 
 
 def _role(kind: ProtectedKind, namespace: str) -> str:

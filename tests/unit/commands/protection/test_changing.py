@@ -13,7 +13,11 @@ from kube_sandbox.apiserver.server import ApiServer
 @pytest.mark.parametrize(
     ("target", "text"),
     [
-        ("deploy/web", 'deployments.apps "web" not found'),
+        (
+            "deploy/web",
+            'deployment.apps/web not found in namespace "default"; check the name, or set another namespace with -n',
+        ),
+        ("ns/shop", "namespace/shop not found; check the name$"),
         ("ud/web", "uniteddeployment.apps.kruise.io/web: the cluster has no uniteddeployments.apps.kruise.io"),
     ],
 )
