@@ -9,9 +9,13 @@ _NAMED = 3  # pods that a text names
 
 
 def named(release: Release) -> str:
-    """The failed pods, the first ones by name: `web-1 (find error); web-2 (no answer) and 3 more`."""
+    """The failed pods, the first ones by name: `web-1, web-2 (find error); web-3 (no answer) and 3 more`.
+    A message that several pods share appears once."""
     pods = failures(release)
-    text = "; ".join(f"{pod.pod} ({pod.message or pod.verdict or 'no message'})" for pod in pods[:_NAMED])
+    by_message: dict[str, list[str]] = {}
+    for pod in pods[:_NAMED]:
+        by_message.setdefault(pod.message or pod.verdict or "no message", []).append(pod.pod)
+    text = "; ".join(f"{', '.join(shared)} ({message})" for message, shared in by_message.items())
     return f"{text} and {len(pods) - _NAMED} more" if len(pods) > _NAMED else text
 
 

@@ -134,9 +134,15 @@ def pods(count: int) -> tuple[PodInfo, ...]:
 def test_failed_pods_are_named_with_their_messages_up_to_three() -> None:
     assert releases.named(with_status("Suspend", defense_check_fail_pods=pods(1))) == "web-0 (find error)"
     several = releases.named(with_status("Suspend", defense_check_fail_pods=pods(5)))
-    assert several == "web-0 (find error); web-1 (find error); web-2 (find error) and 2 more"
+    assert several == "web-0, web-1, web-2 (find error) and 2 more"
     odd = (PodInfo("a", verdict="x"), PodInfo("b"))
     assert releases.named(with_status("Suspend", defense_check_fail_pods=odd)) == "a (x); b (no message)"
+
+
+def test_a_message_that_several_failed_pods_share_appears_once() -> None:
+    mixed = (*pods(1), PodInfo("api-0", message="no answer"), PodInfo("web-1", message="find error"))
+    text = releases.named(with_status("Suspend", defense_check_fail_pods=mixed))
+    assert text == "web-0, web-1 (find error); api-0 (no answer)"
 
 
 @pytest.mark.parametrize(
