@@ -146,8 +146,8 @@ def _earlier(change: ChangeWorkload, now: float) -> list[str]:
     if releases.rolled_back(change):
         return [f"Version {releases.version(change)} is denied: {releases.why(change, current=True)}"]
     if releases.state(change) is WorkloadState.SUSPEND:
-        why = releases.why(change, current=True)
-        return [f"Version {releases.version(change)} failed {_time(releases.since(change), now)}: {why}"]
+        why = releases.why(change, current=True).removeprefix("failed: ")
+        return [f"Version {releases.version(change)} failed at {_time(releases.since(change), now)}: {why}"]
     return []
 
 

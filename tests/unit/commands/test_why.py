@@ -131,6 +131,14 @@ def test_earlier_versions_that_are_denied_are_named() -> None:
     assert commands(shown) == ["repair"]
 
 
+def test_earlier_version_that_failed_is_named_with_its_time_and_its_failed_pods() -> None:
+    pods = (PodInfo(pod="web-1", verdict="unpass", message="find error"),)
+    failed = status(WorkloadState.SUSPEND, defense_check_fail_pods=pods)
+    shown = lines(DONE, Release(workload(), stored(release(failed, version=V2))))
+    (line,) = (line for line in shown if line.startswith(f"Version {V2}"))
+    assert line == f"Version {V2} failed at {rfc3339(NOW - 600)} (10m ago): web-1 (find error)"
+
+
 def test_texts_of_users_reach_neither_the_terminal_nor_a_command() -> None:
     pods = (PodInfo(pod="web; rm -rf /", verdict="unpass", message="\x1b[31mred"),)
     shown = lines(status(WorkloadState.SUSPEND, defense_check_fail_pods=pods))
