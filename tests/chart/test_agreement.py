@@ -1,5 +1,6 @@
 """The chart agrees with the code: kinds, permissions, webhooks, options."""
 
+import shutil
 import tomllib
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import helm_python
 import pytest
+import yaml
 from typer.core import TyperOption
 
 import certgen.command
@@ -194,6 +196,20 @@ def test_webhooks_match_those_of_dev(chart: helm_python.Chart) -> None:
             service = {"name": "altershield", "namespace": SYSTEM_NAMESPACE, "path": path, "port": 443}
             assert webhook.pop("clientConfig") == {"service": service}, "caBundle belongs to certgen"
             assert webhook == wanted
+
+
+def test_a_webhook_without_conditions_gets_no_empty_field(tmp_path: Path) -> None:
+    folder = tmp_path / "altershield"
+    shutil.copytree(CHART, folder)
+    file = folder / "files" / "webhooks.yaml"
+    found = yaml.safe_load(file.read_text())
+    for each in found["validating"]:
+        each.pop("matchConditions", None)
+    file.write_text(yaml.safe_dump(found))
+    changed = helm_python.Chart.load(folder)
+    (workloads, *_) = the(rendered(changed), "ValidatingWebhookConfiguration")["webhooks"]
+    assert workloads["name"] == "vdeployment.kb.io"
+    assert "matchConditions" not in workloads
 
 
 def test_each_kind_of_workload_has_one_mutating_and_one_validating_webhook(chart: helm_python.Chart) -> None:
