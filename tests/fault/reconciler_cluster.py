@@ -280,7 +280,7 @@ class Cluster:
     async def until(self, met: Callable[[], Awaitable[T]], what: str) -> T:
         """What `met` returns once it is true."""
         try:
-            return await until(met, what, _SECONDS, pause=0.05)
+            return await until(met, what, _SECONDS, pause=0.15)
         except AssertionError as error:
             raise AssertionError(f"{error}: {await self.described()}") from None
 

@@ -12,14 +12,17 @@ _SECONDS = 60.0
 
 
 def eventually(met: Callable[[], T], waiting_for: str, seconds: float = _SECONDS) -> T:
-    """The first true result of `met`; AssertionError after `seconds`."""
+    """The first true result of `met`; AssertionError after `seconds`. The pauses between two calls become longer: most
+    calls send requests, which take CPU time from the processes that the test waits for."""
     deadline = time.monotonic() + seconds
+    pause = 0.05
     while True:
         result = met()
         if result:
             return result
         assert time.monotonic() < deadline, _failure(waiting_for, seconds, result)
-        time.sleep(0.1)
+        time.sleep(pause)
+        pause = min(1.3 * pause, 0.4)
 
 
 async def until(

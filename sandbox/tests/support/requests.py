@@ -72,10 +72,11 @@ class Events:
 
 
 @contextlib.asynccontextmanager
-async def serving(**options: Any) -> AsyncIterator[Http]:
-    """Start an API server; yields a client with the token of an administrator."""
-    async with ApiServer(**options) as api:
-        context = ssl.create_default_context(cadata=api.ca_pem)
+async def serving(*, tls: bool = False, **options: Any) -> AsyncIterator[Http]:
+    """Start an API server; yields a client with the token of an administrator. Without TLS, because each test has a
+    server of its own."""
+    async with ApiServer(tls=tls, **options) as api:
+        context = ssl.create_default_context(cadata=api.ca_pem) if tls else False
         headers = {"Authorization": f"Bearer {api.add_token('admin', groups=['system:masters'])}"}
         connector = aiohttp.TCPConnector(ssl=context, limit=0)
         async with aiohttp.ClientSession(headers=headers, connector=connector) as session:

@@ -93,7 +93,7 @@ _CONFIG_MAP = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH")
 async def test_kubectl_apply_create_get_scale_explain_describe_and_delete_work(tmp_path: Path) -> None:
-    async with serving() as http:
+    async with serving(tls=True) as http:
         steps = [
             (("apply", "-f", "-"), _CONFIG_MAP % 1, "configmap/a created"),
             (("apply", "-f", "-"), _CONFIG_MAP % 1, "configmap/a unchanged"),
