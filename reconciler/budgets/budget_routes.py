@@ -1,5 +1,7 @@
 """Puts PodUnavailableBudgets into the queue after the events that change their status."""
 
+from collections.abc import Set
+
 from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetSpec
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budgets.coverage import Scales, covers, group_of, is_target
@@ -59,12 +61,13 @@ class BudgetRoutes:
         if old is not None and new is not None and _of_scaled(old) == _of_scaled(new):
             return
         changed = [each for each in (old, new) if each is not None]
-        namespace, uid = changed[0].namespace, changed[0].uid
+        namespace = changed[0].namespace
         if not self._caches.is_filled(namespace):
             return
         # only the budgets of its pods: a namespace may have thousands of budgets, and its workloads change all the time
         scales = self._caches.scales.of(namespace)
-        groups = [each for each in self._caches.index.groups(namespace) if _belongs(each, uid, scales)]
+        uids = {uid for each in changed for uid in (each.uid, each.owner.uid) if uid}
+        groups = [each for each in self._caches.index.groups(namespace) if _belongs(each, uids, scales)]
         for budget in self._caches.budgets(namespace):
             spec = budget.spec
             if any(_is_target(spec, each) for each in changed) or any(
@@ -82,12 +85,12 @@ def _of_pod(pod: Pod) -> tuple[object, ...]:
     return pod.labels, pod.owner, pod.flags, pod.containers
 
 
-def _belongs(group: Group, uid: str, scales: Scales) -> bool:
-    """Whether the object with this uid is the controller of these pods, or the controller of their controller."""
-    if group.owner.uid == uid:
+def _belongs(group: Group, uids: Set[str], scales: Scales) -> bool:
+    """Whether one of these uids is that of the controller of these pods, or of the controller of their controller."""
+    if group.owner.uid in uids:
         return True
     controller = scales.get(group.owner) if group.owner.uid else None
-    return controller is not None and controller.owner.uid == uid
+    return controller is not None and controller.owner.uid in uids
 
 
 def _is_target(spec: PodUnavailableBudgetSpec, scaled: Scaled) -> bool:

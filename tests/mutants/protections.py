@@ -175,8 +175,9 @@ SOURCES = (
             ("scaled.replicas, scaled.deleting, scaled.owner", "scaled.replicas, scaled.owner"),
             ("any(_is_target(spec, each) for each in changed) or ", ""),
             (" or (bool(scaled.owner.uid) and is_target(target, scaled.owner))", ""),
-            ("    if group.owner.uid == uid:\n        return True\n", ""),
-            ("return controller is not None and controller.owner.uid == uid", "return False"),
+            ("for uid in (each.uid, each.owner.uid) if uid}", "for uid in (each.uid,) if uid}"),
+            ("    if group.owner.uid in uids:\n        return True\n", ""),
+            ("return controller is not None and controller.owner.uid in uids", "return False"),
         ),
     ),
     Source(

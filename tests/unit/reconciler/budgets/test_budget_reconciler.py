@@ -355,6 +355,9 @@ async def test_only_budgets_of_its_pods_are_queued_when_a_workload_changes(world
     assert await world.queued() == ["target", "web"]
     sets.observe(msgspec.structs.replace(scaled(SET, 4, above=DEPLOYMENT), packed_version=41))
     assert await world.queued() == ["target", "web"]
+    sibling = Owner("apps/v1", "ReplicaSet", "web-2", "set-2")
+    sets.observe(msgspec.structs.replace(scaled(sibling, 1, above=DEPLOYMENT), packed_version=41))
+    assert await world.queued() == ["target", "web"], "the sets of a workload may decide how many pods it should have"
     sets.observe(msgspec.structs.replace(scaled(SET, 4), packed_version=42))
     assert await world.queued() == ["target", "web"], "the set does not belong to the target any more"
     other = Owner("apps/v1", "Deployment", "other", "deployment-other")
