@@ -59,11 +59,12 @@ class CallbackReceiver:
         write.
         """
         if callback.check_type is CheckType.BATCH:  # AlterShield starts no other checks
-            await retry_conflicts(lambda: self._store(callback), _ATTEMPTS)
+            begun_by = self._clock() + _CLOCK_ERROR
+            await retry_conflicts(lambda: self._store(callback, begun_by), _ATTEMPTS)
 
-    async def _store(self, callback: Callback) -> None:
+    async def _store(self, callback: Callback, begun_by: float) -> None:
         node = callback.node
-        change_pod = await self._change_pod(callback)
+        change_pod = await self._change_pod(callback, begun_by)
         if change_pod is None:
             logger.warning("ignored a callback for an unknown batch", extra={"node": node, "order": callback.order})
             return
@@ -73,14 +74,13 @@ class CallbackReceiver:
                 extra={"node": node, "state": change_pod.status.status},
             )
 
-    async def _change_pod(self, callback: Callback) -> ChangePod | None:
+    async def _change_pod(self, callback: Callback, begun_by: float) -> ChangePod | None:
         """The ChangePod that the callback is about, as the API server has it now, or None.
 
         A fast server sends its callback before the id of the node is stored, so the callback waits. If the answer with
         the id was lost, the node belongs to the batch of the order that has no id. If several batches have no id, the
         callback is dropped. A callback also waits while it is not known whether the server runs the check again.
         """
-        begun_by = self._clock() + _CLOCK_ERROR
         with self._changes(callback.node) as changed:
             for seconds in (0.0, _FIRST_WAIT, _LAST_WAIT):
                 with contextlib.suppress(TimeoutError):
