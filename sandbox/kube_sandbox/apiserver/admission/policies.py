@@ -10,13 +10,15 @@ from dataclasses import dataclass
 
 from kube_sandbox.apiserver.admission.built_in import forbidden
 from kube_sandbox.apiserver.admission.webhooks import match
+from kube_sandbox.apiserver.admission.webhooks.candidates import Candidates
 from kube_sandbox.apiserver.admission.webhooks.conditions import Evaluation, EvaluationError, Evaluations
 from kube_sandbox.apiserver.admission.webhooks.match import GROUP, Hook
 from kube_sandbox.apiserver.admission.webhooks.review import Invocation
 from kube_sandbox.apiserver.attributes import Attributes, Object, Reader
-from kube_sandbox.apiserver.auth.authorization import includes
 from kube_sandbox.apiserver.errors import StatusError
 
+_Bound = tuple[Object, Object]
+"""A policy and one of its bindings."""
 _ALL: list[Object] = [{"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}]
 _CODES = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}  # any other reason: 422
 
@@ -29,38 +31,44 @@ class _Failure:
     reason: str
 
 
-def check(attributes: Attributes, reader: Reader, evaluations: Evaluations) -> None:
-    """Evaluate the policies for a request. Adds to `attributes.warnings`. Raises StatusError when a policy denies it.
+class Policies:
+    """The stored policies with their bindings."""
 
-    As in the real server, the request is denied with the message of the first policy that denies it.
-    """
-    denied: StatusError | None = None
-    policies = {_name(policy): policy for policy in reader.list(GROUP, "validatingadmissionpolicies")}
-    for binding in sorted(reader.list(GROUP, "validatingadmissionpolicybindings"), key=_name):
-        policy = policies.get(str(binding["spec"].get("policyName")))
-        if policy is None or not _concerns(policy, attributes):
-            continue
-        actions = binding["spec"].get("validationActions") or ()
-        for failure in _failures(policy, binding, attributes, reader, evaluations):
-            if "Warn" in actions:
-                attributes.warnings.append(
-                    f"Validation failed for ValidatingAdmissionPolicy '{_name(policy)}' with binding "
-                    f"'{_name(binding)}': {failure.message}"
-                )
-            if "Deny" in actions and denied is None:
-                denied = _denied(attributes, policy, binding, failure)
-    if denied is not None:
-        raise denied
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._bound: Candidates[_Bound] = Candidates(
+            lambda bound: bound[0]["spec"]["matchConstraints"].get("resourceRules") or ()
+        )
+
+    def check(self, attributes: Attributes, evaluations: Evaluations) -> None:
+        """Evaluate the policies for a request. Adds to `attributes.warnings`. Raises StatusError when a policy denies
+        it.
+
+        As in the real server, the request is denied with the message of the first policy that denies it.
+        """
+        denied: StatusError | None = None
+        stored = [self._reader.list(GROUP, f"validatingadmission{kind}") for kind in ("policies", "policybindings")]
+        for policy, binding in self._bound.of(attributes, stored, lambda: _bound(*stored)):
+            actions = binding["spec"].get("validationActions") or ()
+            for failure in _failures(policy, binding, attributes, self._reader, evaluations):
+                if "Warn" in actions:
+                    attributes.warnings.append(
+                        f"Validation failed for ValidatingAdmissionPolicy '{_name(policy)}' with binding "
+                        f"'{_name(binding)}': {failure.message}"
+                    )
+                if "Deny" in actions and denied is None:
+                    denied = _denied(attributes, policy, binding, failure)
+        if denied is not None:
+            raise denied
 
 
-def _concerns(policy: Object, attributes: Attributes) -> bool:
-    """Whether a rule selects the request in any version. Most policies end here, because the rest takes longer."""
-    return any(
-        includes(rule.get("operations"), attributes.operation)
-        and includes(rule.get("apiGroups"), attributes.group)
-        and any(match.has_resource(pattern, attributes) for pattern in rule.get("resources") or ())
-        for rule in policy["spec"]["matchConstraints"].get("resourceRules") or ()
-    )
+def _bound(policies: Sequence[Object], bindings: Sequence[Object]) -> Iterator[_Bound]:
+    """Each binding with its policy, in the order of the bindings' names."""
+    named = {_name(policy): policy for policy in policies}
+    for binding in sorted(bindings, key=_name):
+        policy = named.get(str(binding["spec"].get("policyName")))
+        if policy is not None:
+            yield policy, binding
 
 
 def _failures(

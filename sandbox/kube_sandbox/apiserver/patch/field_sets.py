@@ -40,7 +40,13 @@ def _json(value: Any) -> str:
 
 def decode(fields: Any) -> Fields:
     """The set in a `fieldsV1` object. Raises ValueError when it is malformed."""
-    return frozenset(_decode(fields, ()))
+    return _decoded(orjson.dumps(fields))
+
+
+@lru_cache(maxsize=1024)
+def _decoded(encoded: bytes) -> Fields:
+    """Cached, because most objects of one kind have the same few sets."""
+    return frozenset(_decode(orjson.loads(encoded), ()))
 
 
 def _decode(fields: Any, path: Path) -> Iterator[Path]:
@@ -65,7 +71,7 @@ def encode(fields: Fields) -> Object:
 
 @lru_cache(maxsize=1024)
 def _encoded(fields: Fields) -> bytes:
-    """The JSON. Cached, because most objects of one kind have the same few sets."""
+    """The JSON. Cached like `_decoded`."""
     root: Object = {}
     for path in fields:
         node = root

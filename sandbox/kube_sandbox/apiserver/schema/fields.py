@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from kube_sandbox import quantities
@@ -304,6 +304,7 @@ def _quantity(value: Any) -> str:
     return quantities.canonical(value if isinstance(value, str) else json.dumps(value))
 
 
+@lru_cache(maxsize=1024)  # each write of an object decodes the same times
 def _time(value: str, *, micro: bool) -> str | None:
     layout = "2006-01-02T15:04:05.000000Z07:00" if micro else "2006-01-02T15:04:05Z07:00"
     try:

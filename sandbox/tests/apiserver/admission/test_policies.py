@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube_sandbox.apiserver.admission import policies
+from kube_sandbox.apiserver.admission.policies import Policies
 from kube_sandbox.apiserver.admission.webhooks.conditions import Evaluations
 from kube_sandbox.apiserver.attributes import Attributes, Object
 from kube_sandbox.apiserver.auth.authentication import administrator
@@ -56,7 +56,7 @@ def check(*stored: Object, replicas: int = 3) -> Attributes:
         obj=obj,
         old=old,
     )
-    policies.check(attributes, Stored(an_object("Namespace", "apps"), *stored), Evaluations(attributes, None))
+    Policies(Stored(an_object("Namespace", "apps"), *stored)).check(attributes, Evaluations(attributes, None))
     return attributes
 
 

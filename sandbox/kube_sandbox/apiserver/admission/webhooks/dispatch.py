@@ -6,14 +6,15 @@ The rules are those of kube-apiserver's `pkg/admission/plugin/webhook/{mutating,
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
-from kube_sandbox.apiserver.admission import policies
+from kube_sandbox.apiserver.admission.policies import Policies
 from kube_sandbox.apiserver.admission.webhooks import match, review
 from kube_sandbox.apiserver.admission.webhooks.call import Services, WebhookClient
+from kube_sandbox.apiserver.admission.webhooks.candidates import Candidates
 from kube_sandbox.apiserver.admission.webhooks.client_certificates import MUTATING, VALIDATING, ClientCertificates
 from kube_sandbox.apiserver.admission.webhooks.conditions import Evaluations
 from kube_sandbox.apiserver.admission.webhooks.match import Hook
@@ -49,6 +50,8 @@ class Webhooks:
         self._reader = reader
         self._normalize = normalize
         self._authorizer = authorizer
+        self._policies = Policies(reader)
+        self._mutating_hooks, self._validating_hooks = Candidates(_rules), Candidates(_rules)
         services, certificates = services or from_endpoints(reader), certificates or {}
         self._mutating = WebhookClient(services, certificates.get(MUTATING))
         self._validating = WebhookClient(services, certificates.get(VALIDATING))
@@ -64,7 +67,7 @@ class Webhooks:
         StatusError when a webhook denies the request, fails, or returns an invalid response."""
         if match.is_exempt(attributes):
             return
-        hooks = match.hooks(self._reader, "mutatingwebhookconfigurations")
+        hooks = _candidates(self._mutating_hooks, attributes, self._reader, "mutatingwebhookconfigurations")
         evaluations = Evaluations(attributes, self._authorizer)
         seen: set[str] = set()
         repeated: set[str] = set()
@@ -87,10 +90,11 @@ class Webhooks:
         if match.is_exempt(attributes):
             return
         evaluations = Evaluations(attributes, self._authorizer)
-        policies.check(attributes, self._reader, evaluations)
+        self._policies.check(attributes, evaluations)
+        hooks = _candidates(self._validating_hooks, attributes, self._reader, "validatingwebhookconfigurations")
         called = [
             (hook, invocation)
-            for hook in match.hooks(self._reader, "validatingwebhookconfigurations")
+            for hook in hooks
             if (invocation := match.match(hook, attributes, self._reader, evaluations))
         ]
         errors: list[StatusError] = []
@@ -193,3 +197,13 @@ def _in_request_version(patched: Object, attributes: Attributes) -> Object:
     if kind != sent["kind"]:
         raise internal_error(f"converting ({patched.get('apiVersion')}.{kind}) to ({sent['kind']}): unknown conversion")
     return {**patched, "apiVersion": sent["apiVersion"], "kind": kind}
+
+
+def _rules(hook: Hook) -> Sequence[Object]:
+    return hook.spec.get("rules") or ()
+
+
+def _candidates(hooks: Candidates[Hook], attributes: Attributes, reader: Reader, plural: str) -> Sequence[Hook]:
+    """The webhooks of these configurations that may match the request, in the order of calls."""
+    stored = reader.list(match.GROUP, plural)
+    return hooks.of(attributes, [stored], lambda: match.hooks(stored))

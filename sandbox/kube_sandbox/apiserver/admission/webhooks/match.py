@@ -36,12 +36,11 @@ class Hook:
         return str(self.spec["name"])
 
 
-def hooks(reader: Reader, plural: str) -> list[Hook]:
-    """All webhooks of `mutatingwebhookconfigurations` or `validatingwebhookconfigurations`, in the order of calls."""
-    configurations = sorted(reader.list(GROUP, plural), key=lambda configuration: _name(configuration))
+def hooks(configurations: Sequence[Object]) -> list[Hook]:
+    """All webhooks of the MutatingWebhookConfigurations or ValidatingWebhookConfigurations, in the order of calls."""
     return [
         Hook(f"{_name(configuration)}/{spec['name']}/{index}", spec)
-        for configuration in configurations
+        for configuration in sorted(configurations, key=_name)
         for index, spec in enumerate(configuration.get("webhooks") or ())
     ]
 

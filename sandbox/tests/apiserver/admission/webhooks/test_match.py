@@ -146,18 +146,11 @@ def test_webhook_and_policy_configurations_are_exempt(kind: str) -> None:
 
 
 def test_webhooks_are_sorted_by_the_name_of_their_configuration() -> None:
-    stored = Stored(
-        *(
-            an_object(
-                "MutatingWebhookConfiguration",
-                name,
-                api_version="admissionregistration.k8s.io/v1",
-                webhooks=[{"name": f"{name}-{index}"} for index in range(2)],
-            )
-            for name in ("b", "a")
-        )
-    )
-    names = [hook.name for hook in webhook_match.hooks(stored, "mutatingwebhookconfigurations")]
+    stored = [
+        an_object("MutatingWebhookConfiguration", name, webhooks=[{"name": f"{name}-{index}"} for index in range(2)])
+        for name in ("b", "a")
+    ]
+    names = [hook.name for hook in webhook_match.hooks(stored)]
     assert names == ["a-0", "a-1", "b-0", "b-1"]
 
 

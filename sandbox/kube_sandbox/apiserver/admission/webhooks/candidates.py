@@ -1,0 +1,41 @@
+"""The entries of configurations whose rules select a request."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Generic, TypeVar
+
+from kube_sandbox.apiserver.admission.webhooks import match
+from kube_sandbox.apiserver.attributes import Attributes, Object
+
+T = TypeVar("T")
+
+
+class Candidates(Generic[T]):
+    """Selects entries by the resource and the operation of a request. The result is kept until the stored objects
+    change: most rules select few resources, and each write would compare all of them. `rules` returns the rules of an
+    entry."""
+
+    def __init__(self, rules: Callable[[T], Sequence[Object]]) -> None:
+        self._rules = rules
+        self._stored: Sequence[Sequence[Object]] = ()
+        self._entries: Sequence[T] = ()
+        self._found: dict[tuple[str, ...], list[T]] = {}
+
+    def of(
+        self, attributes: Attributes, stored: Sequence[Sequence[Object]], entries: Callable[[], Iterable[T]]
+    ) -> Sequence[T]:
+        """The entries with a rule that selects the request in any version, in the order of `entries`. `entries` is
+        called again if `stored` has changed."""
+        if stored != self._stored:  # compares identities: a stored object is replaced, never changed
+            self._stored, self._entries, self._found = stored, list(entries()), {}
+        key = (attributes.group, attributes.plural, attributes.subresource, attributes.operation)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = [each for each in self._entries if self._selects(each, attributes)]
+        return found
+
+    def _selects(self, entry: T, attributes: Attributes) -> bool:
+        return any(
+            match.has_resource(pattern, attributes)
+            for rule in match.rules_for(self._rules(entry), attributes)
+            for pattern in rule.get("resources") or ()
+        )
