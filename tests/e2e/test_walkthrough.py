@@ -84,7 +84,7 @@ def test_release_is_suspended_repaired_and_released_again(kubectl: Kubectl) -> N
         lambda: not ({SUSPEND, IGNORED_SUSPEND} & set(kubectl.labels("deployment", "sleep"))),
         "the labels suspend and ignored-suspend to be removed",
     )
-    assert "patched" in kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH, "--type", "merge")
+    assert "patched" in kubectl.run("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH, "--type", "merge").stdout
 
 
 def test_bad_release_is_rolled_back_and_denied_until_a_newer_release_succeeds(kubectl: Kubectl) -> None:

@@ -50,8 +50,8 @@ _SELECTORS = {"-l": "labelSelector", "--field-selector": "fieldSelector"}
 
 
 class Kubectl:
-    """The real kubectl. Reads, `create`, the creation by `apply` and `delete_namespaces` go through one `kubectl proxy`
-    per kubeconfig where they can: a process takes longer than the request."""
+    """The real kubectl. Reads, `create`, `patch`, the creation by `apply` and `delete_namespaces` go through one
+    `kubectl proxy` per kubeconfig where they can: a process takes longer than the request."""
 
     def __init__(self, kubeconfig: Path, namespace: str = "default", *more: str) -> None:
         self.kubeconfig = kubeconfig
@@ -70,9 +70,29 @@ class Kubectl:
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> str:
         """stdout; AssertionError with stderr where kubectl fails."""
+        if not self._more and self._wrote_directly(arguments, stdin):
+            return ""
         done = self.run(*arguments, stdin=stdin)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}{done.stdout}"
         return done.stdout
+
+    def _wrote_directly(self, arguments: tuple[str, ...], stdin: str | None) -> bool:
+        """Whether a request without a kubectl process did what `create -f -`, `create namespace` or `patch` does. If it
+        was refused, kubectl sends it again, and says why."""
+        match arguments:
+            case ("create", "-f", "-") if stdin is not None:
+                obj = yaml.safe_load(stdin)
+            case ("create", "namespace", name):
+                obj = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+            case ("patch", *rest) if (found := _patch(self.namespace, rest)) is not None:
+                return self.request("PATCH", *found)[0] == 200
+            case _:
+                return False
+        resource = _RESOURCES.get(obj["kind"].lower())
+        if resource is None:
+            return False
+        path = resource.path(obj["metadata"].get("namespace", self.namespace) if resource.namespaced else "")
+        return self.request("POST", f"{path}?fieldManager=kubectl-create", obj)[0] == 201
 
     def json(self, *arguments: str) -> Json:
         """The output of `kubectl get ARGUMENTS -o json`: an object, or a list with `items`."""
@@ -158,6 +178,28 @@ def _path(namespace: str, arguments: tuple[str, ...]) -> str | None:
     if name and (query or (resource.namespaced and not namespace)):
         return None
     return resource.path(namespace, name) + (f"?{urlencode(query)}" if query else "")
+
+
+def _patch(namespace: str, arguments: list[str]) -> tuple[str, Json, str] | None:
+    """The URL path, the body and the media type of `kubectl patch ARGUMENTS`; None for arguments that this function
+    does not know."""
+    words: list[str] = []
+    options = {"--type": "strategic", "--subresource": "", "-p": ""}
+    rest = iter(arguments)
+    for word in rest:
+        name, _, value = word.partition("=")
+        if name in options:
+            options[name] = value or next(rest)
+        elif word.startswith("-"):
+            return None
+        else:
+            words += word.split("/")
+    resource = _RESOURCES.get(words[0])
+    if resource is None or len(words) != 2:
+        return None
+    types = {"strategic": "strategic-merge-patch+json", "merge": "merge-patch+json", "json": "json-patch+json"}
+    path = resource.path(namespace if resource.namespaced else "", words[1], options["--subresource"])
+    return f"{path}?fieldManager=kubectl-patch", json.loads(options["-p"]), types[options["--type"]]
 
 
 def _warnings(answer: http.client.HTTPResponse) -> list[str]:
