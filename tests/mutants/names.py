@@ -45,8 +45,9 @@ SOURCES = (
         "altershield/api/fingerprint.py",
         ("tests/unit/gatekeeper/test_fingerprint.py", "tests/unit/gatekeeper/test_version.py"),
         (
-            (".hexdigest()[:_DIGITS]", ".hexdigest()"),
-            ("hashlib.sha256(canonical_form)", "hashlib.sha1(canonical_form)"),
+            ("digest.hexdigest()[:_DIGITS]", "digest.hexdigest()"),
+            ("hashlib.sha256()", "hashlib.sha1()"),
+            ("_SHA256.copy()", "_SHA256"),
             ("option=orjson.OPT_SORT_KEYS", "option=None"),
             ("            value.pop(labels.VERSION, None)\n", ""),
             ("            for label in labels.NOT_IN_TEMPLATES:\n                value.pop(label, None)\n", ""),
