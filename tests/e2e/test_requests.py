@@ -204,7 +204,10 @@ def test_why_explains_a_suspension_with_commands_that_can_be_pasted(kubectl: Kub
 
 
 def test_commands_name_what_is_wrong(kubectl: Kubectl, altershield: Run) -> None:
-    assert 'deployments.apps "web" has no release' in altershield("approve", "deploy/web", code=1).stderr
+    refused = altershield("approve", "deploy/web", code=1).stderr
+    assert 'deployments.apps "web" has no release' in refused
+    assert f"`altershield status -n {kubectl.namespace} deployment/web`" in refused
+    assert f"`altershield status -n {kubectl.namespace} web`" in altershield("approve", "web", code=1).stderr
     assert "name one workload" in altershield("approve", "deploy", code=2).stderr
     assert "at most 512" in altershield("approve", "deploy/web", "-m", "x" * 600, code=2).stderr
     assert "add --wait" in altershield("approve", "deploy/web", "--timeout=5s", code=2).stderr

@@ -34,8 +34,9 @@ async def current(client: Client, namespace: str, target: Target) -> StoredRelea
     found = [each for each in map(stored, listed.items) if _is_of(each, target.name, kinds)]
     if not found:
         raise RequestError(
-            f'{target.described} has no release in namespace "{namespace}"; check the name, or set another namespace '
-            "with -n"
+            f'{target.described} has no release in namespace "{namespace}"; set another namespace with -n, or run '
+            f"`altershield status -n {namespace} {target.argument}`, which says whether the workload exists and its "
+            "namespace is governed"
         )
     types = sorted({each.release.spec.workload_ref.kind for each in found})
     if len(types) > 1:

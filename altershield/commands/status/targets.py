@@ -20,6 +20,11 @@ class Target(NamedTuple):
         """The workload in an error, as `deployments.apps "web"`, or as `workload "web"` if no type was named."""
         return f'{full_plural(self.adapters[0]) if len(self.adapters) == 1 else "workload"} "{self.name}"'
 
+    @property
+    def argument(self) -> str:
+        """The workload as an argument of a command: `deployment/web`, or `web` if no type was named."""
+        return f"{self.adapters[0].resource.kind.lower()}/{self.name}" if len(self.adapters) == 1 else self.name
+
 
 EVERYTHING = Target(ADAPTERS, "")
 
