@@ -4,6 +4,7 @@ The cluster is the sandbox, the real API server of KUBEBUILDER_ASSETS, or the cl
 as `altershield dev` with short thresholds.
 """
 
+import functools
 import json
 import os
 import shutil
@@ -122,7 +123,8 @@ def space(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
     kubectl = Kubectl(cluster, f"api-{uuid.uuid4().hex[:8]}")
     kubectl("create", "namespace", kubectl.namespace)
     # controllers create both in every namespace: pods need the ServiceAccount, and tests count ConfigMaps
-    kubectl("wait", "--for=create", "serviceaccount/default", "configmap/kube-root-ca.crt", "--timeout=60s")
+    for kind, name in (("serviceaccount", "default"), ("configmap", "kube-root-ca.crt")):
+        eventually(functools.partial(kubectl.exists, kind, name), f"{kind}/{name}")
     yield kubectl
     kubectl.delete_namespaces()
 

@@ -24,6 +24,7 @@ _READ_DIRECTLY = (
     *(adapter.resource for adapter in ADAPTERS),
     resources.CHANGE_PODS,
     resources.CHANGE_WORKLOADS,
+    resources.CONFIG_MAPS,
     history.RESOURCE,
     resources.DEFENSE_POLICIES,
     resources.DISRUPTION_BUDGETS,
