@@ -1,7 +1,9 @@
 """Pods that end without a request of their owner: evictions by taints and by nodes, and pods of deleted nodes."""
 
 import asyncio
+import contextlib
 
+from kube_sandbox.client.errors import ConflictError
 from kube_sandbox.client.resources import NODES, PODS
 from kube_sandbox.cluster.kubelet.pressure import EVICT
 from support.cluster import SPACE, Cluster, Object
@@ -67,3 +69,26 @@ async def test_pod_that_its_node_evicts_stays_as_failed_and_is_replaced(cluster:
     assert target(evicted) == ("TerminationByKubelet", "The node was low on resource: memory. ")
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 137
     assert "deletionTimestamp" not in evicted["metadata"]
+
+
+async def test_pod_that_another_writer_ends_stays_ended_while_its_kubelet_starts_it(cluster: Cluster) -> None:
+    """A kubelet that does not know the end yet would write that the pod runs."""
+    for number in range(20):
+        spec = {"containers": [{"name": "main", "image": f"busybox:{number}"}]}
+        await cluster.client.create(PODS, {"metadata": {"name": f"web-{number}"}, "spec": spec}, SPACE)
+    ended: set[str] = set()
+
+    async def end(pod: Object) -> None:
+        at = {"resourceVersion": pod["metadata"]["resourceVersion"]}
+        with contextlib.suppress(ConflictError):
+            body, name = {"metadata": at, "status": {"phase": "Failed"}}, pod["metadata"]["name"]
+            await cluster.client.patch(PODS, body, name, SPACE, subresource="status")
+            ended.add(name)
+
+    while len(ended) < 20:
+        pods = (await cluster.client.list(PODS, SPACE)).items
+        starting = [pod for pod in pods if pod["spec"].get("nodeName") and pod["metadata"]["name"] not in ended]
+        await asyncio.gather(*map(end, starting))
+    await asyncio.sleep(0.5)
+    phases = {pod["status"]["phase"] for pod in (await cluster.client.list(PODS, SPACE)).items}
+    assert phases == {"Failed"}

@@ -88,12 +88,13 @@ class Kubelets:
         node = pod_states.Node(nodes.internal_ip(name), self._pod_ip(pod), self._images[name], shortage)
         step = lifecycle.advance(pod, ages, node, self._settings, self._clock())
         if step.status is not None:
-            patch = {"metadata": {"uid": uid}, "status": step.status}
+            # With the version, because a pod that has ended meanwhile stays ended.
+            patch = {"metadata": {"uid": uid, "resourceVersion": pod.metadata.resource_version}, "status": step.status}
             try:
                 written = await self._pods.patch(
                     patch, key.name, key.namespace, subresource="status", type_=PatchType.STRATEGIC
                 )
-            except (NotFoundError, ConflictError):  # deleted or replaced; the cache will show it
+            except (NotFoundError, ConflictError):  # deleted, replaced or changed; the cache will show it
                 return
             run = {str(status["image"]) for status in written.status.container_statuses if status.get("imageID")}
             self._images[name] |= {one.image for one in pod.spec.containers if images.full_reference(one.image) in run}
