@@ -144,6 +144,24 @@ def test_repair_label_set_by_kubectl_admits_one_release(kubectl: Kubectl) -> Non
     )
 
 
+@pytest.mark.parametrize("command", [["apply"], ["replace"]])
+def test_repair_label_admits_a_manifest_without_it_although_kubectl_removes_it(
+    kubectl: Kubectl, command: list[str]
+) -> None:
+    """`apply` removes the label if the manifest of an earlier repair had it, as in the walkthrough."""
+    version = release(kubectl, sleep(labels={IGNORED_SUSPEND: "true"}))
+    eventually(lambda: IGNORED_SUSPEND not in kubectl.labels("deployment", "sleep"), "the first label to be removed")
+    suspend(kubectl, version)
+    fix = sleep(image="busybox:2")
+    assert "is suspended" in kubectl.run(*command, "-f", "-", stdin=fix).stderr
+    kubectl("label", "deployment", "sleep", f"{IGNORED_SUSPEND}=true")
+    kubectl(*command, "-f", "-", stdin=fix)
+    succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
+    eventually(
+        lambda: not {SUSPEND, IGNORED_SUSPEND} & set(kubectl.labels("deployment", "sleep")), "the labels to be removed"
+    )
+
+
 def test_kubectl_rollout_undo_while_suspended_needs_the_repair_label(kubectl: Kubectl) -> None:
     first = release(kubectl)
     kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)

@@ -11,7 +11,7 @@ _VERSION = (_OUTCOMES, _T + "test_version.py", _T + "test_fingerprint.py", _T + 
 SOURCES = (
     Source(
         _H + "bypass.py",
-        _DENIALS,
+        (*_DENIALS, _T + "test_version.py"),
         (
             ("if change.user == listers.reconciler:", "if False:"),
             ("if change.user == listers.reconciler:", "if True:"),
@@ -21,8 +21,14 @@ SOURCES = (
             ("if not _repairs(change) or is_processed(change):", "if is_processed(change):"),
             ("change.old_object.label(labels.VERSION) if", "change.object.label(labels.VERSION) if"),
             ("return change.object.label(labels.IGNORED_SUSPEND) ==", "return change.object.label(labels.SUSPEND) =="),
-            ('label(labels.IGNORED_SUSPEND) == "true"', "label(labels.IGNORED_SUSPEND) is not None"),
+            ('return change.object.label(labels.IGNORED_SUSPEND) == "true"', "return True"),
+            (
+                'return change.object.label(labels.IGNORED_SUSPEND) == "true"',
+                "return change.object.label(labels.IGNORED_SUSPEND) is not None",
+            ),
             ("return old is None or", "return"),
+            ('old.label(labels.IGNORED_SUSPEND) == "true"', "old.label(labels.IGNORED_SUSPEND) is not None"),
+            ("and change.object.label(labels.IGNORED_SUSPEND) is None", ""),
             ("not old.label(labels.VERSION) or", ""),
             ("old.label(labels.DEFENSE_STATUS) ==", "change.object.label(labels.DEFENSE_STATUS) =="),
             ("label(labels.DEFENSE_STATUS) == labels.PROCESSED", "label(labels.DEFENSE_STATUS) is not None"),
@@ -231,8 +237,9 @@ SOURCES = (
         _VERSION,
         (
             ("    if not version:\n        return NOTHING\n", ""),
-            ("{labels.VERSION: version, labels.DEFENSE_STATUS: None}", "{labels.VERSION: version}"),
-            ("{labels.VERSION: version, labels.DEFENSE_STATUS: None}", "{labels.DEFENSE_STATUS: None}"),
+            ("{labels.VERSION: version, labels.DEFENSE_STATUS: None, **kept}", "{labels.VERSION: version, **kept}"),
+            ("{labels.VERSION: version, labels.DEFENSE_STATUS: None, **kept}", "{labels.DEFENSE_STATUS: None, **kept}"),
+            ("labels.DEFENSE_STATUS: None, **kept}", "labels.DEFENSE_STATUS: None}"),
             ("        template_labels={labels.VERSION: version},\n", ""),
             ("_warnings(change, version) if relabelled(change) else ()", "()"),
             ('        audit={"version": version},\n', ""),

@@ -35,5 +35,17 @@ def is_processed(change: Change) -> bool:
     return old is None or not old.label(labels.VERSION) or old.label(labels.DEFENSE_STATUS) == labels.PROCESSED
 
 
+def removes_its_pass(change: Change) -> bool:
+    """Whether a release removes the label `ignored-suspend` that would let it pass. `kubectl apply` does so if the
+    manifest that was applied before has the label, and `kubectl replace` always does. A user who takes the pass back
+    removes the label without a release."""
+    old = change.old_object
+    return (
+        old is not None
+        and old.label(labels.IGNORED_SUSPEND) == "true"
+        and change.object.label(labels.IGNORED_SUSPEND) is None
+    )
+
+
 def _repairs(change: Change) -> bool:
     return change.object.label(labels.IGNORED_SUSPEND) == "true"

@@ -2,6 +2,7 @@
 
 from altershield.api import labels
 from gatekeeper.handler import handler
+from gatekeeper.handlers.releases.bypass import removes_its_pass
 from gatekeeper.handlers.releases.reasons import Reason
 from gatekeeper.handlers.releases.workload import Change, Workload, is_stamped, relabelled, released_version
 from gatekeeper.listers import Listers
@@ -17,12 +18,13 @@ _OUTCOMES = (
 @handler(reads=Workload, outcomes=_OUTCOMES)
 def stamp(change: Change, listers: Listers) -> Response:
     """Set the version of a workload that is created or whose template changes. Remove `defense-status`, also if the
-    reconciler makes the change: the new version is not processed."""
+    reconciler makes the change: the new version is not processed. Keep `ignored-suspend` until it is processed."""
     version = released_version(change)
     if not version:
         return NOTHING
+    kept = {labels.IGNORED_SUSPEND: "true"} if removes_its_pass(change) else {}
     return Response(
-        labels={labels.VERSION: version, labels.DEFENSE_STATUS: None},
+        labels={labels.VERSION: version, labels.DEFENSE_STATUS: None, **kept},
         template_labels={labels.VERSION: version},
         warnings=_warnings(change, version) if relabelled(change) else (),
         audit={"version": version},

@@ -55,6 +55,28 @@ def test_changed_template_gets_a_version_and_the_workload_loses_defense_status()
     assert warnings == []
 
 
+@pytest.mark.parametrize(
+    ("stored", "image", "sent", "kept"),
+    [
+        ("true", "busybox:2", None, "true"),
+        ("true", "busybox", None, None),  # no release: the user takes the pass back
+        ("true", "busybox:2", "false", "false"),
+        ("yes", "busybox:2", None, None),
+        (None, "busybox:2", None, None),
+    ],
+)
+def test_release_keeps_the_label_ignored_suspend_that_it_removes(
+    stored: str | None, image: str, sent: str | None, kept: str | None
+) -> None:
+    old, new = released("busybox", suspend="1"), released("busybox", suspend="1")
+    new["spec"]["template"]["spec"]["containers"][0]["image"] = image
+    for obj, value in ((old, stored), (new, sent)):
+        if value is not None:
+            own(obj)[labels.IGNORED_SUSPEND] = value
+    result, warnings = mutate(new, old)
+    assert (own(result).get(labels.IGNORED_SUSPEND), warnings) == (kept, [])
+
+
 def test_release_by_the_reconciler_removes_defense_status() -> None:
     result, _ = mutate({**released("busybox"), "spec": deployment("busybox:2")["spec"]}, released(), user=RECONCILER)
     assert labels.DEFENSE_STATUS not in own(result)
@@ -156,7 +178,7 @@ def test_patch_changes_only_labels_and_the_annotation_of_altershield(new: Object
     result, _ = mutate(new, old)
     result["metadata"]["annotations"].pop(released_by.ANNOTATION, None)
     for obj in (result, new):
-        for key in (*labels.OWNED, *labels.NOT_IN_TEMPLATES):
+        for key in (*labels.OWNED, *labels.NOT_IN_TEMPLATES, labels.IGNORED_SUSPEND):
             own(obj).pop(key, None)
             template(obj).pop(key, None)
     assert result == new
