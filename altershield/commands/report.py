@@ -76,7 +76,8 @@ def report(
     ] = "",
     days: Annotated[int, typer.Option("--days", min=1, max=3650, help="How many days the report goes back.")] = _WEEK,
     output: Annotated[
-        Format | None, typer.Option("--output", "-o", help="The format: json. Default: table.", show_default=False)
+        Format | None,
+        typer.Option("--output", "-o", help="The format: json. Without this option: a table.", show_default=False),
     ] = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,

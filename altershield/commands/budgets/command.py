@@ -36,7 +36,7 @@ def budgets(
         typer.Option(
             "--output",
             "-o",
-            help="The format: json, yaml, name, or wide (more columns). Default: table.",
+            help="The format: json, yaml, name, or wide (more columns). Without this option: a table.",
             show_default=False,
         ),
     ] = None,

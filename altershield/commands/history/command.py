@@ -59,7 +59,7 @@ def history(
             "--output",
             "-o",
             help="The format: json or yaml (a List of the objects; with --version, its pod template), or wide (more "
-            "columns). Default: table.",
+            "columns). Without this option: a table.",
             show_default=False,
         ),
     ] = None,

@@ -39,7 +39,9 @@ def protected(
     ] = False,
     output: Annotated[
         Format | None,
-        typer.Option("--output", "-o", help="The format: json, yaml or name. Default: table.", show_default=False),
+        typer.Option(
+            "--output", "-o", help="The format: json, yaml or name. Without this option: a table.", show_default=False
+        ),
     ] = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,

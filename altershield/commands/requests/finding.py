@@ -35,8 +35,7 @@ async def current(client: Client, namespace: str, target: Target) -> StoredRelea
     if not found:
         raise RequestError(
             f'{target.described} has no release in namespace "{namespace}"; set another namespace with -n, or run '
-            f"`altershield status -n {namespace} {target.argument}`, which says whether the workload exists and its "
-            "namespace is governed"
+            f"`altershield status -n {namespace} {target.argument}`, which says what to do"
         )
     types = sorted({each.release.spec.workload_ref.kind for each in found})
     if len(types) > 1:

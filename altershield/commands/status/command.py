@@ -51,7 +51,8 @@ def status(
         typer.Option(
             "--output",
             "-o",
-            help="The format: json or yaml (a List of ChangeWorkloads), name, or wide (more columns). Default: table.",
+            help="The format: json or yaml (a List of ChangeWorkloads), name, or wide (more columns). Without this "
+            "option: a table.",
             show_default=False,
         ),
     ] = None,

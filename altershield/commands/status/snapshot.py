@@ -108,7 +108,8 @@ def demand(snapshot: Snapshot, targets: Iterable[Target], namespace: str) -> Non
         if not any(workload.version or stored_releases for workload, stored_releases in found):
             raise StatusError(
                 f'{target.described} in namespace "{namespace}" has no release; to govern its namespace, run '
-                f"`kubectl label namespace {namespace} {labels.GOVERNED_SELECTOR}`, then release it"
+                f"`kubectl label namespace {namespace} {labels.GOVERNED_SELECTOR}`; if the namespace has this label "
+                "already, the first release of the workload is still to come"
             )
 
 
