@@ -20,7 +20,7 @@ import orjson
 from altershield.api import labels
 
 _DIGITS = 32
-_SHA256 = hashlib.sha256()  # a copy takes half the time of a new one, for which OpenSSL looks up the algorithm
+_SHA256 = hashlib.sha256()  # copied, because OpenSSL looks up the algorithm for each new one
 
 _Metadata = dict[str, str | bool | int | float | list[Any] | dict[str, str] | None]
 """Values of a pod template's metadata. The only JSON objects in it are maps of strings: labels and annotations."""

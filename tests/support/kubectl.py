@@ -92,7 +92,7 @@ class Kubectl:
         resource = _RESOURCES.get(obj["kind"].lower())
         if resource is None:
             return False
-        path = resource.path(obj["metadata"].get("namespace", self.namespace) if resource.namespaced else "")
+        path = resource.path(obj["metadata"].get("namespace", self.namespace))
         return self.request("POST", f"{path}?fieldManager=kubectl-create", obj)[0] == 201
 
     def json(self, *arguments: str) -> Json:
@@ -130,7 +130,7 @@ class Kubectl:
 
     def create(self, resource: Resource, manifest: str, *, dry_run: bool = False) -> tuple[int, Json]:
         """POST a manifest (YAML or JSON). Returns the status and the answer."""
-        path = resource.path(self.namespace if resource.namespaced else "")
+        path = resource.path(self.namespace)
         return _proxy(self.kubeconfig).request("POST", path + ("?dryRun=All" if dry_run else ""), manifest)
 
     def merge(self, resource: str, name: str, patch: Json, subresource: str = "") -> tuple[int, Json]:
@@ -144,7 +144,7 @@ class Kubectl:
             resource, metadata = _RESOURCES[obj["kind"].lower()], obj["metadata"]
             applied = {**(metadata.get("annotations") or {}), _APPLIED: json.dumps(obj)}
             made = json.dumps({**obj, "metadata": {**metadata, "annotations": applied}})
-            path = resource.path(metadata.get("namespace", self.namespace) if resource.namespaced else "")
+            path = resource.path(metadata.get("namespace", self.namespace))
             if (
                 _proxy(self.kubeconfig).request("POST", f"{path}?fieldManager=kubectl-client-side-apply", made)[0]
                 == 201
@@ -199,7 +199,7 @@ def _patch(namespace: str, arguments: list[str]) -> tuple[str, Json, str] | None
     if resource is None or len(words) != 2:
         return None
     types = {"strategic": "strategic-merge-patch+json", "merge": "merge-patch+json", "json": "json-patch+json"}
-    path = resource.path(namespace if resource.namespaced else "", words[1], options["--subresource"])
+    path = resource.path(namespace, words[1], options["--subresource"])
     return f"{path}?fieldManager=kubectl-patch", json.loads(options["-p"]), types[options["--type"]]
 
 

@@ -74,7 +74,7 @@ def space(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
     kubectl = Kubectl(cluster, f"api-{uuid.uuid4().hex[:8]}")
     kubectl("create", "namespace", kubectl.namespace)
     # Controllers create these in each namespace. Pods need the account; tests that count ConfigMaps need the other.
-    for each in ("serviceaccount/default", "configmap/kube-root-ca.crt"):  # fails at once if it waits for two
+    for each in ("serviceaccount/default", "configmap/kube-root-ca.crt"):  # kubectl fails at once if two are missing
         kubectl.wait(each, "create")
     yield kubectl
     kubectl.run("delete", "namespace", kubectl.namespace, "--wait=false")

@@ -177,8 +177,10 @@ def test_second_call_with_the_patched_object_gives_no_patch_and_no_warning(
 def test_patch_changes_only_labels_and_the_annotation_of_altershield(new: Object, old: Object | None) -> None:
     result, _ = mutate(new, old)
     result["metadata"]["annotations"].pop(released_by.ANNOTATION, None)
+    if old is not None and own(old).get(labels.IGNORED_SUSPEND) == "true" and labels.IGNORED_SUSPEND not in own(new):
+        assert own(result).pop(labels.IGNORED_SUSPEND, "true") == "true"
     for obj in (result, new):
-        for key in (*labels.OWNED, *labels.NOT_IN_TEMPLATES, labels.IGNORED_SUSPEND):
+        for key in (*labels.OWNED, *labels.NOT_IN_TEMPLATES):
             own(obj).pop(key, None)
             template(obj).pop(key, None)
     assert result == new

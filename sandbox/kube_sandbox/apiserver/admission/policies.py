@@ -37,7 +37,9 @@ class Policies:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._bound: Candidates[_Bound] = Candidates(
-            lambda bound: bound[0]["spec"]["matchConstraints"].get("resourceRules") or ()
+            lambda: [reader.list(GROUP, f"validatingadmission{kind}") for kind in ("policies", "policybindings")],
+            _bound,
+            lambda bound: bound[0]["spec"]["matchConstraints"].get("resourceRules") or (),
         )
 
     def check(self, attributes: Attributes, evaluations: Evaluations) -> None:
@@ -47,8 +49,7 @@ class Policies:
         As in the real server, the request is denied with the message of the first policy that denies it.
         """
         denied: StatusError | None = None
-        stored = [self._reader.list(GROUP, f"validatingadmission{kind}") for kind in ("policies", "policybindings")]
-        for policy, binding in self._bound.of(attributes, stored, lambda: _bound(*stored)):
+        for policy, binding in self._bound.of(attributes):
             actions = binding["spec"].get("validationActions") or ()
             for failure in _failures(policy, binding, attributes, self._reader, evaluations):
                 if "Warn" in actions:

@@ -6,7 +6,7 @@ The rules are those of kube-apiserver's `pkg/admission/plugin/webhook/{mutating,
 import asyncio
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -51,7 +51,8 @@ class Webhooks:
         self._normalize = normalize
         self._authorizer = authorizer
         self._policies = Policies(reader)
-        self._mutating_hooks, self._validating_hooks = Candidates(_rules), Candidates(_rules)
+        self._mutating_hooks = _hooks(reader, "mutatingwebhookconfigurations")
+        self._validating_hooks = _hooks(reader, "validatingwebhookconfigurations")
         services, certificates = services or from_endpoints(reader), certificates or {}
         self._mutating = WebhookClient(services, certificates.get(MUTATING))
         self._validating = WebhookClient(services, certificates.get(VALIDATING))
@@ -67,7 +68,7 @@ class Webhooks:
         StatusError when a webhook denies the request, fails, or returns an invalid response."""
         if match.is_exempt(attributes):
             return
-        hooks = _candidates(self._mutating_hooks, attributes, self._reader, "mutatingwebhookconfigurations")
+        hooks = self._mutating_hooks.of(attributes)
         evaluations = Evaluations(attributes, self._authorizer)
         seen: set[str] = set()
         repeated: set[str] = set()
@@ -91,10 +92,9 @@ class Webhooks:
             return
         evaluations = Evaluations(attributes, self._authorizer)
         self._policies.check(attributes, evaluations)
-        hooks = _candidates(self._validating_hooks, attributes, self._reader, "validatingwebhookconfigurations")
         called = [
             (hook, invocation)
-            for hook in hooks
+            for hook in self._validating_hooks.of(attributes)
             if (invocation := match.match(hook, attributes, self._reader, evaluations))
         ]
         errors: list[StatusError] = []
@@ -199,11 +199,8 @@ def _in_request_version(patched: Object, attributes: Attributes) -> Object:
     return {**patched, "apiVersion": sent["apiVersion"], "kind": kind}
 
 
-def _rules(hook: Hook) -> Sequence[Object]:
-    return hook.spec.get("rules") or ()
-
-
-def _candidates(hooks: Candidates[Hook], attributes: Attributes, reader: Reader, plural: str) -> Sequence[Hook]:
-    """The webhooks of these configurations that may match the request, in the order of calls."""
-    stored = reader.list(match.GROUP, plural)
-    return hooks.of(attributes, [stored], lambda: match.hooks(stored))
+def _hooks(reader: Reader, plural: str) -> Candidates[Hook]:
+    """The webhooks of these configurations that may match a request, in the order of calls."""
+    return Candidates(
+        lambda: [reader.list(match.GROUP, plural)], match.hooks, lambda hook: hook.spec.get("rules") or ()
+    )

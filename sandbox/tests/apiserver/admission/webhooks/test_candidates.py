@@ -18,8 +18,17 @@ def rule(**more: list[str]) -> Object:
     return {"apiGroups": ["apps"], "operations": ["UPDATE"], "resources": ["deployments"], **more}
 
 
-def selected(found: Candidates[Object], attributes: Attributes, *stored: Object) -> list[str]:
-    return [each["name"] for each in found.of(attributes, [list(stored)], lambda: stored)]
+class Entries:
+    """Candidates of a list of objects, each of which is an entry."""
+
+    def __init__(self) -> None:
+        self._stored: list[Object] = []
+        self._found: Candidates[Object] = Candidates(lambda: [self._stored], list, lambda entry: entry["rules"])
+
+    def selected(self, attributes: Attributes, *stored: Object) -> list[str]:
+        """The names of the entries that are selected when these are stored."""
+        self._stored = list(stored)
+        return [each["name"] for each in self._found.of(attributes)]
 
 
 @pytest.mark.parametrize(
@@ -35,18 +44,18 @@ def selected(found: Candidates[Object], attributes: Attributes, *stored: Object)
 def test_entry_is_selected_by_group_resource_subresource_and_operation(
     changed: dict[str, list[str]], attributes: Attributes
 ) -> None:
-    candidates: Candidates[Object] = Candidates(lambda entry: entry["rules"])
+    entries = Entries()
     entry = {"name": "a", "rules": [rule(**changed)]}
     everything = {"name": "b", "rules": [rule(apiGroups=["*"], operations=["*"], resources=["*/*"])]}
-    assert selected(candidates, attributes, entry, everything) == ["b"]
-    assert selected(candidates, request(), {"name": "a", "rules": [rule()]}, everything) == ["a", "b"]
+    assert entries.selected(attributes, entry, everything) == ["b"]
+    assert entries.selected(request(), {"name": "a", "rules": [rule()]}, everything) == ["a", "b"]
 
 
 def test_changed_added_and_removed_entries_count_from_the_next_request_on() -> None:
-    candidates: Candidates[Object] = Candidates(lambda entry: entry["rules"])
+    entries = Entries()
     first, second = {"name": "a", "rules": [rule()]}, {"name": "b", "rules": [rule()]}
-    assert selected(candidates, request(), first) == ["a"]
-    assert selected(candidates, request(), first, second) == ["a", "b"]
-    assert selected(candidates, request(), {**first, "rules": []}, second) == ["b"]
-    assert selected(candidates, request(), second) == ["b"]
-    assert selected(candidates, request()) == []
+    assert entries.selected(request(), first) == ["a"]
+    assert entries.selected(request(), first, second) == ["a", "b"]
+    assert entries.selected(request(), {**first, "rules": []}, second) == ["b"]
+    assert entries.selected(request(), second) == ["b"]
+    assert entries.selected(request()) == []
