@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kube_sandbox.garbage import collect_less_often
+
 # a machine that is busy with another test is no finding
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
@@ -40,9 +42,6 @@ _NICENESS = 5
 
 _MAX_ID = 200
 
-_COLLECT_AFTER = 20_000
-"""Allocations before a garbage collection; Python's 700 take 3 % of the tests' CPU time."""
-
 # kubectl, promtool and the Helm engine need a fifth of their CPU time to collect garbage, and have much memory left
 os.environ.setdefault("GOGC", "800")
 # no test trusts the machine's authorities, which each process would load at its start, and each client in 20 ms, from
@@ -60,8 +59,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    gc.freeze()  # a full collection takes 0.3 s with the objects of 9,000 tests
-    gc.set_threshold(_COLLECT_AFTER)
+    collect_less_often()  # a full collection takes 0.3 s with the objects of 9,000 tests
     gc.enable()
 
 

@@ -150,11 +150,8 @@ def test_all_processes_work_in_another_namespace_in_each_certificate_mode(
             wait_until_owned(kubectl, *WEBHOOKS)
             eventually(lambda: bundles(kubectl) == {authority}, "the provided CA to be published")
             assert kubectl.json(SECRET)["metadata"] == before, "certgen must not change a provided Secret"
-        for each in (
-            "opsconfiginfo/blocking",
-            "lease/altershield-reconciler",
-        ):  # kubectl fails at once if two are missing
-            kubectl.wait(each, "create")
+        kubectl.wait("opsconfiginfo/blocking", "create")
+        kubectl.wait("lease/altershield-reconciler", "create")
         execute_certgen(kubectl, running, mode)
         assert running.recorder.forbidden == []
     done = uninstall(cluster, "--yes", "--crds")

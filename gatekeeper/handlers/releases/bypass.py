@@ -2,7 +2,7 @@
 
 from altershield.api import labels
 from gatekeeper.handlers.releases.reasons import Reason
-from gatekeeper.handlers.releases.workload import Change
+from gatekeeper.handlers.releases.workload import Change, Workload
 from gatekeeper.listers import Listers
 from gatekeeper.texts import warning
 
@@ -11,12 +11,12 @@ def bypass(change: Change, listers: Listers) -> Reason | None:
     """Why this change passes although a handler would deny it. None: it does not pass."""
     if change.user == listers.reconciler:
         return Reason.RECONCILER
-    return Reason.IGNORED_SUSPEND if _repairs(change) and is_processed(change) else None
+    return Reason.IGNORED_SUSPEND if _repairs(change.object) and is_processed(change) else None
 
 
 def not_processed(change: Change) -> tuple[str, ...]:
     """The warning for a repair that is sent before the reconciler processed the repair before it."""
-    if not _repairs(change) or is_processed(change):
+    if not _repairs(change.object) or is_processed(change):
         return ()
     version = change.old_object.label(labels.VERSION) if change.old_object is not None else None
     text = (
@@ -40,12 +40,8 @@ def removes_its_pass(change: Change) -> bool:
     manifest that was applied before has the label, and `kubectl replace` always does. A user who takes the pass back
     removes the label without a release."""
     old = change.old_object
-    return (
-        old is not None
-        and old.label(labels.IGNORED_SUSPEND) == "true"
-        and change.object.label(labels.IGNORED_SUSPEND) is None
-    )
+    return old is not None and _repairs(old) and change.object.label(labels.IGNORED_SUSPEND) is None
 
 
-def _repairs(change: Change) -> bool:
-    return change.object.label(labels.IGNORED_SUSPEND) == "true"
+def _repairs(workload: Workload) -> bool:
+    return workload.label(labels.IGNORED_SUSPEND) == "true"
