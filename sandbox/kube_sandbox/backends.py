@@ -71,7 +71,7 @@ async def open_backend(
             path = directory / "admin.kubeconfig"
             path.touch(mode=0o600)
             path.write_text(api.kubeconfig())
-            async with simulated(path, settings):
+            async with simulated(path, settings, api.send):
                 yield Backend(path, f"the sandbox's API at {api.url}")
 
 

@@ -116,7 +116,8 @@ class Cluster:
         """Restore the storage, and restart the simulated nodes and controllers. No reconciler may run."""
         await self.stop_controllers()
         self._api.store.restore(snapshot)
-        await self._controllers.enter_async_context(simulated(self._directory / _ADMIN, self._simulation))
+        simulation = simulated(self._directory / _ADMIN, self._simulation, self._api.send)
+        await self._controllers.enter_async_context(simulation)
 
     async def go_to(self, namespace: str) -> None:
         """Create another governed namespace, and use it from now on."""
@@ -341,7 +342,7 @@ async def running_cluster(directory: Path, *, garbage: bool = False) -> AsyncIte
         async with await Client.connect(str(kubeconfig)) as admin:
             await _install(admin)
             async with contextlib.AsyncExitStack() as controllers:
-                await controllers.enter_async_context(simulated(kubeconfig, simulation))
+                await controllers.enter_async_context(simulated(kubeconfig, simulation, api.send))
                 yield Cluster(api, admin, directory, faults, simulation, controllers)
 
 

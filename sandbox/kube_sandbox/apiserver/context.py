@@ -8,6 +8,7 @@ from aiohttp import web
 
 from kube_sandbox.apiserver.attributes import Attributes, Object
 from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.http.local import Request
 from kube_sandbox.apiserver.http.requests import MAX_BODY
 from kube_sandbox.apiserver.http.responses import Form
 from kube_sandbox.apiserver.storage.registry import Registry, ResourceType
@@ -41,7 +42,7 @@ class Api:
 class Call:
     """One request for a resource."""
 
-    request: web.Request
+    request: Request
     resource: ResourceType
     attributes: Attributes
     form: Form = field(default_factory=Form)

@@ -11,6 +11,7 @@ from kube_sandbox.apiserver.auth import authorization, impersonation
 from kube_sandbox.apiserver.context import Api, Call
 from kube_sandbox.apiserver.errors import StatusError, internal_error, not_allowed, not_served
 from kube_sandbox.apiserver.http import discovery, openapi, requests, responses
+from kube_sandbox.apiserver.http.local import Request
 from kube_sandbox.apiserver.http.requests import Target
 from kube_sandbox.apiserver.http.responses import Form
 from kube_sandbox.apiserver.http.selection import select, selected_name
@@ -25,14 +26,14 @@ _READ_ONLY_ROOTS = ("api", "apis", "version")
 _VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
-def client_certificate(request: web.Request) -> bytes | None:
+def client_certificate(request: Request) -> bytes | None:
     """The client's certificate (DER), which TLS has verified."""
     tls = request.transport.get_extra_info("ssl_object") if request.transport else None
     certificate: bytes | None = tls.getpeercert(binary_form=True) if tls else None
     return certificate
 
 
-async def handle(api: Api, request: web.Request) -> web.StreamResponse:
+async def handle(api: Api, request: Request) -> web.StreamResponse:
     """Serve one request. Every error becomes a response with a Status."""
     target = requests.parse_path(request.path)
     warnings: list[str] = []
@@ -48,7 +49,7 @@ async def handle(api: Api, request: web.Request) -> web.StreamResponse:
         return _failure(request, internal_error(f"{type(error).__name__}: {error}"), warnings, pretty=pretty)
 
 
-def _failure(request: web.Request, error: StatusError, warnings: list[str], *, pretty: bool) -> web.Response:
+def _failure(request: Request, error: StatusError, warnings: list[str], *, pretty: bool) -> web.Response:
     try:
         form = replace(responses.negotiate(request.headers.get("Accept", "")), shape="")
     except StatusError:
@@ -63,7 +64,7 @@ def _failure(request: web.Request, error: StatusError, warnings: list[str], *, p
 
 
 async def _serve(
-    api: Api, request: web.Request, target: Target | None, warnings: list[str], *, pretty: bool
+    api: Api, request: Request, target: Target | None, warnings: list[str], *, pretty: bool
 ) -> web.StreamResponse:
     user = api.authenticator.authenticate(request.headers.get("Authorization"), client_certificate(request))
     if target is None:
@@ -99,12 +100,12 @@ async def _serve(
     return await _serve_resource(api, request, target, attributes, pretty=pretty)
 
 
-def _method(request: web.Request) -> str:
+def _method(request: Request) -> str:
     """The verb of a request for a non-resource URL."""
     return {"HEAD": "head"}.get(request.method, request.method.lower())
 
 
-def _verb(request: web.Request, target: Target) -> str:
+def _verb(request: Request, target: Target) -> str:
     verb = _VERBS.get(request.method, request.method.lower())
     if target.name and not target.watch:
         return verb
@@ -113,12 +114,12 @@ def _verb(request: web.Request, target: Target) -> str:
     return "deletecollection" if verb == "delete" else verb
 
 
-def _is_watch(request: web.Request) -> bool:
+def _is_watch(request: Request) -> bool:
     return requests.boolean(request.query, "watch")
 
 
 async def _serve_resource(
-    api: Api, request: web.Request, target: Target, attributes: Attributes, *, pretty: bool
+    api: Api, request: Request, target: Target, attributes: Attributes, *, pretty: bool
 ) -> web.StreamResponse:
     resource = api.registry.find(target.group, target.version, target.plural)
     if resource is None:
@@ -199,7 +200,7 @@ def _page_not_found() -> web.Response:
     return web.Response(text="404 page not found\n", status=404)
 
 
-def _serve_non_resource(api: Api, request: web.Request, *, pretty: bool) -> web.Response:
+def _serve_non_resource(api: Api, request: Request, *, pretty: bool) -> web.Response:
     """Serve discovery, OpenAPI, health checks, metrics and the version."""
     registry, path = api.registry, request.path.rstrip("/") or "/"
     accept = request.headers.get("Accept", "")

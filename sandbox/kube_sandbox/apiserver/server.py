@@ -8,19 +8,22 @@ In a test or a program:
         api.url, api.ca_pem, api.kubeconfig(token)
 """
 
+import asyncio
 import base64
 import datetime
 import secrets
 import ssl
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
+from urllib.parse import unquote
 
 import orjson
 import yaml
 from aiohttp import web
 from aiohttp.typedefs import Middleware
+from multidict import CIMultiDict, MultiDict
 
 from kube_sandbox.apiserver import routing
 from kube_sandbox.apiserver.admission.webhooks import client_certificates
@@ -35,6 +38,7 @@ from kube_sandbox.apiserver.auth.role_aggregation import RoleAggregation
 from kube_sandbox.apiserver.auth.tokens import ServiceAccountTokens
 from kube_sandbox.apiserver.context import Api
 from kube_sandbox.apiserver.http import codec
+from kube_sandbox.apiserver.http.local import LocalRequest
 from kube_sandbox.apiserver.http.requests import MAX_BODY
 from kube_sandbox.apiserver.storage import strategies
 from kube_sandbox.apiserver.storage.crds import CustomResources
@@ -165,6 +169,17 @@ class ApiServer:
 
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         return await routing.handle(self.api, request)
+
+    async def send(
+        self, method: str, path: str, query: Mapping[str, str], headers: CIMultiDict[str], body: bytes | None
+    ) -> tuple[int, bytes]:
+        """Serve a request of this process, without a connection and the middlewares. Returns the status and the body of
+        the response."""
+        request = LocalRequest(method, unquote(path), MultiDict(query), headers, body or b"")
+        response = await routing.handle(self.api, request)
+        await asyncio.sleep(0)  # as a connection does, this lets other tasks run
+        answer = response.body if isinstance(response, web.Response) else None
+        return response.status, answer if isinstance(answer, bytes) else b""
 
     def _on_change(self, storage: Storage, change: Change) -> None:
         self.api.crds.on_change(storage, change)

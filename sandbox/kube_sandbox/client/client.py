@@ -6,7 +6,7 @@ import contextvars
 import enum
 import json
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -72,14 +72,20 @@ class Impersonated(NamedTuple):
     groups: tuple[str, ...] = ()
 
 
+Send = Callable[[str, str, Mapping[str, str], CIMultiDict[str], bytes | None], Awaitable[tuple[int, bytes]]]
+"""Sends a request with this method, path, query, these headers and this body. Returns the status and the body of the
+response."""
+
 IMPERSONATED: contextvars.ContextVar[Impersonated | None] = contextvars.ContextVar("impersonated", default=None)
 """The user of the writes of this task; None is the user of the kubeconfig. Reads always use the latter."""
 
 
 class Client:
-    """One connection pool to one API server. Close it, or use `async with`."""
+    """One connection pool to one API server. Close it, or use `async with`. With `send`, requests other than watches do
+    not go through the pool: for an API server in this process."""
 
-    def __init__(self, configuration: Configuration) -> None:
+    def __init__(self, configuration: Configuration, send: Send | None = None) -> None:
+        self._send = send or self._over_http
         self.configuration = configuration
         """Of kubernetes-asyncio: the URL of the server, its CA and the credentials."""
         self.tls = _tls(configuration)
@@ -89,14 +95,14 @@ class Client:
         )
 
     @classmethod
-    async def connect(cls, kubeconfig: str) -> Self:
+    async def connect(cls, kubeconfig: str, send: Send | None = None) -> Self:
         """A client for the current context of a kubeconfig file. Raises SettingError if the file cannot be used."""
         configuration = Configuration()
         try:
             if not await asyncio.to_thread(Path(kubeconfig).exists):
                 raise SettingError(f"--kubeconfig: there is no file {kubeconfig}")
             await load_kube_config(config_file=kubeconfig, client_configuration=configuration)
-            return cls(configuration)
+            return cls(configuration, send)
         except (ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError) as error:
             reason = str(error).split("\n")[0] if isinstance(error, OSError) else type(error).__name__
             raise SettingError(f"--kubeconfig: {kubeconfig} cannot be used: {reason}") from error
@@ -207,7 +213,11 @@ class Client:
             "timeoutSeconds": str(server_timeout),
             **(query or {}),
         }
-        async with self._open("GET", resource.path(namespace), parameters, {}, None, _WATCH_TIMEOUT) as response:
+        async with self._open(
+            "GET", resource.path(namespace), _given(parameters), await self._headers("GET"), None, _WATCH_TIMEOUT
+        ) as response:
+            if response.status >= 300:
+                raise from_status(response.status, _status(await response.read()))
             async for line in _lines(response.content):
                 event = _decode(line, WatchEvent)
                 if event.type == "ERROR":
@@ -226,12 +236,34 @@ class Client:
         accept: str = _JSON,
     ) -> bytes:
         """Send one request; returns the body of the response. `body` is anything that msgspec or orjson can encode."""
-        headers, data = {"Accept": accept}, None
+        headers, data = await self._headers(method, accept), None
         if body is not None:
             headers["Content-Type"] = str(content_type)
             data = _encode(body)
-        async with self._slots, self._open(method, path, query or {}, headers, data, _TIMEOUT) as response:
-            return await response.read()
+        async with self._slots:
+            status, answer = await self._send(method, path, _given(query or {}), headers, data)
+        if status >= 300:
+            raise from_status(status, _status(answer))
+        return answer
+
+    async def _headers(self, method: str, accept: str = _JSON) -> CIMultiDict[str]:
+        """The headers of each request: the format of the answer, the credentials and the impersonated user."""
+        headers: CIMultiDict[str] = CIMultiDict(
+            {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "kube-sandbox"}
+        )
+        if token := await self.configuration.get_api_key_with_prefix("BearerToken"):
+            headers["Authorization"] = token
+        if method != "GET" and (user := IMPERSONATED.get()) is not None:
+            headers["Impersonate-User"] = user.name
+            for group in user.groups:
+                headers.add("Impersonate-Group", group)
+        return headers
+
+    async def _over_http(
+        self, method: str, path: str, query: Mapping[str, str], headers: CIMultiDict[str], data: bytes | None
+    ) -> tuple[int, bytes]:
+        async with self._open(method, path, query, headers, data, _TIMEOUT) as response:
+            return response.status, await response.read()
 
     @contextlib.asynccontextmanager
     async def _open(
@@ -239,39 +271,32 @@ class Client:
         method: str,
         path: str,
         query: Mapping[str, str],
-        headers: Mapping[str, str],
+        headers: CIMultiDict[str],
         data: bytes | None,
         limits: aiohttp.ClientTimeout,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        token = await self.configuration.get_api_key_with_prefix("BearerToken")
-        sent: CIMultiDict[str] = CIMultiDict(
-            {"Accept": _JSON, "Accept-Encoding": "identity", "User-Agent": "kube-sandbox", **headers}
-        )
-        if token:
-            sent["Authorization"] = token
-        if method != "GET" and (user := IMPERSONATED.get()) is not None:
-            sent["Impersonate-User"] = user.name
-            for group in user.groups:
-                sent.add("Impersonate-Group", group)
         try:
             async with self._session.request(
                 method,
                 self.server + path,
-                params={key: value for key, value in query.items() if value},
+                params=query,
                 data=data,
-                headers=sent,
+                headers=headers,
                 timeout=limits,
                 proxy=self.configuration.proxy,
                 server_hostname=self.configuration.tls_server_name,
             ) as response:
-                if response.status >= 300:
-                    raise from_status(response.status, _status(await response.read()))
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             cause = str(error) or type(error).__name__
             raise UnreachableError(
                 f"no answer from the API server at {self.server} to {method} {path}: {cause}"
             ) from error
+
+
+def _given(query: Mapping[str, str]) -> dict[str, str]:
+    """The parameters that have a value."""
+    return {key: value for key, value in query.items() if value}
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:

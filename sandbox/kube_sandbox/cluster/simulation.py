@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Protocol
 
-from kube_sandbox.client.client import Client, Impersonated
+from kube_sandbox.client.client import Client, Impersonated, Send
 from kube_sandbox.client.events import EventRecorder
 from kube_sandbox.cluster import users
 from kube_sandbox.cluster.caches import Caches
@@ -100,10 +100,13 @@ def _controller(
 
 
 @contextlib.asynccontextmanager
-async def simulated(kubeconfig: str | Path, settings: SimulationSettings | None = None) -> AsyncIterator[None]:
-    """Run a simulation on the API of `kubeconfig`, that of an administrator, while the `async with` block runs. An
-    error of the simulation is raised at the end of the block."""
-    async with await Client.connect(str(kubeconfig)) as client:
+async def simulated(
+    kubeconfig: str | Path, settings: SimulationSettings | None = None, send: Send | None = None
+) -> AsyncIterator[None]:
+    """Run a simulation on the API of `kubeconfig`, that of an administrator, while the `async with` block runs. `send`
+    sends the requests to an API server in this process. An error of the simulation is raised at the end of the
+    block."""
+    async with await Client.connect(str(kubeconfig), send) as client:
         simulation = asyncio.create_task(run(client, settings or SimulationSettings()))
         try:
             yield

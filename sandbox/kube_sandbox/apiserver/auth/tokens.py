@@ -10,7 +10,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from cryptography.exceptions import InvalidSignature
@@ -52,6 +52,7 @@ class ServiceAccountTokens:
         self._reader = reader
         self._given = key
         self._clock = clock
+        self._claims = lru_cache(maxsize=100)(self._signed_claims)  # a signature takes as long as a read to verify
 
     @cached_property
     def _key(self) -> rsa.RSAPrivateKey:
@@ -123,7 +124,7 @@ class ServiceAccountTokens:
                 self._check_bound(private, kind, plural)
         return _user(claims), common
 
-    def _claims(self, token: str) -> dict[str, Any] | None:
+    def _signed_claims(self, token: str) -> dict[str, Any] | None:
         parts = token.split(".")
         if len(token) > _MAX_TOKEN or len(parts) != 3 or not all(map(_SEGMENT.fullmatch, parts)):
             return None

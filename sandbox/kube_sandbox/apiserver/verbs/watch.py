@@ -10,7 +10,7 @@ import orjson
 from aiohttp import web
 
 from kube_sandbox.apiserver.context import Api, Call
-from kube_sandbox.apiserver.errors import StatusError
+from kube_sandbox.apiserver.errors import StatusError, not_allowed
 from kube_sandbox.apiserver.http import codec, requests
 from kube_sandbox.apiserver.http.responses import add_warnings, with_type
 from kube_sandbox.apiserver.http.selection import Selection, select
@@ -26,6 +26,8 @@ _INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 async def watch(api: Api, call: Call) -> web.StreamResponse:
     """Serve a watch request until its timeout, until the client disconnects, or until the server stops."""
+    if not isinstance(call.request, web.Request):
+        raise not_allowed()
     query = call.query
     reads.check_list_options(query, watch=True)
     selection = select(call.resource, call.attributes.namespace, call.attributes.name, query)
