@@ -4,9 +4,11 @@ import contextlib
 import gc
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
+import looptime
 import pytest
+import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
 from kube_sandbox.garbage import collect_less_often
@@ -78,6 +80,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     that, because groups come first."""
     if "PYTEST_XDIST_WORKER" in os.environ and _place(item) == len(_GROUPS) and os.nice(0) < _NICENESS:
         os.nice(_NICENESS - os.nice(0))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Run a coroutine that is marked `looptime` in simulated time. Its fixtures run in real time."""
+    if pyfuncitem.get_closest_marker("looptime") is None or not pytest_asyncio.is_async_test(pyfuncitem):
+        return (yield)
+    runner = pyfuncitem.funcargs["_function_scoped_runner"]  # of pytest-asyncio
+    with looptime.patch_event_loop(runner.get_loop(), _enabled=False).looptime_enabled():
+        return (yield)
 
 
 @pytest.fixture(scope="session", autouse=True)
