@@ -5,13 +5,14 @@ import gc
 import os
 import tempfile
 from collections.abc import Generator, Iterator
+from typing import Any
 
-import looptime
 import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
 from kube_sandbox.garbage import collect_less_often
+from tests.support.simulated_time import simulated_time
 
 # a machine that is busy with another test is no finding
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -87,8 +88,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     """Run a coroutine that is marked `looptime` in simulated time. Its fixtures run in real time."""
     if pyfuncitem.get_closest_marker("looptime") is None or not pytest_asyncio.is_async_test(pyfuncitem):
         return (yield)
-    runner = pyfuncitem.funcargs["_function_scoped_runner"]  # of pytest-asyncio
-    with looptime.patch_event_loop(runner.get_loop(), _enabled=False).looptime_enabled():
+    runner: Any = pyfuncitem.funcargs["_function_scoped_runner"]  # of pytest-asyncio; absent for another loop_scope
+    with simulated_time(runner.get_loop()):
         return (yield)
 
 

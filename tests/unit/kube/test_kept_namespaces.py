@@ -17,6 +17,7 @@ from altershield.kube.errors import ServerError, UnreachableError
 from altershield.kube.informer import Informer
 from tests.support.polling import until
 from tests.support.projections import Pod
+from tests.support.simulated_time import simulated_time
 from tests.support.stub_api import StubApi, answer, is_paged_list, is_watch, serving
 from tests.unit.kube.informers import pod, running, started
 
@@ -200,13 +201,8 @@ async def test_response_of_a_write_into_an_evicted_namespace_is_not_cached() -> 
 def test_random_concurrent_changes_end_with_the_objects_of_the_cluster(seed: int, streaming: bool) -> None:
     """Concurrent writes, refills, evictions, interrupted watches and relists. No object is replaced by an older
     version."""
-    import looptime
-
-    loop = looptime.new_event_loop(_enabled=True)
-    try:
-        loop.run_until_complete(_chaos(random.Random(seed), streaming=streaming))  # noqa: S311
-    finally:
-        loop.close()
+    with asyncio.Runner() as runner, simulated_time(runner.get_loop()):  # a loop for each example
+        runner.run(_chaos(random.Random(seed), streaming=streaming))  # noqa: S311
 
 
 async def _chaos(chance: random.Random, *, streaming: bool) -> None:
