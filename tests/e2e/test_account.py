@@ -111,7 +111,7 @@ class Place:
 
 
 def place(admin: Kubectl, directory: Path, user: str = service_account_user()) -> Place:
-    config = json.loads(admin("config", "view", "--raw", "--flatten", "-o", "json"))
+    config = admin.config()
     for each in config["users"]:
         each["user"] |= {"as": user, "as-groups": GROUPS}
     kubeconfig = directory / f"{admin.namespace}-{user.rpartition(':')[2]}.kubeconfig"

@@ -47,7 +47,7 @@ def author(kubectl: Kubectl) -> Kubectl:
     """kubectl of a user who may write policies in the namespace of the test, and nothing else."""
     kubectl("create", "rolebinding", "author", "--clusterrole=altershield-policies", "--user=author")
     own = Kubectl(kubectl.kubeconfig, kubectl.namespace, "--as=author")
-    eventually(lambda: own.run("get", "defensepolicies").returncode == 0, "the role to be in effect")
+    eventually(lambda: own.may_list("defensepolicies"), "the role to be in effect")
     eventually(lambda: apply(own, JOB, name="try") != "", "the admission policies to be in effect")
     return own
 
@@ -111,7 +111,7 @@ def test_job_in_a_policy_for_all_namespaces_needs_the_permission_in_all_namespac
         system("create", "rolebinding", binding, "--clusterrole=altershield-policies", "--user=author")
         system("create", "role", binding, "--verb=create", "--resource=jobs")
         system("create", "rolebinding", f"{binding}-jobs", f"--role={binding}", "--user=author")
-        eventually(lambda: own.run("get", "defensepolicies").returncode == 0, "the role to be in effect")
+        eventually(lambda: own.may_list("defensepolicies"), "the role to be in effect")
         eventually(
             lambda: (
                 "you may not create Jobs in all namespaces" in apply(own, JOB, selector={"matchLabels": {"a": "b"}})
@@ -134,7 +134,7 @@ def tenant(kubectl: Kubectl) -> Kubectl:
     kubectl("create", "role", "tenant", "--verb=*", f"--resource={rule}")
     kubectl("create", "rolebinding", "tenant", "--role=tenant", "--user=tenant")
     own = Kubectl(kubectl.kubeconfig, kubectl.namespace, "--as=tenant")
-    eventually(lambda: own.run("get", "changeworkloads").returncode == 0, "the role to be in effect")
+    eventually(lambda: own.may_list("changeworkloads"), "the role to be in effect")
     return own
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from altershield.api.resources import API_VERSION
+from altershield.api.resources import API_VERSION, DEFENSE_POLICIES
 from tests.docs.pages import ROOT, blocks
 from tests.support.kubectl import Kubectl
 
@@ -131,9 +131,10 @@ def test_policy_with_all_fields_is_accepted_with_its_defaults(space: Kubectl) ->
 @pytest.mark.parametrize("case", WRONG)
 def test_api_server_refuses_wrong_policies_and_says_why(space: Kubectl, case: str) -> None:
     spec, message = WRONG[case]
-    done = space.run("create", "--dry-run=server", "-f", "-", stdin=manifest(spec))
-    assert done.returncode == 1, done.stdout
-    assert message in done.stderr
+    path = f"{DEFENSE_POLICIES.path(space.namespace)}?dryRun=All&fieldValidation=Strict"
+    status, answer = space.request("POST", path, json.loads(manifest(spec)))
+    assert status in (400, 422), answer
+    assert message in answer["message"]
 
 
 def test_api_server_accepts_the_examples_of_the_page(space: Kubectl) -> None:

@@ -70,7 +70,7 @@ def alice(kubectl: Kubectl) -> Kubectl:
     """kubectl of a user who may give verdicts, and nothing else."""
     kubectl("create", "rolebinding", "alice", "--clusterrole=altershield-verdicts", "--user=alice")
     own = Kubectl(kubectl.kubeconfig, kubectl.namespace, "--as=alice")
-    eventually(lambda: own.run("get", "changeworkloads").returncode == 0, "the role to be in effect")
+    eventually(lambda: own.may_list("changeworkloads"), "the role to be in effect")
     return own
 
 
@@ -221,7 +221,7 @@ def test_role_verdicts_is_enough_for_requests_and_verdicts(
     kubectl("create", "serviceaccount", "jane")
     account = f"{kubectl.namespace}:jane"
     kubectl("create", "rolebinding", "jane", "--clusterrole=altershield-verdicts", f"--serviceaccount={account}")
-    config = yaml.safe_load(kubectl("config", "view", "--raw", "--minify", "--flatten"))
+    config = kubectl.config()
     config["users"] = [{"name": "it", "user": {"token": kubectl("create", "token", "jane").strip()}}]
     context = {"cluster": config["clusters"][0]["name"], "user": "it", "namespace": kubectl.namespace}
     config |= {"contexts": [{"name": "it", "context": context}], "current-context": "it"}

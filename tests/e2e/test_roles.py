@@ -33,7 +33,7 @@ def user(kubectl: Kubectl, role: str) -> Kubectl:
     """kubectl of a user who has this ClusterRole in the namespace, and no other permission."""
     kubectl("create", "rolebinding", role, f"--clusterrole={role}", f"--user={role}-user")
     own = Kubectl(kubectl.kubeconfig, kubectl.namespace, f"--as={role}-user")
-    eventually(lambda: own.run("get", "changeworkloads").returncode == 0, f"the role {role} to be in effect")
+    eventually(lambda: own.may_list("changeworkloads"), f"the role {role} to be in effect")
     return own
 
 
@@ -86,7 +86,7 @@ def test_role_verdicts_may_patch_change_pods_but_not_delete_change_workloads(rel
 def test_role_policies_may_write_policies_but_not_their_status(kubectl: Kubectl) -> None:
     kubectl("create", "rolebinding", "policies", "--clusterrole=altershield-policies", "--user=policies-user")
     own = Kubectl(kubectl.kubeconfig, kubectl.namespace, "--as=policies-user")
-    eventually(lambda: own.run("get", "defensepolicies").returncode == 0, "the role to be in effect")
+    eventually(lambda: own.may_list("defensepolicies"), "the role to be in effect")
     assert allowed(own, (*READS, "create", "update", "patch", "delete"), "defensepolicies") == [
         *READS, "create", "update", "patch", "delete",
     ]  # fmt: skip
@@ -99,7 +99,7 @@ def viewer(released: Kubectl, tmp_path: Path) -> Path:
     """The kubeconfig of a ServiceAccount that has the role view in its namespace."""
     released("create", "serviceaccount", "viewer")
     released("create", "rolebinding", "viewer", "--clusterrole=view", f"--serviceaccount={released.namespace}:viewer")
-    config = yaml.safe_load(released("config", "view", "--raw", "--minify", "--flatten"))
+    config = released.config()
     config["users"] = [{"name": "it", "user": {"token": released("create", "token", "viewer").strip()}}]
     context = {"cluster": config["clusters"][0]["name"], "user": "it", "namespace": released.namespace}
     config |= {"contexts": [{"name": "it", "context": context}], "current-context": "it"}

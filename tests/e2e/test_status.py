@@ -36,7 +36,7 @@ class Plugin:
         self._capture = capture
         self.kubeconfig = directory / "kubeconfig"
         self.kubeconfig.touch(mode=0o600)
-        config = yaml.safe_load(kubectl("config", "view", "--raw", "--minify", "--flatten"))
+        config = kubectl.config()
         config["contexts"][0]["context"]["namespace"] = kubectl.namespace
         self.kubeconfig.write_text(yaml.safe_dump(config))
         self.context = str(config["current-context"])

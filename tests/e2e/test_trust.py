@@ -46,7 +46,7 @@ def editor(kubectl: Kubectl) -> Kubectl:
         status, found = kubectl.create(ROLE_BINDINGS, json.dumps(binding))
         assert status == 201, found
     own = Kubectl(kubectl.kubeconfig, kubectl.namespace, f"--as={EDITOR}")
-    eventually(lambda: own.run("get", "pods").returncode == 0, "the permissions")
+    eventually(lambda: own.may_list("pods"), "the permissions")
     return own
 
 
