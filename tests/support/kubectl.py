@@ -167,7 +167,7 @@ class Kubectl:
     def _states(self, resource: Resource, name: str, seconds: int) -> Iterator[Json]:
         """The states of an object, from the present one on; {} when it is deleted."""
         status, found = self._proxy.get(resource.path(self.namespace, name), self._headers)
-        assert status == 200, found
+        assert status == 200, f"kubectl wait {resource.plural}/{name}: {found}"
         yield found
         query = urlencode({"fieldSelector": f"metadata.name={name}"})
         for event in self._proxy.watch(f"{resource.path(self.namespace)}?{query}", seconds, self._headers):
