@@ -283,6 +283,10 @@ def follow_annotations(kubectl: Kubectl) -> None:
         listed = [kubectl.json(resource)["items"] for resource in sorts.values()]
         return [[each["spec"].get("maxUnavailable") for each in found] for found in listed]
 
+    def counted() -> bool:
+        """Whether the reconciler has written the status of each budget."""
+        return all(each.get("status") for each in kubectl.json(sorts["pub"])["items"])
+
     try:
         wait_until_governed(kubectl)
         kubectl("apply", "-f", "-", stdin=sleep())
@@ -293,6 +297,7 @@ def follow_annotations(kubectl: Kubectl) -> None:
                     "annotate", "--overwrite", "deployment/sleep", f"{asked}=true", f"{asked}-maxUnavailable={value}"
                 )
             eventually(functools.partial(lambda wanted: amounts() == wanted, wanted), f"the budgets {wanted}")
+            eventually(counted, "the status of the budgets")
     finally:
         kubectl.run("delete", "namespace", kubectl.namespace)
 
