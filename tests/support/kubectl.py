@@ -12,17 +12,19 @@ import yaml
 
 from altershield.api import resources
 from altershield.api.resources import Resource
-from tests.support import applying, arguments
+from tests.support import arguments
 from tests.support.arguments import RESOURCES
 from tests.support.polling import eventually
 from tests.support.proxy import Proxy, proxy
 
 Json = dict[str, Any]
 
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
 
 class Kubectl:
-    """The real kubectl. Reads, `wait`, the writes of `arguments.write`, `apply` and `delete_namespaces` go through one
-    `kubectl proxy` per kubeconfig where they can: a process takes longer than the request.
+    """The real kubectl. Reads, `wait`, the writes of `arguments.write`, the creation by `apply` and `delete_namespaces`
+    go through one `kubectl proxy` per kubeconfig where they can: a process takes longer than the request.
 
     `user` has the options `--as` and `--as-group`."""
 
@@ -127,25 +129,16 @@ class Kubectl:
         return self.request("PATCH", path, patch, "merge-patch+json")
 
     def apply(self, manifest: str) -> None:
-        """`kubectl apply -f -`. AssertionError if it fails."""
-        if not self._applied_directly(yaml.safe_load(manifest)):
-            self("apply", "-f", "-", stdin=manifest)
-
-    def _applied_directly(self, obj: Json) -> bool:
-        resource = RESOURCES.get(obj["kind"].lower())
-        if resource is None:
-            return False
-        namespace, query = obj["metadata"].get("namespace", self.namespace), "?fieldManager=kubectl-client-side-apply"
-        path = resource.path(namespace, obj["metadata"]["name"])
-        status, live = self._proxy.get(path, self._headers)
-        if status == 404:
-            return self.request("POST", resource.path(namespace) + query, applying.created(obj))[0] == 201
-        is_built_in = "." not in resource.group or resource.group.endswith(".k8s.io")
-        patch = applying.patch(live, obj, merges_lists=is_built_in) if status == 200 else None
-        if patch is None:
-            return False
-        type_ = arguments.PATCHES["strategic" if is_built_in else "merge"]
-        return self.request("PATCH", path + query, patch, type_)[0] == 200
+        """`kubectl apply -f -`. AssertionError if it fails. The request that creates an object needs no process."""
+        obj = yaml.safe_load(manifest)
+        resource, metadata = RESOURCES.get(obj["kind"].lower()), obj["metadata"]
+        if resource is not None:
+            annotations = {**(metadata.get("annotations") or {}), _APPLIED: json.dumps(obj)}
+            path = resource.path(metadata.get("namespace", self.namespace))
+            made = {**obj, "metadata": {**metadata, "annotations": annotations}}
+            if self.request("POST", f"{path}?fieldManager=kubectl-client-side-apply", made)[0] == 201:
+                return
+        self("apply", "-f", "-", stdin=manifest)
 
     def labels(self, *words: str) -> dict[str, str]:
         return dict(self.json(*words)["metadata"].get("labels") or {})
