@@ -22,9 +22,14 @@ def write(python: Path, output: Path) -> None:
     """Write the SBOM of all packages that are installed for the interpreter `python`. The same packages give the same
     bytes."""
     output.parent.mkdir(parents=True, exist_ok=True)
+    _run(*command(python, output))
+
+
+def command(python: Path, output: Path) -> list[str | Path]:
+    """The command that writes the SBOM, and validates it before."""
     generate: list[str | Path] = [tools.find("cyclonedx-py"), "environment"]
     options: list[str | Path] = ["--mc-type", "application", "--output-reproducible", "--output-file", output]
-    _run(*generate, "--pyproject", ROOT / "pyproject.toml", *options, python)
+    return [*generate, "--pyproject", ROOT / "pyproject.toml", *options, python]
 
 
 def install(directory: Path) -> Path:
