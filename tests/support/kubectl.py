@@ -131,8 +131,9 @@ class Kubectl:
     def apply(self, manifest: str) -> None:
         """`kubectl apply -f -`. AssertionError if it fails. The request that creates an object needs no process."""
         obj = yaml.safe_load(manifest)
-        resource, metadata = RESOURCES.get(obj["kind"].lower()), obj["metadata"]
+        resource = RESOURCES.get(obj["kind"].lower())
         if resource is not None:
+            metadata = obj["metadata"]
             annotations = {**(metadata.get("annotations") or {}), _APPLIED: json.dumps(obj)}
             path = resource.path(metadata.get("namespace", self.namespace))
             made = {**obj, "metadata": {**metadata, "annotations": annotations}}
