@@ -34,6 +34,7 @@ _TEST_SECONDS = 30
 _PROFILE = "mutants"
 _OPTIONS = (
     *("-q", "--tb=no", "-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:xdist"),
+    *("-p", "no:looptime_plugin"),  # as in pyproject.toml
     *(f"--timeout={_TEST_SECONDS}", f"--hypothesis-profile={_PROFILE}"),
 )
 
