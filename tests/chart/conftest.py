@@ -2,7 +2,6 @@
 tests."""
 
 import importlib.util
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,28 +29,10 @@ def pytest_report_header() -> str:
 
 
 @pytest.fixture(scope="session")
-def whole_chart() -> "helm_python.Chart":
+def chart() -> "helm_python.Chart":
     import helm_python
 
     return helm_python.Chart.load(CHART)
-
-
-@pytest.fixture(scope="session")
-def chart(whole_chart: "helm_python.Chart") -> "helm_python.Chart":
-    """The chart of the tests in a file. Files whose tests look neither at CRDs nor at policies replace it."""
-    return whole_chart
-
-
-@pytest.fixture(scope="session")
-def components(tmp_path_factory: pytest.TempPathFactory) -> "helm_python.Chart":
-    """The chart without CRDs and policies, which take half of the CPU time of a rendering."""
-    import helm_python
-
-    copy = tmp_path_factory.mktemp("components") / CHART.name
-    shutil.copytree(CHART, copy)
-    for template in ("crds.yaml", "policies.yaml"):
-        (copy / "templates" / template).unlink()
-    return helm_python.Chart.load(copy)
 
 
 @pytest.fixture(params=VALUES, ids=lambda path: path.name.removesuffix("-values.yaml"))

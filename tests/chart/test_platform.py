@@ -33,12 +33,6 @@ from tests.docs.pages import ROOT, blocks
 CONFIGURATIONS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 
 
-@pytest.fixture(scope="module")
-def chart(components: helm_python.Chart) -> helm_python.Chart:
-    """No test of this file but those with `whole_chart` looks at CRDs or policies."""
-    return components
-
-
 def pod(chart: helm_python.Chart, values: Object) -> Object:
     spec: Object = the(rendered(chart, values), "Deployment")["spec"]["template"]["spec"]
     return spec
@@ -229,13 +223,13 @@ def test_autoscaling_between_reversed_limits_is_rejected(chart: helm_python.Char
         rendered(chart, {"autoscaling": {"enabled": True, "maxReplicas": 2}})
 
 
-def test_values_in_the_docs_are_accepted(whole_chart: helm_python.Chart) -> None:
+def test_values_in_the_docs_are_accepted(chart: helm_python.Chart) -> None:
     pages = [(ROOT / "docs" / name).read_text() for name in ("install.md", "callers.md")]
     shown = [yaml.safe_load(block.text) for page in pages for block in blocks(page) if block.language == "yaml"]
     values = [each for each in shown if "kind" not in each]
     assert {"hostNetwork", "reconciler", "networkPolicy"} <= {key for each in values for key in each}
     for each in values:
-        rendered(whole_chart, each)
+        rendered(chart, each)
 
 
 # The network.
@@ -442,9 +436,9 @@ def test_notes_say_where_runbooks_must_be(chart: helm_python.Chart) -> None:
     assert "RUNBOOKS:" not in notes(chart, {"prometheusRule": mine})
 
 
-def test_everything_is_rendered_together(whole_chart: helm_python.Chart, values: Object) -> None:
+def test_everything_is_rendered_together(chart: helm_python.Chart, values: Object) -> None:
     """Each file of values also works with a separate reconciler."""
     separate = {**values, "reconciler": {**values.get("reconciler", {}), "separate": True}}
-    found = of_kind(rendered(whole_chart, separate), "Deployment")
+    found = of_kind(rendered(chart, separate), "Deployment")
     assert [list(containers(each)) for each in found] == [["gatekeeper", "certgen"], ["reconciler"]]
     assert not [obj for obj in found if is_hook(obj)]

@@ -36,12 +36,6 @@ NOT_CALLBACKS = service_hosts(RELEASE, SYSTEM_NAMESPACE)
 BOTH = (*NOT_CALLBACKS, *service_hosts(f"{RELEASE}-callbacks", SYSTEM_NAMESPACE))
 
 
-@pytest.fixture(scope="module")
-def chart(components: helm_python.Chart) -> helm_python.Chart:
-    """No test of this file but those with `whole_chart` looks at CRDs or policies."""
-    return components
-
-
 def deployment(chart: helm_python.Chart, server: Object | None = None, **values: Object) -> Object:
     return the(rendered(chart, {**values, **({"server": server} if server else {})}), "Deployment")
 
@@ -56,7 +50,7 @@ def without_token_file(found: ServerOptions) -> ServerOptions:
     return dataclasses.replace(found, server_token_file=None)
 
 
-def test_without_a_url_no_other_value_changes_any_rendered_text(whole_chart: helm_python.Chart, values: Object) -> None:
+def test_without_a_url_no_other_value_changes_any_rendered_text(chart: helm_python.Chart, values: Object) -> None:
     """A release without a server is the same as before there were these values."""
     values = {key: value for key, value in values.items() if key != "server"}
     others = {
@@ -70,7 +64,7 @@ def test_without_a_url_no_other_value_changes_any_rendered_text(whole_chart: hel
         },
         "networkPolicy": {**values.get("networkPolicy", {}), "callbacksFrom": [], "serverPorts": [1]},
     }
-    before, after = manifests(whole_chart, values), manifests(whole_chart, {**values, **others})
+    before, after = manifests(chart, values), manifests(chart, {**values, **others})
     assert before == after
     assert not re.search(r"--callback|-callbacks|name: callbacks|--server|tokenreviews", str(before.values()))
 

@@ -9,8 +9,7 @@ import pytest
 import yaml
 
 from dashboards.__main__ import files
-from tests.chart.conftest import components as components
-from tests.chart.conftest import whole_chart as whole_chart
+from tests.chart.conftest import chart as chart
 from tests.chart.rendering import DEFAULTS, Object, of_kind, rendered, the
 from tests.monitoring.conftest import Promtool
 from tests.monitoring.installed import ALERTS, RULES, RUNBOOKS, rules
@@ -20,12 +19,6 @@ VALUES: Object = {
     "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
     "dashboards": {"enabled": True, "annotations": {"grafana_folder": "AlterShield"}},
 }
-
-
-@pytest.fixture(scope="module")
-def chart(components: helm_python.Chart) -> helm_python.Chart:
-    """No test of this file but those with `whole_chart` looks at CRDs or policies."""
-    return components
 
 
 def test_prometheus_rule_contains_the_rules_unchanged(chart: helm_python.Chart) -> None:
@@ -193,19 +186,19 @@ def test_service_monitor_keeps_the_namespace_label_of_series(chart: helm_python.
     assert [endpoint["honorLabels"] for endpoint in monitor["spec"]["endpoints"]] == [True, True, True]
 
 
-def test_values_in_the_docs_install_monitor_rules_and_dashboards(whole_chart: helm_python.Chart) -> None:
+def test_values_in_the_docs_install_monitor_rules_and_dashboards(chart: helm_python.Chart) -> None:
     page = (RUNBOOKS.parent / "watch.md").read_text()
     blocks = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     shown = [yaml.safe_load(block) for block in blocks if "scrape_configs" not in block]
     found = []
     for values in shown:
-        whole_chart.validate_schema(values)
-        kinds = [obj["kind"] for obj in rendered(whole_chart, values)]
+        chart.validate_schema(values)
+        kinds = [obj["kind"] for obj in rendered(chart, values)]
         wanted = ("ServiceMonitor", "PrometheusRule", "ConfigMap", "GrafanaDashboard")
         found.append([kinds.count(kind) for kind in wanted])
     assert found == [[1, 1, 4, 0], [0, 1, 0, 0], [0, 0, 4, 4]]
 
 
-def test_monitoring_objects_are_not_installed_by_default(whole_chart: helm_python.Chart) -> None:
-    kinds = {obj["kind"] for obj in rendered(whole_chart)}
+def test_monitoring_objects_are_not_installed_by_default(chart: helm_python.Chart) -> None:
+    kinds = {obj["kind"] for obj in rendered(chart)}
     assert not kinds & {"ServiceMonitor", "PrometheusRule", "ConfigMap"}
