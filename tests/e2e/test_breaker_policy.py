@@ -39,6 +39,7 @@ def guard(installed: Path, has_kubectl: None) -> Iterator[str]:
 def patch(kubeconfig: Path, user: str, name: str, **status: object) -> str:
     """Patch the status as this user. Returns the error; empty if it is accepted."""
     code, answer = Kubectl(kubeconfig, "default", f"--as={user}").merge(KIND, name, {"status": status}, "status")
+    assert code != 200 or "warnings" not in answer, answer
     return "" if code == 200 else str(answer["message"])
 
 

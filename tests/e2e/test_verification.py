@@ -161,7 +161,7 @@ def test_rollback_can_be_requested(kubectl: Kubectl) -> None:
 def test_rollback_is_announced_by_an_event_of_the_deployment(kubectl: Kubectl) -> None:
     release(kubectl)
     kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
-    rolled_back = ("events", "--field-selector", "reason=RolledBack")
+    rolled_back = ("events", "--field-selector", "reason=RolledBack,involvedObject.kind=Deployment")
     eventually(lambda: kubectl.json(*rolled_back)["items"], "the Event", START_TIMEOUT + 60)
     assert "RolledBack" in kubectl("events", "--for", "deployment/sleep")
     assert "ImagePull" in kubectl("describe", "deployment", "sleep")

@@ -44,9 +44,11 @@ RESOURCES = _SHORT_NAMES | {
     for each in _KNOWN
     for name in (each.kind.lower(), each.plural, *([f"{each.plural}.{each.group}"] if each.group else []))
 }
+_OVERWRITE = "--overwrite"
+"""Without it, kubectl refuses to change a value."""
 _SELECTORS = {"-l": "labelSelector", "--field-selector": "fieldSelector"}
 _IMPERSONATION = {"--as": "Impersonate-User", "--as-group": "Impersonate-Group"}
-PATCHES = {"strategic": "strategic-merge-patch+json", "merge": "merge-patch+json", "json": "json-patch+json"}
+_PATCHES = {"strategic": "strategic-merge-patch+json", "merge": "merge-patch+json", "json": "json-patch+json"}
 
 
 class Write(NamedTuple):
@@ -173,21 +175,23 @@ def _patch(namespace: str, arguments: Sequence[str]) -> Write | None:
         case (resource, name, []):
             path = resource.path(namespace, name, options["--subresource"])
             patch = json.loads(options["-p"])
-            return Write("PATCH", path, "fieldManager=kubectl-patch", patch, PATCHES[options["--type"]])
+            return Write("PATCH", path, "fieldManager=kubectl-patch", patch, _PATCHES[options["--type"]])
         case _:
             return None
 
 
 def _label(namespace: str, arguments: Sequence[str], key: str = "labels") -> Write | None:
-    match _target(arguments, {}, ["--overwrite"]):
-        case (resource, name, changes) if all("=" in each or each.endswith("-") for each in changes):
+    match _target(arguments, {}, [_OVERWRITE]):
+        case (resource, name, changes) if all(
+            _OVERWRITE in arguments if "=" in each else each.endswith("-") for each in changes
+        ):
             pairs = (each.partition("=") for each in changes)
             values = {
                 word if equals else word.removesuffix("-"): value if equals else None for word, equals, value in pairs
             }
             patch = {"metadata": {key: values}}
             manager = f"fieldManager=kubectl-{'label' if key == 'labels' else 'annotate'}"
-            return Write("PATCH", resource.path(namespace, name), manager, patch, PATCHES["merge"])
+            return Write("PATCH", resource.path(namespace, name), manager, patch, _PATCHES["merge"])
         case _:
             return None
 
@@ -202,7 +206,7 @@ def _scale(namespace: str, arguments: Sequence[str]) -> Write | None:
         case (resource, name, []):
             patch = {"spec": {"replicas": int(options["--replicas"])}}
             return Write(
-                "PATCH", resource.path(namespace, name, "scale"), "fieldManager=kubectl", patch, PATCHES["merge"]
+                "PATCH", resource.path(namespace, name, "scale"), "fieldManager=kubectl", patch, _PATCHES["merge"]
             )
         case _:
             return None

@@ -214,7 +214,12 @@ class Client:
             **(query or {}),
         }
         async with self._open(
-            "GET", resource.path(namespace), _given(parameters), await self._headers("GET"), None, _WATCH_TIMEOUT
+            "GET",
+            resource.path(namespace),
+            _without_empty(parameters),
+            await self._headers("GET"),
+            None,
+            _WATCH_TIMEOUT,
         ) as response:
             if response.status >= 300:
                 raise from_status(response.status, _status(await response.read()))
@@ -241,7 +246,7 @@ class Client:
             headers["Content-Type"] = str(content_type)
             data = _encode(body)
         async with self._slots:
-            status, answer = await self._send(method, path, _given(query or {}), headers, data)
+            status, answer = await self._send(method, path, _without_empty(query or {}), headers, data)
         if status >= 300:
             raise from_status(status, _status(answer))
         return answer
@@ -294,7 +299,7 @@ class Client:
             ) from error
 
 
-def _given(query: Mapping[str, str]) -> dict[str, str]:
+def _without_empty(query: Mapping[str, str]) -> dict[str, str]:
     """The parameters that have a value."""
     return {key: value for key, value in query.items() if value}
 
