@@ -41,6 +41,7 @@ class Status(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     conditions: tuple[Condition, ...] = ()
     source: SourceRef = _NO_SOURCE
     rollback_target: SourceRef = _NO_SOURCE
+    restored_paths: tuple[str, ...] = ()
 
 
 _NO_SPEC = Spec()

@@ -65,6 +65,7 @@ REGISTRY: tuple[Registration, ...] = (
     Registration("releases.rollback_only:deny_other_templates", _VALIDATE, WORKLOADS, (_UPDATE,), condition=CHANGED),
     Registration("releases.suspension:deny_suspended", _VALIDATE, WORKLOADS, (_UPDATE,), condition=CHANGED),
     Registration("releases.only_warns:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=CHANGED),
+    Registration("releases.leftovers:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=CHANGED),
     Registration("releases.rolled_back:deny_rolled_back", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=CHANGED),
     Registration(
         "deletions.namespace:deny_with_content",

@@ -20,6 +20,9 @@ from altershield.api.workload_requests import MAX_ACTIONS, Action, Request
 MAX_NOTIFIED = 64
 """The maximum number of entries in `notified` in a status."""
 
+MAX_RESTORED = 20
+"""The maximum number of entries in `restoredPaths` in a status."""
+
 
 class WorkloadState(enum.StrEnum):
     """`ChangeWorkload.status.status`."""
@@ -147,6 +150,17 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
     rollback_target: Annotated[SourceRef, doc("The version that a rollback releases again.")] = SourceRef()
     rollback_requested: Annotated[bool, doc("Whether a person requested this rollback.")] = False
     rollback_reason: Annotated[Text, doc("The reason of this rollback: a reason of the condition RolledBack.")] = ""
+    restored_paths: Annotated[
+        tuple[Text, ...],
+        msgspec.Meta(
+            max_length=MAX_RESTORED,
+            description="The fields of the pod template that this version had removed, and that a rollback brought "
+            "back; only the first ones.",
+        ),
+    ] = ()
+    applied: Annotated[
+        Text, doc("The digest of what clients stored about the template, as the history keeps it with the version.")
+    ] = ""
     request: Annotated[Request | None, doc("An action on this release that a person requests.")] = None
     actions: Annotated[
         tuple[Action, ...],

@@ -18,6 +18,9 @@ class ConditionType(enum.StrEnum):
     ROLLED_BACK = "RolledBack"
     """ChangeWorkload: True after an older version was released again; False while the rollback is in progress or
     refused."""
+    RESTORED_FIELDS = "RestoredFields"
+    """ChangeWorkload: True if the template still has fields that an earlier version had removed and that the rollback
+    of that version brought back."""
     UNGATED = "Ungated"
     """ChangeWorkload: True if no gatekeeper reviewed the release."""
     REPORTED = "Reported"

@@ -4,6 +4,8 @@ _DOCS = "https://github.com/traas-stack/altershield/blob/main/docs"
 
 DENIED = f"{_DOCS}/denied.md"
 """Denials of the gatekeeper."""
+GITOPS = f"{_DOCS}/gitops.md#after-a-rollback"
+"""Clients, and what they do with a workload that was rolled back."""
 PROTECT = f"{_DOCS}/protect.md"
 """Protected objects."""
 BREAKER = f"{_DOCS}/protect.md#limit-how-many-pods-are-deleted"

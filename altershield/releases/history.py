@@ -1,7 +1,8 @@
 """The history of a workload: one ControllerRevision for each version whose release has ended.
 
-`data` of a ControllerRevision is immutable. It holds the version and its pod template, which never change. The
-annotation holds the release, which can change: a version can be released again, or fail later.
+`data` of a ControllerRevision is immutable. It holds the version and its pod template, which never change. Annotations
+hold the release, which can change (a version can be released again, or fail later), and what clients stored about the
+template (another client may apply the same template).
 
 The controllers of StatefulSets, DaemonSets and CloneSets take ControllerRevisions without a controller as their own if
 their selector matches, and delete the oldest ones (pkg/controller/history/controller_history.go). An owner that is no
@@ -13,7 +14,7 @@ controls and that do not match (pkg/controller/daemon/update.go). Another worklo
 `DoesNotExist` can take these entries.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from functools import cached_property
 from typing import Any, Self
@@ -24,13 +25,16 @@ from altershield.api import labels, names
 from altershield.api.change_workload import WorkloadState
 from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.api.workload_requests import Action
-from altershield.workloads import BY_KIND, change_workload_name
+from altershield.workloads import BY_KIND, applied, change_workload_name
 from altershield.workloads.adapter import template_of
+from altershield.workloads.applied import Applied
 from altershield.workloads.revision_data import CONTROLLER_REVISIONS
 from altershield.workloads.workload import version_of
 
 RESOURCE = CONTROLLER_REVISIONS
 ANNOTATION = "altershield.defense.antgroup.com/release"
+APPLIED = "altershield.defense.antgroup.com/applied"
+"""The annotation with what clients stored about the template (`Applied`, as JSON)."""
 
 Object = dict[str, Any]
 
@@ -106,6 +110,11 @@ class Entry:
         except (ValueError, RecursionError):
             return Record()
 
+    @property
+    def applied(self) -> Applied | None:
+        """What clients stored about the template when the workload last had it; None if it is not known."""
+        return applied.decoded(self.metadata.annotations.get(APPLIED))
+
     @cached_property
     def fingerprint(self) -> str:
         """The fingerprint of the template."""
@@ -161,9 +170,14 @@ def read(data: bytes | msgspec.Raw) -> Entry:
 
 
 def manifest(
-    owner: OwnerReference, namespace: str, version: str, template: Object, record: Record, revision: int
+    owner: OwnerReference,
+    namespace: str,
+    version: str,
+    template: Object,
+    annotations: Mapping[str, str],
+    revision: int,
 ) -> Object:
-    """The ControllerRevision of a version."""
+    """The ControllerRevision of a version. `annotations`: see `annotations`."""
     return {
         "apiVersion": RESOURCE.api_version,
         "kind": RESOURCE.kind,
@@ -171,7 +185,7 @@ def manifest(
             "name": entry_name(owner.kind, owner.name, version),
             "namespace": namespace,
             "labels": entry_labels(owner.name),
-            "annotations": {ANNOTATION: encoded(record)},
+            "annotations": dict(annotations),
             "ownerReferences": [msgspec.to_builtins(owner)],
         },
         "data": {"version": version, "spec": {"template": without_labels(template)}},
@@ -179,9 +193,10 @@ def manifest(
     }
 
 
-def encoded(record: Record) -> str:
-    """The value of the annotation."""
-    return msgspec.json.encode(record).decode()
+def annotations(record: Record, kept: Applied | None) -> dict[str, str]:
+    """The annotations of an entry. `kept`: what clients stored about its template; None if it is not known."""
+    text = applied.encoded(kept) if kept is not None else ""
+    return {ANNOTATION: msgspec.json.encode(record).decode(), **({APPLIED: text} if text else {})}
 
 
 def without_labels(template: Object) -> Object:

@@ -4,7 +4,7 @@ import msgspec
 
 from altershield.api.resources import Resource
 from altershield.workloads.adapter import Operation
-from altershield.workloads.meta import WireMeta
+from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
 
@@ -33,7 +33,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class _Wire(msgspec.Struct, frozen=True, gc=False):
-    metadata: WireMeta
+    metadata: WorkloadMeta
     spec: _Spec
     status: _Status = _Status()
 

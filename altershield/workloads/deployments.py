@@ -8,7 +8,7 @@ import msgspec
 from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS, Resource
 from altershield.workloads import sets
 from altershield.workloads.adapter import Object, Operation
-from altershield.workloads.meta import WireMeta
+from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
 
@@ -48,7 +48,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class _Wire(msgspec.Struct, frozen=True, gc=False):
-    metadata: WireMeta
+    metadata: WorkloadMeta
     spec: _Spec
     status: _Status = _Status()
 

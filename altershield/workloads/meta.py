@@ -11,6 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from altershield.api.meta import OwnerReference, unix
+from altershield.workloads.applied import Entry
 
 Packed = int | str
 """A text of digits as an int, which takes half the memory; any other text unchanged."""
@@ -131,6 +132,12 @@ class WireMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
             if owner.controller:
                 return shared(owner)
         return NO_OWNER
+
+
+class WorkloadMeta(WireMeta, frozen=True, rename="camel", gc=False):
+    """The metadata of a workload, with the field managers, of which caches keep a digest."""
+
+    managed_fields: tuple[Entry, ...] = ()
 
 
 _owners: dict[str, Owner] = {}

@@ -15,7 +15,8 @@ from altershield.api import labels
 from altershield.api.annotations import GENERATE, PAUSED, START_TIMEOUT
 from altershield.api.fingerprint import Template, canonical, fingerprint
 from altershield.api.label_selectors import selects
-from altershield.workloads.meta import Meta, WireMeta
+from altershield.workloads.applied import digest
+from altershield.workloads.meta import Meta, WorkloadMeta
 
 _MAX_SELECTOR = 2048  # bytes; some proxies accept URLs of 8 KiB, and three bytes may stand for one
 
@@ -101,6 +102,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """The annotations that ask for budgets, sorted, without the common prefix of their keys."""
     max_unavailable: int | str = 1
     """How many pods its update strategy allows to be unavailable: a number, or a percentage of the replicas."""
+    applied: str = ""
+    """The digest of what clients stored about the pod template (`applied.digest`)."""
 
     @property
     def list_selector(self) -> str:
@@ -188,7 +191,7 @@ def generates(annotations: Mapping[str, Any] | None) -> tuple[tuple[str, str], .
 
 
 def common(
-    kind: str, metadata: WireMeta, selector: WireSelector, template: WireTemplate, observed_generation: int
+    kind: str, metadata: WorkloadMeta, selector: WireSelector, template: WireTemplate, observed_generation: int
 ) -> dict[str, Any]:
     """The arguments of `Workload` that are read in the same way for every kind."""
     own: Mapping[str, str] = metadata.labels or {}
@@ -209,5 +212,6 @@ def common(
         "held": PAUSED in (metadata.annotations or {}),
         "held_version": _held_version((metadata.annotations or {}).get(PAUSED)),
         "generates": generates(metadata.annotations),
+        "applied": digest(metadata.annotations, metadata.managed_fields),
         "start_timeout": sys.intern(str((metadata.annotations or {}).get(START_TIMEOUT) or "")[:64]),
     }

@@ -112,6 +112,13 @@ class ReleaseAgain:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreManagers:
+    """Give the template of `target`, which was released again, back to the field managers that owned it before."""
+
+    target: SourceRef
+
+
+@dataclass(frozen=True, slots=True)
 class DeletePod:
     """Delete a pod, because its controller would wait without end for it to become ready."""
 
@@ -141,7 +148,18 @@ class Announce:
     warning: bool = True
 
 
-Before = Mark | RestoreLabel | CreateBatch | SetThreshold | Overrule | AllowRepair | Resume | DeletePod | KeepHistory
+Before = (
+    Mark
+    | RestoreLabel
+    | RestoreManagers
+    | CreateBatch
+    | SetThreshold
+    | Overrule
+    | AllowRepair
+    | Resume
+    | DeletePod
+    | KeepHistory
+)
 After = Suspend | Pause | Unpause | ReleaseAgain | Remove | Repeat | Announce
 
 

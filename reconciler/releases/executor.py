@@ -42,6 +42,7 @@ from reconciler.releases.effects import (
     Remove,
     Repeat,
     RestoreLabel,
+    RestoreManagers,
     Resume,
     SetThreshold,
     Suspend,
@@ -133,7 +134,7 @@ class Executor:
                     work.append(self._writer.delete(PODS, pod.metadata))
                 case Overrule():
                     work.append(self._batches.overrule(effect))
-                case SetThreshold() | AllowRepair() | Resume() | KeepHistory():
+                case SetThreshold() | AllowRepair() | Resume() | KeepHistory() | RestoreManagers():
                     pass
                 case _:
                     assert_never(effect)
@@ -149,6 +150,11 @@ class Executor:
                 )
             elif isinstance(effect, Resume):
                 workload = await self.label(workload, [{"op": "remove", "path": _SUSPEND}])
+            elif isinstance(effect, RestoreManagers):
+                refusal = await self._rollbacks.restore_managers(workload, effect.target)
+                if refusal:
+                    text = f"the API server refuses to change the field managers of the pod template: {refusal}"
+                    self.announce(workload, "ManagersNotRestored", text)
             elif isinstance(effect, KeepHistory) and self._history is not None:
                 await self._history.keep(release, workload, effect.status)
         return release

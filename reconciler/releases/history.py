@@ -26,22 +26,26 @@ _MAX_MESSAGE = 1024
 _MAX_OUTCOME = 256  # characters of an action; the history holds many
 
 
-def with_history(release: Release, decision: Decision) -> Decision:
+def with_history(release: Release, decision: Decision, applied: str | None = None) -> Decision:
     """The decision, with the effect that keeps the release in the history if one of these happens:
 
     - The release ends, or ends in another way than before.
     - A rollback begins. The pod template of the failed version may not exist after the rollback.
     - A person acted. The ChangeWorkload with the action is deleted after a newer version succeeds.
+    - A client stored something else about the template of a release that has ended: a rollback restores it.
+
+    `applied`: the digest of what clients stored, if the workload has this version; see `Workload.applied`.
     """
-    before, after = release.status, decision.status
-    if after is None:
-        return decision
+    before, after = release.status, decision.status or release.status
     ends = after.status in _ENDS or before.status in _ENDS
     begins_rollback = after.rollback_target != before.rollback_target and bool(after.rollback_target.uid)
     decided = any(ends or each.result == Result.DONE for each in after.actions if each not in before.actions)
-    if not (ends and after.status != before.status) and not begins_rollback and not decided:
+    applied_anew = after.status in _ENDS and applied is not None and applied != before.applied
+    if not (ends and after.status != before.status) and not begins_rollback and not decided and not applied_anew:
         return decision
-    return replace(decision, before=(*decision.before, KeepHistory(after)))
+    if applied is not None:
+        after = msgspec.structs.replace(after, applied=applied)
+    return replace(decision, status=after, before=(*decision.before, KeepHistory(after)))
 
 
 def record(

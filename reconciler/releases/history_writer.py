@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,7 +27,7 @@ from altershield.releases.history import (
     ANNOTATION,
     RESOURCE,
     Entry,
-    encoded,
+    annotations,
     entry_labels,
     manifest,
     read,
@@ -35,11 +36,12 @@ from altershield.releases.history import (
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import Object
+from altershield.workloads.applied import Applied, encoded
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.writer import Writer
 from reconciler.releases.history import in_use, record
-from reconciler.releases.live_reader import LiveReader, owns
+from reconciler.releases.live_reader import LiveReader, LiveWorkload, owns
 from reconciler.releases.projection import Release
 
 logger = logging.getLogger(__name__)
@@ -57,6 +59,14 @@ _RETRIED = (
 _RETRY_SECONDS = 5.0  # for which the writer tries to store an entry again
 _SEPARATE_SECONDS = 60.0  # after a failure; a failure that comes later counts as the first one again
 _MAX_FAILING = 1024  # releases
+
+
+class _Template(NamedTuple):
+    """A pod template, the user who released it, and what clients stored about it; None if that is not known."""
+
+    template: Object
+    by: ReleasedBy | None = None
+    applied: Applied | None = None
 
 
 class HistoryWriter:
@@ -133,16 +143,15 @@ class HistoryWriter:
 
     async def _create(self, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> Entry | None:
         """Create the entry of a version. None if the version is not kept."""
-        read_template = await self._template(release, workload)
-        if read_template is None:
+        known = await self._template(release, workload)
+        if known is None:
             return None
-        template, by = read_template
         obj = manifest(
             _owner(workload),
             workload.metadata.namespace,
             version_of(release),
-            template,
-            record(release, status, by, self._caches.batches_of(release)),
+            known.template,
+            annotations(record(release, status, known.by, self._caches.batches_of(release)), known.applied),
             release.spec.workload_generation,
         )
         metadata = workload.metadata
@@ -161,9 +170,8 @@ class HistoryWriter:
             raise  # decide again
         return read(made)
 
-    async def _template(self, release: Release, workload: Workload) -> tuple[Object, ReleasedBy | None] | None:
-        """The pod template of the release, and the user who released it. None if the template does not exist any more,
-        or must not be kept."""
+    async def _template(self, release: Release, workload: Workload) -> _Template | None:
+        """The pod template of the release. None if it does not exist any more, or must not be kept."""
         live = await self._live.workload(workload)
         if live.selects(entry_labels(workload.metadata.name)):
             # the workload's controller would adopt the entry as a revision of its own
@@ -174,42 +182,55 @@ class HistoryWriter:
             )
             return None
         if live.workload.fingerprint == workload.fingerprint and workload.version == version_of(release):
-            return live.template, released_by.decode(live.annotations.get(released_by.ANNOTATION), workload.version)
+            by = released_by.decode(live.annotations.get(released_by.ANNOTATION), workload.version)
+            return _Template(live.template, by, _applied(live))
         if workload.version == version_of(release):
             where = f"{workload.kind} {workload.metadata.namespace}/{workload.metadata.name}"
             raise ConflictError(f"{where}: another version was released since the decision", code=409)
         if not release.status.source.name:
             return None  # no controller created an object with its template
         try:
-            return await self._live.template(workload, release.status.source), None
+            return _Template(await self._live.template(workload, release.status.source))
         except ConflictError as error:
             _log(workload, "could not keep a version in the history: its pod template does not exist", str(error))
             return None
 
     async def _update(self, entry: Entry, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> Entry:
         """Update the entry of a version. The user who released the version is read again only if it was released
-        again."""
+        again. What clients stored about the template is known only while the workload has the version."""
         generation = release.spec.workload_generation
         by: ReleasedBy | None = ReleasedBy(entry.record.released_by, entry.record.released, entry.version)
-        if entry.revision != generation and workload.version == entry.version:
+        kept = entry.applied
+        if workload.version == entry.version:
             live = await self._live.workload(workload)
-            by = released_by.decode(live.annotations.get(released_by.ANNOTATION), entry.version)
-        wanted = record(release, status, by, self._caches.batches_of(release), entry.record.actions)
-        if wanted == entry.record and entry.revision == generation:
+            if entry.revision != generation:
+                by = released_by.decode(live.annotations.get(released_by.ANNOTATION), entry.version)
+            if live.workload.version == entry.version:
+                kept = _applied(live) or kept
+        wanted = annotations(record(release, status, by, self._caches.batches_of(release), entry.record.actions), kept)
+        if wanted.items() <= entry.metadata.annotations.items() and entry.revision == generation:
             return entry
-        annotations = {**entry.metadata.annotations, ANNOTATION: encoded(wanted)}
+        changed = {**entry.metadata.annotations, **wanted}
         operations: list[Operation] = [
-            {"op": "add", "path": label_path(ANNOTATION, _ANNOTATIONS), "value": annotations[ANNOTATION]},
-            {"op": "replace", "path": "/revision", "value": generation},
+            {"op": "add", "path": label_path(key, _ANNOTATIONS), "value": value} for key, value in wanted.items()
         ]
         if not entry.metadata.annotations:
-            operations[0] = {"op": "add", "path": _ANNOTATIONS, "value": annotations}
-        await self._patch(entry, operations)
-        metadata = msgspec.structs.replace(entry.metadata, annotations=annotations)
+            operations = [{"op": "add", "path": _ANNOTATIONS, "value": changed}]
+        await self._patch(entry, [*operations, {"op": "replace", "path": "/revision", "value": generation}])
+        metadata = msgspec.structs.replace(entry.metadata, annotations=changed)
         return Entry(metadata, entry.version, entry.template, generation)
 
     async def _patch(self, entry: Entry, operations: Sequence[Operation]) -> None:
         await self._writer.patch_uncached(RESOURCE, entry.metadata, operations)
+
+
+def _applied(live: LiveWorkload) -> Applied | None:
+    """What clients stored about the template. None: it belongs to AlterShield, or is too long to be kept."""
+    found = live.applied
+    if found is not None and not encoded(found):
+        _log(live.workload, "could not keep what clients stored about a pod template", "it is too long")
+        return None
+    return found
 
 
 def _owner(workload: Workload) -> OwnerReference:

@@ -17,8 +17,9 @@ from altershield.kube.errors import ConflictError, NotFoundError
 from altershield.kube.time_slices import time_slices
 from altershield.releases import history
 from altershield.releases.history import Entry
-from altershield.workloads import BY_KIND
+from altershield.workloads import BY_KIND, applied
 from altershield.workloads.adapter import Object, template_of
+from altershield.workloads.applied import Applied
 from altershield.workloads.workload import WireSelector, Workload
 from altershield.workloads.workload import version_of as fingerprint_of
 from reconciler.releases import pausing
@@ -62,6 +63,11 @@ class LiveWorkload(NamedTuple):
         """Its pod template."""
         found: Object = msgspec.json.decode(self.raw, type=_WithTemplate).spec.template
         return found
+
+    @property
+    def applied(self) -> Applied | None:
+        """What clients stored about its pod template; see `altershield.workloads.applied.of`."""
+        return applied.of(msgspec.json.decode(self.raw))
 
     def selects(self, own: Mapping[str, str]) -> bool:
         """Whether its selector matches these labels."""
@@ -130,6 +136,12 @@ class LiveReader:
             async for data in self._items(history.RESOURCE, workload, history.label_selector(workload.metadata.name))
         ]
         return [each for each in entries if each.metadata.deletion_timestamp is None]
+
+    async def applied(self, workload: Workload, target: SourceRef) -> Applied | None:
+        """What clients stored about the template of a version when the workload had it; None if it is not known."""
+        own = [each for each in await self.history(workload) if owns(workload, each)]
+        found = next((each for each in own if each.fingerprint == target.fingerprint), None)
+        return found.applied if found is not None else None
 
     async def entry(self, workload: Workload, name: str) -> Entry:
         """The ControllerRevision of this name as an entry of the history. ConflictError if it does not exist."""

@@ -6,8 +6,11 @@ from dataclasses import replace
 from altershield.api import names, released_by
 from altershield.api.change_workload import SourceRef, WorkloadState
 from altershield.kube.client import Client
+from altershield.kube.errors import ConflictError
 from altershield.kube.events import EventRecorder
 from altershield.releases import is_current, is_of_template, state
+from altershield.releases.history import entry_name
+from altershield.releases.leftovers import restored_paths
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads.workload import Workload
@@ -17,7 +20,7 @@ from reconciler.machinery.ownership import WorkloadKey, belongs
 from reconciler.machinery.writer import Writer
 from reconciler.policies.acceptance import UrlRule, any_url
 from reconciler.policies.applied import AppliedPolicies
-from reconciler.releases import bypass, request_answers, rollback, rules
+from reconciler.releases import bypass, request_answers, restored_fields, rollback, rules
 from reconciler.releases.creation import ReleaseCreator, previous, processed
 from reconciler.releases.decide import decide
 from reconciler.releases.effects import Decision, RestoreLabel
@@ -129,10 +132,21 @@ class ReleaseReconciler:
         pods = [
             pod for pod in self._caches.pods_of(workload) if is_pod_of_revision(adapter, pod, source.name, source.uid)
         ]
-        decision = rollback.close(release, workload, stuck_pods(workload, pods), self._clock())
+        paths = await self._restored_paths(workload, release) if rollback.went_back(release, workload) else ()
+        decision = rollback.close(release, workload, stuck_pods(workload, pods), self._clock(), paths)
         await self._executor.carry_out(release, workload, with_history(release, decision))
         self._refusals.pop(key, None)
         return 0.0 if decision.requeue_after is None else decision.requeue_after
+
+    async def _restored_paths(self, workload: Workload, failed: Release) -> tuple[str, ...]:
+        """The fields that the failed version had removed from the template that the workload has again. Empty if the
+        history does not have the failed version."""
+        name = entry_name(workload.kind, workload.metadata.name, version_of(failed))
+        try:
+            entry = await self._live.entry(workload, name)
+        except ConflictError:
+            return ()
+        return restored_paths((await self._live.workload(workload)).template, entry.template)
 
     # the begin of a release
 
@@ -155,12 +169,26 @@ class ReleaseReconciler:
                     workload, "RequestNotCarriedOut", request_answers.text(release.status.actions[-1])
                 )
         if not workload.processed:
+            release = await self._record_leftovers(workload, release, existing)
             if bypass.bypasses(release, workload):
                 live = await self._live.workload(workload)
                 by = released_by.decode(live.annotations.get(released_by.ANNOTATION), workload.version)
                 decision = bypass.bypassed(release, by.user if by is not None else "", self._clock())
                 await self._executor.carry_out(release, workload, with_history(release, decision))
             await self._executor.label(workload, processed(workload))
+
+    async def _record_leftovers(self, workload: Workload, release: Release, existing: Sequence[Release]) -> Release:
+        """Record fields of the template that a rollback brought back. Returns the ChangeWorkload afterwards."""
+        failed = restored_fields.brought_back(workload, existing)
+        if failed is None:
+            return release
+        live = await self._live.workload(workload)
+        applied = live.applied
+        if applied is not None and applied.is_server_side:
+            return release  # its client removes the fields that its next manifest lacks
+        manifest = applied.template if applied is not None else None
+        decision = restored_fields.kept(release, failed, live.template, manifest, self._clock())
+        return await self._executor.carry_out(release, workload, decision)
 
     @staticmethod
     def _begins_anew(workload: Workload, release: Release) -> bool:
@@ -217,7 +245,7 @@ class ReleaseReconciler:
                 groups.refresh(workload, now)
             snapshot = replace(snapshot, targets=targets, pods_read=True, own_pause=own_pause)
             decision = decide(snapshot, now)
-        decision = with_history(release, self._with_sets(workload, release, source, decision))
+        decision = with_history(release, self._with_sets(workload, release, source, decision), workload.applied)
         try:
             release = await self._executor.carry_out(release, workload, decision)
         except Refused as refusal:

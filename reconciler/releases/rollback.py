@@ -6,7 +6,9 @@
 
 3. The old template is released again.
 
-4. The ChangeWorkload of the failed version is closed: state `Failed`, condition RolledBack=True.
+4. The field managers that owned the old template own it again.
+
+5. The ChangeWorkload of the failed version is closed: state `Failed`, condition RolledBack=True.
 
 Each step follows from the step before. So a crash between two steps only delays the next step.
 """
@@ -23,7 +25,7 @@ from altershield.api.workload_requests import Result, Verb
 from altershield.releases.release import version as version_of
 from altershield.workloads.workload import Workload
 from reconciler.releases import failure, verification
-from reconciler.releases.effects import Announce, Before, Decision, ReleaseAgain
+from reconciler.releases.effects import Announce, Before, Decision, ReleaseAgain, RestoreManagers
 from reconciler.releases.ending import automatic_target, ending, no_rollback_reason, serving
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
@@ -173,20 +175,31 @@ def write_refused(release: Release) -> bool:
     return has_reason(release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.WRITE_REFUSED)
 
 
-def close(release: Release, workload: Workload, stuck: Sequence[Before], now: float) -> Decision:
+def went_back(release: Release, workload: Workload) -> bool:
+    """Whether the workload has the template again to which the stored intent goes back."""
+    target = release.status.rollback_target
+    same = workload.fingerprint == target.fingerprint or workload.version == (target.version or target.fingerprint)
+    return same and intent(release) is not None
+
+
+def close(
+    release: Release, workload: Workload, stuck: Sequence[Before], now: float, restored_paths: tuple[str, ...] = ()
+) -> Decision:
     """End a rollback after another version was released, by the reconciler or by somebody else.
 
     `stuck`: pods that have to be deleted first. If no intent is stored, they are not deleted: the workload may keep
-    this version, so its controller would create them again.
+    this version, so its controller would create them again. `restored_paths`: the fields of the template that the
+    rollback brought back.
     """
     target, known = release.status.rollback_target, intent(release)
     if known is None:
         return _not_current(release, workload, now)
+    back = went_back(release, workload)
+    restored = (RestoreManagers(target),) if back else ()
     if stuck:
-        return Decision(before=tuple(stuck), requeue_after=1.0)
-    went_back = workload.fingerprint == target.fingerprint or workload.version == (target.version or target.fingerprint)
+        return Decision(before=(*restored, *stuck), requeue_after=1.0)
     draft = begin(release, now).enter(WorkloadState.FAILED).without(ConditionType.STALLED)
-    if not went_back:
+    if not back:
         present = workload.version or "none"
         message = f"version {present} was released before version {version_of(release)} could be rolled back"
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.SUPERSEDED, message)
@@ -194,11 +207,12 @@ def close(release: Release, workload: Workload, stuck: Sequence[Before], now: fl
     why = known.message.partition("; releasing ")[0]
     message = f"{why}; {_version_text(target)} was released again at {rfc3339(now)}"
     reason = reason_of(release)
-    draft = draft.replace(rollback_to=workload.version).condition(ConditionType.ROLLED_BACK, True, reason, message)
+    draft = draft.replace(rollback_to=workload.version, restored_paths=restored_paths)
+    draft = draft.condition(ConditionType.ROLLED_BACK, True, reason, message)
     if reason is RollbackReason.POD_NOT_UP:
         draft = draft.condition(ConditionType.VERIFIED, False, Giver.HEALTH, why)
     announcement = Announce("RolledBack", f"version {version_of(release)} was rolled back: {message}")
-    return Decision(with_update_time(draft.status, now), after=(announcement,))
+    return Decision(with_update_time(draft.status, now), before=restored, after=(announcement,))
 
 
 def _not_current(release: Release, workload: Workload, now: float) -> Decision:

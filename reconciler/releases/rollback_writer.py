@@ -1,6 +1,8 @@
-"""Releases the pod template of an older version again."""
+"""Releases the pod template of an older version again, and gives it back to the clients that owned it then."""
 
 from collections.abc import Callable
+
+import msgspec
 
 from altershield.api import labels, released_by
 from altershield.api.change_workload import SourceRef
@@ -14,6 +16,7 @@ from altershield.kube.errors import (
     UnauthorizedError,
 )
 from altershield.workloads import BY_KIND
+from altershield.workloads.applied import LAST_APPLIED, last_applied, managed_fields
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.writer import Writer
@@ -21,7 +24,6 @@ from reconciler.releases.live_reader import LiveReader
 
 _VERSION = label_path(labels.VERSION)
 _ANNOTATIONS = "/metadata/annotations"
-_RELEASED_BY = label_path(released_by.ANNOTATION, _ANNOTATIONS)
 
 
 class Refused(Exception):  # noqa: N818  (a result that ends the reconcile, not an error)
@@ -46,7 +48,8 @@ class RollbackWriter:
 
         Workload and template are read once more, so that exactly the decided template replaces exactly the decided
         version. The labels are set as the gatekeeper sets them, so that a rollback also works while no gatekeeper is
-        available.
+        available. The annotation of `kubectl apply` gets the template that it had with that version: otherwise, the
+        next `kubectl apply` would not remove the fields that only the failed version had removed.
 
         `by`: the user who requested the rollback. If it is empty, the gatekeeper names the reconciler.
 
@@ -63,10 +66,18 @@ class RollbackWriter:
         ]
         version = target.version or target.fingerprint
         operations.append({"op": "add", "path": _VERSION, "value": version})
-        if by:
-            value = released_by.encode(by, version, self._clock())
-            whole: Operation = {"op": "add", "path": _ANNOTATIONS, "value": {released_by.ANNOTATION: value}}
-            operations.append({"op": "add", "path": _RELEASED_BY, "value": value} if present.annotations else whole)
+        annotations = {released_by.ANNOTATION: released_by.encode(by, version, self._clock())} if by else {}
+        applied = await self._live.applied(workload, target)
+        manifest = last_applied(msgspec.json.decode(present.raw), applied) if applied is not None else None
+        if manifest is not None:
+            annotations[LAST_APPLIED] = manifest
+        if present.annotations:
+            operations += [
+                {"op": "add", "path": label_path(key, _ANNOTATIONS), "value": value}
+                for key, value in annotations.items()
+            ]
+        elif annotations:
+            operations.append({"op": "add", "path": _ANNOTATIONS, "value": annotations})
         if present.workload.processed:
             operations.append({"op": "remove", "path": label_path(labels.DEFENSE_STATUS)})
         try:
@@ -75,6 +86,29 @@ class RollbackWriter:
             if _is_temporary(error):
                 raise
             raise Refused(error) from error
+
+    async def restore_managers(self, workload: Workload, target: SourceRef) -> str:
+        """Give the template that was released again back to the field managers that owned it when the workload had it
+        before. A write cannot do this together with a change of the template, because the API server computes the
+        owners of changed fields itself. A second call changes nothing.
+
+        Returns why the API server refuses the write; empty if it does not. ConflictError: the workload has changed.
+        """
+        raw = await self._live.raw(workload)
+        entries = managed_fields(raw, await self._live.applied(workload, target))
+        if entries is None:
+            return ""
+        operations: list[Operation] = [
+            {"op": "test", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"]},
+            {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+        ]
+        try:
+            await self._writer.patch(self._caches.workloads[workload.kind], workload, operations)
+        except ApiError as error:
+            if _is_temporary(error):
+                raise
+            return str(error)
+        return ""
 
 
 def _is_temporary(error: ApiError) -> bool:

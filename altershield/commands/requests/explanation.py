@@ -70,6 +70,9 @@ def _about(
     yield "Version", f"{releases.version(change)}, released {_time(change.spec.create_time_unix, now)}"
     yield from _admission(workload, now)
     yield "Reason", releases.why(change, current=current) or "none"
+    left = find_condition(change.status.conditions, ConditionType.RESTORED_FIELDS)
+    if left is not None and left.is_true:
+        yield "Fields", left.message
     policy = change.spec.policy
     if policy.name:
         only = f"{only_text(policy)}, so nothing is suspended, paused or rolled back" if only_text(policy) else ""

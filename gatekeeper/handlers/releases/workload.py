@@ -7,6 +7,7 @@ from altershield.api import released_by
 from altershield.api.change_workload import WorkloadRef
 from altershield.api.fingerprint import Template
 from altershield.api.names import is_version
+from altershield.workloads.applied import LAST_APPLIED
 from gatekeeper.errors import ReviewError
 from gatekeeper.handlers.releases import fingerprint
 from gatekeeper.request import Metadata, Object, Request
@@ -15,13 +16,15 @@ _NO_TEMPLATE = Template()
 
 
 class _Annotations(msgspec.Struct, frozen=True):
-    """Only this annotation is decoded: that of `kubectl apply` repeats the whole manifest."""
+    """Only the first annotation is decoded: that of `kubectl apply` repeats the whole manifest."""
 
     released_by: str | None = msgspec.field(default=None, name=released_by.ANNOTATION)
+    last_applied: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name=LAST_APPLIED)
 
 
 class _Metadata(Metadata, frozen=True):
     annotations: _Annotations | None = None
+    managed_fields: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="managedFields")
 
 
 class _Spec(msgspec.Struct, frozen=True):

@@ -23,7 +23,7 @@ RECORD = Record("2026-08-21T07:29:49Z", "alice", "Success", "2026-08-21T07:30:49
 
 
 def stored(**metadata: Any) -> Entry:
-    obj = history.manifest(OWNER, "shop", VERSION, TEMPLATE, RECORD, 7)
+    obj = history.manifest(OWNER, "shop", VERSION, TEMPLATE, history.annotations(RECORD, None), 7)
     obj["metadata"] |= metadata
     return history.read(msgspec.json.encode(obj))
 
@@ -31,7 +31,7 @@ def stored(**metadata: Any) -> Entry:
 def entry(number: int, state: str = "Success") -> Entry:
     """The entry of a version that was released in the second `number`."""
     record = Record(f"2026-08-21T07:00:{number:02}Z", state=state)
-    metadata = ObjectMeta(uid=f"uid-{number}", annotations={history.ANNOTATION: history.encoded(record)})
+    metadata = ObjectMeta(uid=f"uid-{number}", annotations=history.annotations(record, None))
     return Entry(metadata, f"v{number}", {"spec": {"n": number}}, number)
 
 
@@ -114,6 +114,6 @@ def test_selector_matches_the_labels_of_an_entry(selector: WireSelector, matches
 
 def test_manifest_does_not_share_the_template() -> None:
     template = copy.deepcopy(TEMPLATE)
-    obj = history.manifest(OWNER, "shop", VERSION, template, RECORD, 7)
+    obj = history.manifest(OWNER, "shop", VERSION, template, history.annotations(RECORD, None), 7)
     obj["data"]["spec"]["template"]["spec"]["containers"][0]["image"] = "other"
     assert template == TEMPLATE

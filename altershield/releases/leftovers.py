@@ -1,0 +1,80 @@
+"""Fields of a pod template that a rollback brought back and that a later release still has, although its manifest may
+not have them. Pure functions.
+
+Clients like Helm 3 compare their manifest with the last one that they sent: that of the version that was rolled back.
+This version had removed the fields already, so the client does not remove them again.
+
+A path names a field of the template as `spec.containers[app].env[LEGACY]`. Elements of a list are named by the field by
+which Kubernetes merges the list. Lists without such a field are one value.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from altershield.api import labels
+from altershield.api.change_workload import MAX_RESTORED
+
+Object = dict[str, Any]
+
+_MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
+    "containers": ("name",),
+    "initContainers": ("name",),
+    "env": ("name",),
+    "volumes": ("name",),
+    "imagePullSecrets": ("name",),
+    "resourceClaims": ("name",),
+    "volumeMounts": ("mountPath",),
+    "volumeDevices": ("devicePath",),
+    "ports": ("containerPort", "protocol"),
+    "hostAliases": ("ip",),
+    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
+}
+"""By field of a pod template: `patchMergeKey`, or `listMapKey` where it has more fields (k8s.io/api, core/v1)."""
+
+_DEFAULTS = {"protocol": "TCP"}
+_OWN = {labels.VERSION, *labels.NOT_IN_TEMPLATES}
+_MAX_PATH = 256  # characters
+
+
+def restored_paths(older: Object, failed: Object) -> tuple[str, ...]:
+    """The paths that the template `older` has and `failed` lacks; of nested paths only the outermost, and not more than
+    a status stores."""
+    there = set(_paths(failed))
+    found: list[str] = []
+    for path in _paths(older):
+        below_last = found and path.startswith(found[-1]) and path[len(found[-1])] in ".["
+        if path not in there and not below_last and len(path) <= _MAX_PATH:
+            found.append(path)
+    return tuple(found[:MAX_RESTORED])
+
+
+def leftovers(paths: Iterable[str], template: Object, manifest: Object | None) -> tuple[str, ...]:
+    """The `paths` that a template has and its manifest lacks. `manifest`: the template in the manifest of the client;
+    None if the client does not store it."""
+    there = set(_paths(template)) - (set(_paths(manifest)) if manifest is not None else set())
+    return tuple(path for path in paths if path in there)
+
+
+def text(failed_version: str, paths: Iterable[str]) -> str:
+    """What is left, in one sentence."""
+    return (
+        f"the pod template still has fields that version {failed_version} had removed and that its rollback brought "
+        f"back: {', '.join(paths)}"
+    )
+
+
+def _paths(value: Any, path: str = "", field: str = "") -> Iterator[str]:
+    """All paths of a template, each before the paths below it."""
+    if isinstance(value, dict):
+        for key, below in value.items():
+            if key in _OWN or below is None:
+                continue
+            step = f"[{key}]" if "." in key or "/" in key else f".{key}" if path else key
+            yield path + step
+            yield from _paths(below, path + step, key)
+    elif isinstance(value, list) and (keys := _MERGE_KEYS.get(field)):
+        for element in value:
+            if isinstance(element, dict):
+                name = "/".join(str(element.get(key, _DEFAULTS.get(key, ""))) for key in keys)
+                yield f"{path}[{name}]"
+                yield from _paths(element, f"{path}[{name}]")
