@@ -168,27 +168,28 @@ def last_applied(obj: Object, applied: Applied) -> str | None:
 
 def managed_fields(obj: Object, applied: Applied | None) -> list[Object] | None:
     """The `managedFields` of a workload whose template was released again by AlterShield: the managers of `applied` own
-    the template as they did then. None: AlterShield owns nothing that it has to give back.
+    the template as they did then. None: they do already.
 
     If nothing is known (`applied` is None), nobody owns the template's fields that AlterShield wrote. The next client
     that applies them then has no conflict.
     """
-    entries = deepcopy(obj["metadata"].get("managedFields") or [])
-    own = next((each for each in entries if each.get("manager") == OWN_MANAGER and not each.get("subresource")), None)
-    if own is None or all(_part(own, path) is None for path in (_TEMPLATE, _ANNOTATION)):
-        return None
-    managers = applied.managers if applied is not None else ()
+    before = obj["metadata"].get("managedFields") or []
+    entries = deepcopy(before)
     whole = [each for each in entries if not each.get("subresource")]
-    for each in whole if applied is not None else [own]:
+    own = [each for each in whole if each.get("manager") == OWN_MANAGER]
+    managers = applied.managers if applied is not None else ()
+    time = max((str(each.get("time") or "") for each in own or whole), default="")
+    for each in whole if applied is not None else own:
         _remove(each, _TEMPLATE)
-    if _remove(own, _ANNOTATION):
-        owners = [each for each in managers if each.last_applied]
-        for each in owners or [Manager(_CLIENT_SIDE, "Update", str(own.get("apiVersion")))]:
-            _set(_entry(entries, each, own), _ANNOTATION, {})
+    if [each for each in own if _remove(each, _ANNOTATION)]:
+        api_version = str(own[0].get("apiVersion"))
+        for each in [each for each in managers if each.last_applied] or [Manager(_CLIENT_SIDE, "Update", api_version)]:
+            _set(_entry(entries, each, time), _ANNOTATION, {})
     for each in managers:
         if each.template is not None:
-            _set(_entry(entries, each, own), _TEMPLATE, each.template)
-    return [each for each in entries if each.get("fieldsV1") or each.get("subresource")]
+            _set(_entry(entries, each, time), _TEMPLATE, each.template)
+    entries = [each for each in entries if each.get("fieldsV1") or each.get("subresource")]
+    return entries if entries != before else None
 
 
 def _whole(obj: Object) -> list[Object]:
@@ -196,15 +197,15 @@ def _whole(obj: Object) -> list[Object]:
     return [each for each in obj["metadata"].get("managedFields") or () if not each.get("subresource")]
 
 
-def _entry(entries: list[Object], manager: Manager, own: Object) -> Object:
-    """The entry of a manager. A missing one is added, with the time of AlterShield's write."""
+def _entry(entries: list[Object], manager: Manager, time: str) -> Object:
+    """The entry of a manager. A missing one is added, with this time."""
     found = next((each for each in entries if not each.get("subresource") and manager.is_of(each)), None)
     if found is None:
         found = {
             "manager": manager.manager,
             "operation": manager.operation,
             "apiVersion": manager.api_version,
-            **({"time": own["time"]} if "time" in own else {}),
+            **({"time": time} if time else {}),
             "fieldsType": "FieldsV1",
             "fieldsV1": {},
         }

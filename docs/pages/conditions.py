@@ -71,6 +71,12 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
         "stays `Running`; a suspension stays. The condition is removed once pods of the version are wanted.",
         {"NoPods": "The workload has 0 replicas, or its strategy lets no pod have this version."},
     ),
+    ConditionType.RESTORED_FIELDS: (
+        "ChangeWorkload. `True`: the template still has fields that an earlier version had removed, and that the "
+        "rollback of this version brought back. The message names them; see "
+        "[GitOps](../gitops.md#after-a-rollback).",
+        {"StillPresent": "The client that released the template did not remove the fields."},
+    ),
     ConditionType.ROLLED_BACK: (
         "ChangeWorkload. `True`: an older version was released again. `False`: a rollback is under way, or is not "
         "possible.",

@@ -15,7 +15,8 @@ You set three of these labels: `{labels.GOVERNED}: {labels.GOVERNED_VALUE}` on a
 sets the others. If somebody else changes or removes one of them on a workload, AlterShield restores it.
 
 The same applies to the annotation `{released_by.ANNOTATION}` on a workload: the user who released its version, and the
-time. The annotation `{history.ANNOTATION}` is on the ControllerRevisions of the [history](../history.md).
+time. The annotations `{history.ANNOTATION}` and `{history.APPLIED}` are on the ControllerRevisions of the
+[history](../history.md).
 
 On objects of any namespace, you set `{deletion_protection.LABEL}` and the annotation `{deletion_protection.REASON}` to
 [protect them from deletion](../protect.md). AlterShield sets the label only on its own CustomResourceDefinitions.

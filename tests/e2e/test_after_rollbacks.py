@@ -13,10 +13,11 @@ import pytest
 import yaml
 
 from tests.e2e.conftest import START_TIMEOUT
-from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, DEPLOYMENT, ORDERED, PARALLEL, container
+from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, DEPLOYMENT, ORDERED, PARALLEL, Kind, container
 from tests.e2e.story import NAME, Story, StoryResults, running_stories
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
+from tests.support.processes import python
 
 pytestmark = pytest.mark.xdist_group("stories")
 
@@ -119,6 +120,40 @@ def goes_back_without_a_trace(apply: Apply, options: tuple[str, ...], go_back: R
     return story_of
 
 
+def fields_are_left_to_a_client_with_a_record_of_its_own(story: Story) -> None:
+    """Helm 3 sends the difference between its last manifest, that of v2, and v3: the image."""
+    kubectl, resource = story.kubectl, story.kind.resource
+    kubectl("create", "--field-manager=helm", "-f", "-", stdin=json.dumps(v1(story)))
+    good = story.version()
+    story.until(good, "Success")
+    removal = {"env": [{"name": "LEGACY", "$patch": "delete"}], "name": "main", "image": "nosuch:1"}
+    send(story, {"containers": [removal, {"name": "metrics-agent", "$patch": "delete"}]})
+    failed = story.version()
+    automatically(story, failed, good)
+    story.until(good, "Success")
+
+    left = "spec.containers[main].env[LEGACY]", "spec.containers[metrics-agent]"
+    warnings = send(story, {"containers": [{"name": "main", "image": "busybox:3"}]})
+    assert f"still has fields that version {failed} had removed and that its rollback brought back" in warnings
+    assert all(f"this field is still there: {path}" in warnings for path in left)
+    condition = story.until(story.version(), "Success").condition("RestoredFields")
+    assert all(path in condition["message"] for path in left)
+    events = kubectl.json("events", "--field-selector=reason=RestoredFieldsLeft")["items"]
+    assert [each["involvedObject"]["name"] for each in events] == [NAME]
+    where = ("-n", kubectl.namespace, "--kubeconfig", str(kubectl.kubeconfig))
+    shown = python("altershield", "why", f"{resource}/{NAME}", *where).stdout
+    assert f"Fields:    {condition['message']}" in shown
+
+
+def send(story: Story, pod: Json) -> str:
+    """Patch the pods' spec as Helm 3 does, and return the warnings."""
+    patch = json.dumps({"spec": {"template": {"spec": pod}}})
+    words = ("patch", story.kind.resource, NAME, "--type=strategic", "--field-manager=helm", "-p", patch)
+    done = story.kubectl.run(*words)
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
 def assert_no_difference(kubectl: Kubectl, manifest: Json, options: tuple[str, ...]) -> None:
     """kubectl reads the object twice, so a label of AlterShield that is written in between is a difference, once."""
 
@@ -170,6 +205,13 @@ TABLE = [
 ]
 
 
+OWN_RECORD = "record-of-its-own"
+
+
+def _name(client: str, way: str, kind: Kind) -> str:
+    return f"{client}-{way}-{kind.id}"
+
+
 @pytest.fixture(scope="module")
 def results(
     request: pytest.FixtureRequest, installed: Path, tmp_path_factory: pytest.TempPathFactory, has_kubectl: None
@@ -178,12 +220,13 @@ def results(
     stories: dict[str, tuple[Callable[[Story], None], Any]] = {}
     for client, way, kind in TABLE:
         make, options = CLIENTS[client]
-        stories[f"{client}-{way}-{kind.id}"] = goes_back_without_a_trace(make(charts), options, WAYS[way]), kind
+        stories[_name(client, way, kind)] = goes_back_without_a_trace(make(charts), options, WAYS[way]), kind
+    stories[OWN_RECORD] = fields_are_left_to_a_client_with_a_record_of_its_own, DEPLOYMENT
     with running_stories(request, installed, stories) as results:
         yield results
 
 
-@pytest.mark.parametrize("name", [f"{client}-{way}-{kind.id}" for client, way, kind in TABLE])
+@pytest.mark.parametrize("name", [*(_name(*row) for row in TABLE), OWN_RECORD])
 def test_next_release_equals_its_manifest(results: StoryResults, name: str) -> None:
     if name not in results:
         pytest.skip("the cluster has no CloneSets")

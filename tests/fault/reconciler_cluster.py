@@ -51,6 +51,7 @@ IDENTITY = web.RequestKey("identity", str)
 LEASE_SECONDS = 3.0
 _SECONDS = 30.0
 _ADMIN = "admin.kubeconfig"
+_KUBECTL = {"fieldManager": "kubectl"}
 _CONTROLLERS = frozenset({"deployments", "jobs", "replicasets", "serviceaccounts"})
 
 
@@ -185,17 +186,17 @@ class Cluster:
             await self.admin.get(DEPLOYMENTS, "sleep", self.namespace)
         except NotFoundError:
             obj = workloads.manifest("Deployment", "sleep", image, replicas=replicas, labels=stamp, template=template)
-            await self.admin.create(DEPLOYMENTS, obj, self.namespace)
+            await self.admin.request("POST", DEPLOYMENTS.path(self.namespace), query=_KUBECTL, body=obj)
             return
         changed: Object = {**stamp, labels.DEFENSE_STATUS: None}
         if repair:
             changed[labels.IGNORED_SUSPEND] = "true"
-        await self.admin.patch(
-            DEPLOYMENTS,
-            {"metadata": {"labels": changed}, "spec": {"template": template}},
-            "sleep",
-            self.namespace,
-            type_=PatchType.STRATEGIC,
+        await self.admin.request(
+            "PATCH",
+            DEPLOYMENTS.path(self.namespace, "sleep"),
+            query=_KUBECTL,
+            body={"metadata": {"labels": changed}, "spec": {"template": template}},
+            content_type=PatchType.STRATEGIC,
         )
 
     async def set_image(self, image: str) -> None:

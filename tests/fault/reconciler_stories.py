@@ -16,6 +16,7 @@ from altershield.api.resources import (
     REPLICA_SETS,
 )
 from altershield.releases import history
+from altershield.workloads.applied import of
 from altershield.workloads.revision_data import CONTROLLER_REVISIONS
 from tests.fault.reconciler_cluster import Cluster, version
 
@@ -138,6 +139,9 @@ async def rolled_back(cluster: Cluster) -> None:
     await cluster.until_rolled_back()
     deployment = await cluster.deployment()
     assert deployment["spec"]["template"]["spec"]["containers"][0]["image"] == "busybox"
+    applied = of(deployment)
+    assert applied is not None, "no field of the template belongs to AlterShield"
+    assert {each.manager for each in applied.managers} == {"kubectl"}
     await until_history(cluster, v1="Success", v2="Failed")
 
 

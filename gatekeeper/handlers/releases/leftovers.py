@@ -8,6 +8,7 @@ from altershield import releases
 from altershield.api.pages import GITOPS
 from altershield.releases.leftovers import leftovers
 from altershield.workloads.applied import Entry, template_in
+from gatekeeper.errors import ReviewError
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.workload import Change, Workload, released_version, workload_ref
 from gatekeeper.listers import Listers
@@ -61,6 +62,10 @@ def _manifest(change: Change) -> dict[str, Any] | None:
 
 
 def _is_server_side(change: Change) -> bool:
+    """Whether a client owns fields of the template by server-side apply. ReviewError: the owners cannot be read."""
     raw = change.object.metadata.managed_fields
-    entries = msgspec.json.decode(raw, type=tuple[Entry, ...]) if raw else ()
+    try:
+        entries = msgspec.json.decode(raw, type=tuple[Entry, ...]) if raw else ()
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ReviewError("metadata.managedFields in the request is not a list of field managers") from error
     return any(each.operation == "Apply" and each.has_template for each in entries)

@@ -26,6 +26,7 @@ from altershield.kube.errors import (
     from_status,
 )
 from altershield.kube.events import NORMAL, WARNING, ObjectRef
+from altershield.workloads.applied import LAST_APPLIED, Applied, Manager
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
@@ -39,6 +40,7 @@ from reconciler.releases.effects import (
     ReleaseAgain,
     Remove,
     RestoreLabel,
+    RestoreManagers,
     Resume,
     SetThreshold,
     Suspend,
@@ -81,15 +83,25 @@ class Writer:
 
 
 class LiveReader:
-    """Returns the workload `present` and the template TEMPLATE, as if read from the API server."""
+    """Returns the workload `present`, the template TEMPLATE, and what clients stored about it (`stored`), as if read
+    from the API server. `whole`: the workload in JSON."""
 
     def __init__(self) -> None:
         self.present: Workload | None = None
         self.asked: list[Workload] = []
+        self.stored: Applied | None = None
+        self.whole: dict[str, Any] = {"metadata": {}}
+
+    async def applied(self, workload: Workload, target: SourceRef) -> Applied | None:
+        return self.stored
+
+    async def raw(self, workload: Workload) -> dict[str, Any]:
+        return self.whole
 
     async def workload(self, seen: Workload) -> LiveWorkload:
         self.asked.append(seen)
-        return LiveWorkload(self.present or seen, None)
+        annotations = self.whole["metadata"].get("annotations", {})
+        return LiveWorkload(self.present or seen, None, annotations, msgspec.Raw(msgspec.json.encode(self.whole)))
 
     async def template(self, workload: Workload, source: SourceRef) -> dict[str, Any]:
         return TEMPLATE
@@ -339,6 +351,60 @@ async def test_older_template_is_released_on_the_present_workload(world: World) 
 async def test_released_template_without_a_version_gets_its_fingerprint_as_version(world: World) -> None:
     await world.do(after=(ReleaseAgain(msgspec.structs.replace(TARGET, version="")),))
     assert {"op": "add", "path": VERSION, "value": "f" * 32} in world.only_write[3]
+
+
+async def test_released_template_brings_its_part_of_the_last_applied_manifest_back(world: World) -> None:
+    world.reader.stored = Applied(template={"spec": {"containers": ["old"]}})
+    manifest = '{"spec":{"replicas":3,"template":{"spec":{"containers":["new"]}}}}'
+    world.reader.whole = {"metadata": {"annotations": {LAST_APPLIED: manifest}}}
+    await world.do(after=(ReleaseAgain(TARGET),))
+    value = '{"spec":{"replicas":3,"template":{"spec":{"containers":["old"]}}}}\n'
+    assert {"op": "add", "path": label_path(LAST_APPLIED, "/metadata/annotations"), "value": value} in (
+        world.only_write[3]
+    )
+
+
+OWNED = {"f:spec": {"f:template": {"f:spec": {}}}}
+CLIENT = Manager("kubectl", "Apply", "apps/v1", {"f:spec": {"f:containers": {}}})
+
+
+def entry(manager: str, operation: str, fields: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": "apps/v1",
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+
+
+async def test_field_managers_of_a_released_template_get_it_back_guarded_by_the_resource_version(world: World) -> None:
+    world.reader.stored = Applied(managers=(CLIENT,))
+    world.reader.whole["metadata"] |= {"resourceVersion": "5", "managedFields": [entry("altershield", "Update", OWNED)]}
+    await world.do(RestoreManagers(TARGET))
+    assert world.only_write[3] == [
+        {"op": "test", "path": "/metadata/resourceVersion", "value": "5"},
+        {
+            "op": "replace",
+            "path": "/metadata/managedFields",
+            "value": [entry("kubectl", "Apply", {"f:spec": {"f:template": CLIENT.template}})],
+        },
+    ]
+
+
+async def test_field_managers_are_written_once(world: World) -> None:
+    world.reader.whole["metadata"]["managedFields"] = [entry("kubectl", "Apply", OWNED)]
+    await world.do(RestoreManagers(TARGET))
+    assert world.writer.writes == []
+
+
+async def test_refused_write_of_the_field_managers_is_announced(world: World) -> None:
+    world.reader.whole["metadata"] |= {"resourceVersion": "5", "managedFields": [entry("altershield", "Update", OWNED)]}
+    world.writer.errors = [ForbiddenError("a policy says no")]
+    await world.do(RestoreManagers(TARGET))
+    ((_, _, reason, message),) = world.recorder.events
+    assert reason == "ManagersNotRestored"
+    assert "a policy says no" in message
 
 
 @pytest.mark.parametrize("processed", [True, False])
