@@ -28,8 +28,8 @@ MEANINGS = {
     "ManagersNotRestored": "A rollback released an older version again, but the API server refused to give its pod "
     "template back to the field managers that owned it. The next server-side apply may report conflicts with "
     "`altershield`. The message contains the API server's answer.",
-    "RestoredFieldsLeft": "A release after a rollback still has fields that the failed version had removed. The message "
-    "names them; see [GitOps](../gitops.md#after-a-rollback).",
+    "RestoredFieldsLeft": "A release after a rollback still has fields that the failed version had removed. The "
+    "message names them; see [GitOps](../gitops.md#after-a-rollback).",
     "RollbackWithdrawn": "A rollback was not carried out: the pods are up, the pods of the target are no longer ready, "
     "or the setting `rollback` was switched off.",
     "RollbackRefused": "The API server refused to change the workload. AlterShield tries again. The message contains "

@@ -1,6 +1,6 @@
 """Releases the pod template of an older version again, and gives it back to the clients that owned it then."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -80,12 +80,9 @@ class RollbackWriter:
             operations.append({"op": "add", "path": _ANNOTATIONS, "value": annotations})
         if present.workload.processed:
             operations.append({"op": "remove", "path": label_path(labels.DEFENSE_STATUS)})
-        try:
-            await self._writer.patch(self._caches.workloads[workload.kind], workload, operations)
-        except ApiError as error:
-            if _is_temporary(error):
-                raise
-            raise Refused(error) from error
+        refusal = await self._write(workload, operations)
+        if refusal is not None:
+            raise Refused(refusal) from refusal
 
     async def restore_managers(self, workload: Workload, target: SourceRef) -> str:
         """Give the template that was released again back to the field managers that owned it when the workload had it
@@ -102,13 +99,19 @@ class RollbackWriter:
             {"op": "test", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"]},
             {"op": "replace", "path": "/metadata/managedFields", "value": entries},
         ]
+        refusal = await self._write(workload, operations)
+        return str(refusal) if refusal is not None else ""
+
+    async def _write(self, workload: Workload, operations: Sequence[Operation]) -> ApiError | None:
+        """Patch the workload. Returns the error if the API server refuses the patch; raises errors that may be
+        temporary."""
         try:
             await self._writer.patch(self._caches.workloads[workload.kind], workload, operations)
         except ApiError as error:
             if _is_temporary(error):
                 raise
-            return str(error)
-        return ""
+            return error
+        return None
 
 
 def _is_temporary(error: ApiError) -> bool:

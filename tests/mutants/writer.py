@@ -201,7 +201,7 @@ SOURCES = (
             ("        if present.workload.processed:\n", "        if True:\n"),
             ("        if present.workload.processed:\n", "        if workload.processed:\n"),
             ("            if _is_temporary(error):\n                raise\n", ""),
-            ("            raise Refused(error) from error\n", "            raise\n"),
+            ("            raise Refused(refusal) from refusal\n", "            raise\n"),
             ("temporary = ConflictError | NotFoundError", "temporary = NotFoundError"),
             ("ConflictError | NotFoundError |", "ConflictError |"),
             ("NotFoundError | TooManyRequestsError |", "NotFoundError |"),

@@ -29,6 +29,34 @@ def is_kept(before: Release, after: ChangeWorkloadStatus | None) -> bool:
 
 
 @pytest.mark.parametrize(
+    ("state", "known", "applied", "kept"),
+    [
+        ("Success", "", "d1", True),
+        ("Success", "d1", "d2", True),
+        ("Suspend", "d1", "d2", True),
+        ("Success", "d1", "d1", False),
+        ("Success", "d1", None, False),  # the workload has another version
+        ("Running", "", "d1", False),  # it is kept when the release ends
+    ],
+)
+def test_what_clients_stored_anew_after_the_end_is_kept(
+    state: str, known: str, applied: str | None, kept: bool
+) -> None:
+    before = of(state, applied=known)
+    decision = with_history(before, Decision(), applied)
+    wanted = msgspec.structs.replace(before.status, applied=applied or "")
+    assert decision == (Decision(wanted, before=(KeepHistory(wanted),)) if kept else Decision())
+
+
+def test_end_of_a_release_keeps_what_clients_stored() -> None:
+    before = of("Running", applied="d1")
+    after = msgspec.structs.replace(before.status, status="Success")
+    decision = with_history(before, Decision(after), "d2")
+    assert decision.status == msgspec.structs.replace(after, applied="d2")
+    assert decision.before == (KeepHistory(decision.status),)
+
+
+@pytest.mark.parametrize(
     ("before", "after", "kept"),
     [
         ("Running", "Success", True),
