@@ -107,6 +107,10 @@ class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename
     workload_generation: Annotated[
         Generation, doc("The workload's generation when this version was released. It orders releases.")
     ] = 0
+    released_by: Annotated[
+        Text, doc("The user who released it, as the gatekeeper saw the request; empty if no gatekeeper did.")
+    ] = ""
+    release_time: Annotated[Name, doc("When the gatekeeper admitted it, UTC, in the format of Kubernetes.")] = ""
     policy: Annotated[
         AppliedPolicy, doc("The DefensePolicy that applies to this release, as it was when the release began.")
     ] = AppliedPolicy()

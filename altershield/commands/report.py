@@ -111,16 +111,15 @@ async def _releases(context: str | None, kubeconfig: str | None, namespace: str)
             other = "" if namespace else ", or choose a namespace with -n"
             asked = f"{permission.role('view', namespace)}{other}"
             raise ReportError(permission.refused(attempt, error, asked)) from error
-    found = {
-        (entry.metadata.namespace, entry.metadata.name): _of_entry(entry) for entry in map(history.read, kept.items)
-    }
+    entries = [history.read(each) for each in kept.items]
+    found = {(each.metadata.namespace, each.metadata.name): _of_record(each, each.record) for each in entries}
     # the ChangeWorkload is newer than the entry
     found |= {(each.metadata.namespace, each.metadata.name): _of_release(each) for each in stored.items}
-    return list(found.values())
+    earlier = [_of_record(entry, record) for entry in entries for record in entry.record.earlier]
+    return [*earlier, *found.values()]
 
 
-def _of_entry(entry: history.Entry) -> Ended:
-    record = entry.record
+def _of_record(entry: history.Entry, record: history.Record) -> Ended:
     enforced = record.mode in ("", "enforce")
     return Ended(
         entry.metadata.namespace, unix(record.released), record.state, record.rolled_back, enforced, record.would

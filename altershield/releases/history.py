@@ -16,6 +16,7 @@ controls and that do not match (pkg/controller/daemon/update.go). Another worklo
 
 from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
+from enum import StrEnum
 from functools import cached_property
 from typing import Any, Self
 
@@ -36,6 +37,9 @@ ANNOTATION = "altershield.defense.antgroup.com/release"
 APPLIED = "altershield.defense.antgroup.com/applied"
 """The annotation with what clients stored about the template (`Applied`, as JSON)."""
 
+MAX_EARLIER = 9
+"""The maximum number of earlier releases of a version in its entry."""
+
 Object = dict[str, Any]
 
 
@@ -45,6 +49,19 @@ class CheckOutcome(msgspec.Struct, frozen=True, omit_defaults=True, order=True):
     name: str
     phase: str = ""
     state: str = ""
+
+
+class Way(StrEnum):
+    """How a version came to be released."""
+
+    RELEASE = "Release"
+    """Somebody released it for the first time."""
+    REPAIR = "Repair"
+    """Somebody released it with the label `ignored-suspend`, while releases were suspended."""
+    ROLLBACK = "Rollback"
+    """AlterShield released it again."""
+    AGAIN = "Again"
+    """Somebody released it again: with `kubectl rollout undo`, or by applying its manifest."""
 
 
 class Record(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -74,6 +91,14 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     actions: tuple[Action, ...] = ()
     """The requests of people about the version, also in its earlier releases; the newest last, at most
     `MAX_ACTIONS`."""
+    number: int = 0
+    """The number of the release: 1 is the first release in the history of the workload. 0: the release was kept before
+    releases had numbers."""
+    way: str = ""
+    """How the version came to be released (`Way`)."""
+    earlier: tuple["Record", ...] = ()
+    """The earlier releases of the version, the oldest first, without their actions; at most `MAX_EARLIER`. They do not
+    change any more."""
 
     @property
     def passed(self) -> bool:
@@ -130,6 +155,17 @@ class Entry:
     def age_key(self) -> tuple[str, int]:
         """Orders the entries of a workload by their last release."""
         return self.record.released, self.revision
+
+    @property
+    def releases(self) -> tuple[Record, ...]:
+        """All known releases of the version, the oldest first."""
+        return (*self.record.earlier, self.record)
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """The images of the template's containers, without its init containers."""
+        containers = (self.template.get("spec") or {}).get("containers") or ()
+        return tuple(str(each.get("image") or "") for each in containers if isinstance(each, dict))
 
     def is_of(self, kind: str, name: str, uid: str) -> bool:
         """Whether the workload owns this entry."""
@@ -213,6 +249,11 @@ def with_version(template: Object, version: str) -> Object:
     template = deepcopy(template)
     metadata = template.get("metadata") or {}
     return {**template, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), labels.VERSION: version}}}
+
+
+def next_number(entries: Iterable[Entry]) -> int:
+    """The number of the next release of a workload with these entries."""
+    return 1 + max((each.number for entry in entries for each in entry.releases), default=0)
 
 
 def surplus(entries: Iterable[Entry], limit: int, kept: Collection[str]) -> list[Entry]:

@@ -15,6 +15,7 @@ from altershield.api import labels
 from altershield.api.annotations import GENERATE, PAUSED, START_TIMEOUT
 from altershield.api.fingerprint import Template, canonical, fingerprint
 from altershield.api.label_selectors import selects
+from altershield.api.released_by import ANNOTATION as RELEASED_BY
 from altershield.workloads.applied import digest
 from altershield.workloads.meta import Meta, WorkloadMeta
 
@@ -102,6 +103,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """The annotations that ask for budgets, sorted, without the common prefix of their keys."""
     max_unavailable: int | str = 1
     """How many pods its update strategy allows to be unavailable: a number, or a percentage of the replicas."""
+    released_by: str = ""
+    """The annotation `released-by`, until the version is processed: then its ChangeWorkload has it."""
     applied: str = ""
     """The digest of what clients stored about the pod template (`applied.digest`)."""
 
@@ -212,6 +215,9 @@ def common(
         "held": PAUSED in (metadata.annotations or {}),
         "held_version": _held_version((metadata.annotations or {}).get(PAUSED)),
         "generates": generates(metadata.annotations),
+        "released_by": ""
+        if own.get(labels.DEFENSE_STATUS) == labels.PROCESSED
+        else str((metadata.annotations or {}).get(RELEASED_BY) or ""),
         "applied": digest(metadata.annotations, metadata.managed_fields),
         "start_timeout": sys.intern(str((metadata.annotations or {}).get(START_TIMEOUT) or "")[:64]),
     }

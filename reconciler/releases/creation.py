@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from altershield.api import labels, names
+from altershield.api import labels, names, released_by
 from altershield.api.change_workload import (
     ChangeWorkload,
     ChangeWorkloadSpec,
@@ -127,6 +127,7 @@ class ReleaseCreator:
         policy = await self._policies.of(workload)
         now = self._clock()
         name = workload.metadata.name
+        by = released_by.decode(workload.released_by, version)
         return ChangeWorkloadSpec(
             change_workload_id=change_workload_name(workload.kind, name, version),
             service_name=name,
@@ -138,6 +139,8 @@ class ReleaseCreator:
             create_time_unix=int(now),
             workload_ref=_reference(workload),
             workload_generation=workload.generation,
+            released_by=by.user if by is not None else "",
+            release_time=by.time if by is not None else "",
             policy=policy,
         )
 

@@ -9,11 +9,10 @@ from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.check_results import CheckState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, rfc3339, unix
-from altershield.api.released_by import ReleasedBy
-from altershield.api.workload_requests import MAX_ACTIONS, Action, Result
-from altershield.releases import rolled_back, why
+from altershield.api.workload_requests import BYPASS, MAX_ACTIONS, Action, Result
+from altershield.releases import rolled_back, state, version, why
 from altershield.releases.enforcement import would
-from altershield.releases.history import CheckOutcome, Record
+from altershield.releases.history import MAX_EARLIER, CheckOutcome, Record, Way
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch
@@ -49,19 +48,14 @@ def with_history(release: Release, decision: Decision, applied: str | None = Non
 
 
 def record(
-    release: Release,
-    status: ChangeWorkloadStatus,
-    by: ReleasedBy | None,
-    batches: Iterable[Batch],
-    known: Sequence[Action] = (),
+    release: Release, status: ChangeWorkloadStatus, batches: Iterable[Batch], known: Sequence[Action] = ()
 ) -> Record:
-    """The record of the release in the history. `status`: its status that is about to be stored. `by`: the annotation
-    of its workload, if the annotation is about this release. `batches`: the batches of the release. `known`: the
-    actions that the history has already."""
+    """The record of the release in the history, without what `logged` adds. `status`: its status that is about to be
+    stored. `batches`: the batches of the release. `known`: the actions that the history has already."""
     ended, policy = msgspec.structs.replace(release, status=status), release.spec.policy
     return Record(
-        released=by.time if by is not None else rfc3339(release.spec.create_time_unix),
-        released_by=by.user if by is not None else "",
+        released=release.spec.release_time or rfc3339(release.spec.create_time_unix),
+        released_by=release.spec.released_by,
         state=status.status,
         since=rfc3339(status.entry_time_unix),
         reason=_reason(status),
@@ -73,6 +67,42 @@ def record(
         would=would(policy, status).value,
         actions=_actions(release, status, known),
     )
+
+
+def logged(found: Record, known: Record | None, way: Way, number: int, *, again: bool) -> Record:
+    """The record, with its number, its way, and the earlier releases of its version. `known`: the stored record of the
+    version. `again`: the stored record is about an earlier release, so it becomes an earlier one. `way`, `number`: of a
+    release that is not stored yet."""
+    if known is not None and not again:
+        return msgspec.structs.replace(
+            found, number=known.number or number, way=known.way or way, earlier=known.earlier
+        )
+    past = (msgspec.structs.replace(known, actions=(), earlier=()),) if known is not None else ()
+    earlier = ((*known.earlier, *past) if known is not None else ())[-MAX_EARLIER:]
+    return msgspec.structs.replace(found, number=number, way=way, earlier=earlier)
+
+
+def way(release: Release, status: ChangeWorkloadStatus, others: Iterable[Release], *, again: bool) -> Way:
+    """How the version came to be released. `others`: the other ChangeWorkloads of the workload. `again`: the history
+    has an earlier release of the version."""
+    began = release.spec.create_time_unix
+    if any(each.verb == BYPASS and unix(each.time) >= began for each in status.actions):
+        return Way.REPAIR
+    generation = release.spec.workload_generation
+    before = [each for each in others if each.spec.workload_generation < generation]
+    last = max(before, key=lambda each: each.spec.workload_generation, default=None)
+    if last is not None and rolled_back(last) and last.status.rollback_to == version(release):
+        return Way.ROLLBACK
+    return Way.AGAIN if again else Way.RELEASE
+
+
+def superseded(present: Release, others: Iterable[Release]) -> list[Release]:
+    """The releases that had not ended when the present one began."""
+    return [
+        each
+        for each in others
+        if state(each) not in _ENDS and each.spec.workload_generation < present.spec.workload_generation
+    ]
 
 
 def _actions(release: Release, status: ChangeWorkloadStatus, known: Sequence[Action]) -> tuple[Action, ...]:
@@ -101,10 +131,10 @@ def check_outcomes(batches: Iterable[Batch]) -> tuple[CheckOutcome, ...]:
     """The worst state of each check and phase in all batches."""
     worst: dict[tuple[str, str], str] = {}
     for batch in batches:
-        for name, phase, state in batch.checks:
+        for name, phase, found in batch.checks:
             known = worst.get((name, phase))
-            if known is None or _severity(state) > _severity(known):
-                worst[name, phase] = state
+            if known is None or _severity(found) > _severity(known):
+                worst[name, phase] = found
     return tuple(sorted(CheckOutcome(name, phase, state) for (name, phase), state in worst.items()))
 
 

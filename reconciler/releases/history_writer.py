@@ -7,11 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from altershield.api import released_by
 from altershield.api.change_workload import ChangeWorkloadStatus
 from altershield.api.json_patch import Operation, label_path
 from altershield.api.meta import OwnerReference
-from altershield.api.released_by import ReleasedBy
 from altershield.kube.errors import (
     AlreadyExistsError,
     ApiError,
@@ -27,9 +25,11 @@ from altershield.releases.history import (
     ANNOTATION,
     RESOURCE,
     Entry,
+    Record,
     annotations,
     entry_labels,
     manifest,
+    next_number,
     read,
     surplus,
 )
@@ -40,7 +40,7 @@ from altershield.workloads.applied import Applied, encoded
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.writer import Writer
-from reconciler.releases.history import in_use, record
+from reconciler.releases.history import in_use, logged, record, way
 from reconciler.releases.live_reader import LiveReader, LiveWorkload, owns
 from reconciler.releases.projection import Release
 
@@ -62,10 +62,9 @@ _MAX_FAILING = 1024  # releases
 
 
 class _Template(NamedTuple):
-    """A pod template, the user who released it, and what clients stored about it; None if that is not known."""
+    """A pod template, and what clients stored about it; None if that is not known."""
 
     template: Object
-    by: ReleasedBy | None = None
     applied: Applied | None = None
 
 
@@ -115,11 +114,12 @@ class HistoryWriter:
     async def _keep(self, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> None:
         entries = await self._adopted(workload)
         known = next((each for each in entries if each.version == version_of(release)), None)
+        number = next_number(entries)
         if known is None:
-            kept = await self._create(release, workload, status)
+            kept = await self._create(release, workload, status, number)
         else:
             entries.remove(known)
-            kept = await self._update(known, release, workload, status)
+            kept = await self._update(known, release, workload, status, number)
         if kept is not None:
             entries.append(kept)
         current = [each for each in self._caches.releases_of(workload) if version_of(each) == workload.version]
@@ -141,8 +141,10 @@ class HistoryWriter:
             found.append(entry)
         return found
 
-    async def _create(self, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> Entry | None:
-        """Create the entry of a version. None if the version is not kept."""
+    async def _create(
+        self, release: Release, workload: Workload, status: ChangeWorkloadStatus, number: int
+    ) -> Entry | None:
+        """Create the entry of a version. `number`: of its release. None if the version is not kept."""
         known = await self._template(release, workload)
         if known is None:
             return None
@@ -151,7 +153,7 @@ class HistoryWriter:
             workload.metadata.namespace,
             version_of(release),
             known.template,
-            annotations(record(release, status, known.by, self._caches.batches_of(release)), known.applied),
+            annotations(self._record(release, workload, status, None, number), known.applied),
             release.spec.workload_generation,
         )
         metadata = workload.metadata
@@ -182,8 +184,7 @@ class HistoryWriter:
             )
             return None
         if live.workload.fingerprint == workload.fingerprint and workload.version == version_of(release):
-            by = released_by.decode(live.annotations.get(released_by.ANNOTATION), workload.version)
-            return _Template(live.template, by, _applied(live))
+            return _Template(live.template, _applied(live))
         if workload.version == version_of(release):
             where = f"{workload.kind} {workload.metadata.namespace}/{workload.metadata.name}"
             raise ConflictError(f"{where}: another version was released since the decision", code=409)
@@ -195,19 +196,33 @@ class HistoryWriter:
             _log(workload, "could not keep a version in the history: its pod template does not exist", str(error))
             return None
 
-    async def _update(self, entry: Entry, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> Entry:
-        """Update the entry of a version. The user who released the version is read again only if it was released
-        again. What clients stored about the template is known only while the workload has the version."""
-        generation = release.spec.workload_generation
-        by: ReleasedBy | None = ReleasedBy(entry.record.released_by, entry.record.released, entry.version)
-        kept = entry.applied
+    def _record(
+        self,
+        release: Release,
+        workload: Workload,
+        status: ChangeWorkloadStatus,
+        entry: Entry | None,
+        number: int,
+    ) -> Record:
+        """The record to store. `entry`: the entry of the version, if there is one."""
+        known = entry.record if entry is not None else None
+        again = entry is not None and entry.revision != release.spec.workload_generation
+        others = [each for each in self._caches.releases_of(workload) if each.metadata.uid != release.metadata.uid]
+        actions = known.actions if known is not None else ()
+        found = record(release, status, self._caches.batches_of(release), actions)
+        return logged(found, known, way(release, status, others, again=again), number, again=again)
+
+    async def _update(
+        self, entry: Entry, release: Release, workload: Workload, status: ChangeWorkloadStatus, number: int
+    ) -> Entry:
+        """Update the entry of a version. `number`: of its release, if it was released again. What clients stored about
+        the template is known only while the workload has the version."""
+        generation, kept = release.spec.workload_generation, entry.applied
         if workload.version == entry.version:
             live = await self._live.workload(workload)
-            if entry.revision != generation:
-                by = released_by.decode(live.annotations.get(released_by.ANNOTATION), entry.version)
             if live.workload.version == entry.version:
                 kept = _applied(live) or kept
-        wanted = annotations(record(release, status, by, self._caches.batches_of(release), entry.record.actions), kept)
+        wanted = annotations(self._record(release, workload, status, entry, number), kept)
         if wanted.items() <= entry.metadata.annotations.items() and entry.revision == generation:
             return entry
         changed = {**entry.metadata.annotations, **wanted}

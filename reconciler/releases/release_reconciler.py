@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from altershield.api import names, released_by
+from altershield.api import names
 from altershield.api.change_workload import SourceRef, WorkloadState
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError
@@ -23,10 +23,10 @@ from reconciler.policies.applied import AppliedPolicies
 from reconciler.releases import bypass, request_answers, restored_fields, rollback, rules
 from reconciler.releases.creation import ReleaseCreator, previous, processed
 from reconciler.releases.decide import decide
-from reconciler.releases.effects import Decision, RestoreLabel
+from reconciler.releases.effects import Decision, KeepHistory, RestoreLabel
 from reconciler.releases.executor import Executor
 from reconciler.releases.health import Timing
-from reconciler.releases.history import with_history
+from reconciler.releases.history import superseded, with_history
 from reconciler.releases.history_writer import HistoryWriter
 from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.pod_groups_cache import PodGroupsCache
@@ -169,11 +169,11 @@ class ReleaseReconciler:
                     workload, "RequestNotCarriedOut", request_answers.text(release.status.actions[-1])
                 )
         if not workload.processed:
+            for each in superseded(release, [each for each in existing if belongs(each, workload)]):
+                await self._executor.carry_out(each, workload, Decision(before=(KeepHistory(each.status),)))
             release = await self._record_leftovers(workload, release, existing)
             if bypass.bypasses(release, workload):
-                live = await self._live.workload(workload)
-                by = released_by.decode(live.annotations.get(released_by.ANNOTATION), workload.version)
-                decision = bypass.bypassed(release, by.user if by is not None else "", self._clock())
+                decision = bypass.bypassed(release, release.spec.released_by, self._clock())
                 await self._executor.carry_out(release, workload, with_history(release, decision))
             await self._executor.label(workload, processed(workload))
 

@@ -232,7 +232,8 @@ def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Dec
     that passed."""
     wanted = snapshot.release.status.rollback_to
     if wanted:
-        found = [each for each in targets if wanted in _names(each.source)] or _abbreviated(targets, wanted)
+        named = [each for each in targets if wanted in _names(each.source)]
+        found = named or _numbered(targets, wanted) or _abbreviated(targets, wanted)
         if found:
             return store_intent(snapshot, found[0], RollbackReason.REQUESTED, _REQUESTED, now)
         return _refuse_request(snapshot, targets, f"the workload has no version {wanted}", now)
@@ -242,6 +243,11 @@ def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Dec
     if isinstance(best, str):
         return _refuse_request(snapshot, targets, best, now)
     return store_intent(snapshot, best, RollbackReason.REQUESTED, _REQUESTED, now)
+
+
+def _numbered(targets: Sequence[Target], wanted: str) -> list[Target]:
+    """The target with the release of this number in the history. Tables show these numbers."""
+    return [each for each in targets if wanted.isdecimal() and int(wanted) in each.numbers and int(wanted)]
 
 
 def _abbreviated(targets: Sequence[Target], wanted: str) -> list[Target]:

@@ -68,6 +68,8 @@ class Target:
     """The number of its pods."""
     release: Release | None
     """The ChangeWorkload of its version, or None."""
+    numbers: tuple[int, ...] = ()
+    """The numbers of its releases in the history."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@ same state."""
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import msgspec
 
@@ -78,8 +79,11 @@ class TargetReader:
                 await self._read_verdicts(snapshot)
             self._update(snapshot.groups, listed, workload, now)
             await self._read_events(snapshot, snapshot.groups, now)
-        kept = _kept_targets(workload, await self._live.history(workload), revisions)
-        return self._targets(workload, snapshot.source, [*revisions, *kept], listed.pods, own_releases)
+        entries = [each for each in await self._live.history(workload) if owns(workload, each)]
+        kept = _kept_targets(workload, entries, revisions)
+        numbers = {each.fingerprint: tuple(record.number for record in each.releases) for each in entries}
+        found = self._targets(workload, snapshot.source, [*revisions, *kept], listed.pods, own_releases)
+        return [replace(each, numbers=numbers.get(each.source.fingerprint, ())) for each in found]
 
     async def _list_pods(self, workload: Workload, is_own: Callable[[Pod], bool]) -> ListedPods:
         """The pods of the workload. Their pages are small, because each pod has the whole template."""
@@ -184,7 +188,7 @@ def _kept_targets(workload: Workload, entries: Sequence[Entry], revisions: Seque
             0,
         )
         for each in entries
-        if owns(workload, each) and each.fingerprint not in there and each.version != workload.version
+        if each.fingerprint not in there and each.version != workload.version
     ]
 
 

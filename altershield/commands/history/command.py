@@ -66,10 +66,10 @@ def history(
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
-    """Show the versions of a workload: when and by whom each was released, and how its release ended.
+    """Show the releases of a workload: when, by whom and how each version was released, and how the release ended.
 
-    The newest release is first, and the present version has a *. AlterShield keeps a version when its release ends. To
-    go back to a version, run `altershield rollback TYPE/NAME --to VERSION`.
+    The newest release is first, and the present version has a *. AlterShield keeps a release when it ends, or when
+    another one replaces it. To go back, run `altershield rollback TYPE/NAME --to VERSION`, or `--to NUMBER`.
     """
     if version and diff:
         raise UsageError("--version and --diff cannot be combined; set one of them")

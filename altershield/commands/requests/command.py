@@ -119,7 +119,10 @@ def rollback(
     to: Annotated[
         str,
         typer.Option(
-            "--to", help="The version, or the object that holds it. Default: the last that passed.", show_default=False
+            "--to",
+            help="The version, the number of a release in the history, or the object that holds the template. Default: "
+            "the last version that passed.",
+            show_default=False,
         ),
     ] = "",
     message: Reason = "",

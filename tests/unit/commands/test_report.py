@@ -1,13 +1,11 @@
 """The report: how releases ended, and what the mode `enforce` would have done."""
 
-import msgspec
 import pytest
 
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.policy import AppliedPolicy, Mode
-from altershield.commands.report import Ended, Line, _of_entry, count, table
-from altershield.releases import history
+from altershield.commands.report import Ended, Line, _of_record, count, table
 from altershield.releases.enforcement import Would, would
 from altershield.releases.history import Entry, Record
 
@@ -63,12 +61,9 @@ def test_releases_are_counted_by_namespace() -> None:
 
 
 def test_release_that_the_history_has_counts_as_rolled_back_only_if_it_was() -> None:
-    def kept(record: Record) -> Entry:
-        annotations = {history.ANNOTATION: msgspec.json.encode(record).decode()}
-        return Entry(ObjectMeta(name="web", namespace="shop", annotations=annotations), "", {}, 1)
-
-    refused = _of_entry(kept(Record(state="Failed", reason="OrderRefused")))
-    undone = _of_entry(kept(Record(state="Failed", reason="PodNotUp", rolled_back=True)))
+    entry = Entry(ObjectMeta(name="web", namespace="shop"), "", {}, 1)
+    refused = _of_record(entry, Record(state="Failed", reason="OrderRefused"))
+    undone = _of_record(entry, Record(state="Failed", reason="PodNotUp", rolled_back=True))
     assert count([refused]) == [Line("shop", 1)]
     assert count([undone]) == [Line("shop", 1, rolled_back=1)]
 

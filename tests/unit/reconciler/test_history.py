@@ -5,13 +5,12 @@ import pytest
 
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef
 from altershield.api.meta import Condition, rfc3339
-from altershield.api.released_by import ReleasedBy
 from altershield.api.workload_requests import MAX_ACTIONS, Action
-from altershield.releases.history import CheckOutcome
+from altershield.releases.history import CheckOutcome, Record, Way
 from altershield.workloads.meta import NO_OWNER, Meta
 from reconciler.batches.batch import Batch
 from reconciler.releases.effects import Decision, KeepHistory
-from reconciler.releases.history import check_outcomes, in_use, record, with_history
+from reconciler.releases.history import check_outcomes, in_use, logged, record, superseded, way, with_history
 from reconciler.releases.projection import Release
 
 from .builders import NOW, V1, V2, release, workload
@@ -115,7 +114,7 @@ def test_action_that_is_kept_already_keeps_nothing_again() -> None:
 
 
 def actions_of(before: Release, after: Release, *known: Action) -> tuple[Action, ...]:
-    return record(before, after.status, None, (), known).actions
+    return record(before, after.status, (), known).actions
 
 
 def test_record_has_the_actions_of_earlier_releases_of_the_version() -> None:
@@ -147,16 +146,67 @@ def test_record_has_the_newest_actions_and_cuts_long_ones() -> None:
 def test_record_names_the_user_of_the_annotation_and_the_end() -> None:
     conditions = (Condition("Verified", "False", "FailedByServer", "1 of 3 pods failed"),)
     ended = of("Suspend", conditions=conditions, entry_time_unix=100).status
-    found = record(of("Running"), ended, ReleasedBy("alice", "2026-08-21T07:29:49Z", V1), ())
+    released = of("Running")
+    spec = msgspec.structs.replace(released.spec, released_by="alice", release_time="2026-08-21T07:29:49Z")
+    found = record(msgspec.structs.replace(released, spec=spec), ended, ())
     assert (found.released, found.released_by) == ("2026-08-21T07:29:49Z", "alice")
     assert (found.state, found.since, found.reason) == ("Suspend", "1970-01-01T00:01:40Z", "FailedByServer")
     assert "1 of 3 pods failed" in found.message
 
 
 def test_record_without_the_annotation_has_no_user_and_the_time_of_the_change_workload() -> None:
-    found = record(of("Running"), of("Success").status, None, ())
+    found = record(of("Running"), of("Success").status, ())
     assert found.released_by == ""
     assert found.released
+
+
+def test_earlier_releases_of_a_version_are_appended_and_do_not_change() -> None:
+    first = logged(Record("t1", "alice", "Running"), None, Way.RELEASE, 1, again=False)
+    ended = logged(Record("t1", "alice", "Success"), first, Way.AGAIN, 9, again=False)
+    assert (ended.number, ended.way, ended.state, ended.earlier) == (1, Way.RELEASE, "Success", ())
+    again = logged(Record("t3", "bob", "Failed"), ended, Way.ROLLBACK, 3, again=True)
+    assert (again.number, again.way, again.earlier) == (3, Way.ROLLBACK, (ended,))
+    for number in range(4, 40):
+        again = logged(Record(f"t{number}"), again, Way.AGAIN, number, again=True)
+    assert [each.number for each in again.earlier] == [30, 31, 32, 33, 34, 35, 36, 37, 38]
+
+
+def test_record_from_before_releases_had_numbers_gets_one() -> None:
+    old = Record("t1", "alice", "Success", actions=(action(1),))
+    found = logged(old, old, Way.RELEASE, 5, again=False)
+    assert (found.number, found.way) == (5, Way.RELEASE)
+    assert logged(old, old, Way.AGAIN, 6, again=True).earlier == (msgspec.structs.replace(old, actions=()),)
+
+
+def generation(number: int, version: str = V1, **status: object) -> Release:
+    found = release(version)
+    spec = msgspec.structs.replace(found.spec, workload_generation=number)
+    return msgspec.structs.replace(found, spec=spec, status=msgspec.structs.replace(found.status, **status))
+
+
+BACK = {"status": "Failed", "conditions": (Condition("RolledBack", "True", "PodNotUp"),), "rollback_to": V1}
+
+
+@pytest.mark.parametrize(
+    ("present", "others", "again", "expected"),
+    [
+        (generation(1), [], False, Way.RELEASE),
+        (generation(3), [generation(2, V2, **BACK)], True, Way.ROLLBACK),
+        # somebody released a third version after the rollback, then this one by hand
+        (generation(5), [generation(2, V2, **BACK), generation(4, "c" * 32)], True, Way.AGAIN),
+        (generation(3), [generation(2, V2, status="Suspend")], True, Way.AGAIN),
+        (generation(3), [generation(2, V2, status="Suspend"), generation(4, "c" * 32)], False, Way.RELEASE),
+        (generation(3, actions=(action(5, "Bypass"),)), [generation(2, V2, status="Suspend")], False, Way.REPAIR),
+        (generation(3, actions=(action(-5, "Bypass"),)), [], True, Way.AGAIN),
+    ],
+)
+def test_way_of_a_release(present: Release, others: list[Release], again: bool, expected: Way) -> None:
+    assert way(present, present.status, others, again=again) == expected
+
+
+def test_releases_that_had_not_ended_are_superseded_by_a_newer_one() -> None:
+    running, ended = generation(2, V2, status="Running"), generation(3, V2, status="Success")
+    assert superseded(generation(4), [running, ended, generation(5, V2, status="Init")]) == [running]
 
 
 def test_reason_of_a_rolled_back_release_is_that_of_the_rollback_and_the_message_is_bounded() -> None:
@@ -165,10 +215,10 @@ def test_reason_of_a_rolled_back_release_is_that_of_the_rollback_and_the_message
         Condition("RolledBack", "True", "PodNotUp", "y" * 5000),
     )
     failed = of("Failed", conditions=conditions).status
-    assert record(of("Rollback"), failed, None, ()).reason == "PodNotUp"
-    assert len(record(of("Rollback"), failed, None, ()).message) == 1024
+    assert record(of("Rollback"), failed, ()).reason == "PodNotUp"
+    assert len(record(of("Rollback"), failed, ()).message) == 1024
     succeeded = of("Success", conditions=conditions).status
-    assert record(of("Running"), succeeded, None, ()).reason == "FailedByHealth"
+    assert record(of("Running"), succeeded, ()).reason == "FailedByHealth"
 
 
 @pytest.mark.parametrize(
@@ -182,7 +232,7 @@ def test_reason_of_a_rolled_back_release_is_that_of_the_rollback_and_the_message
 )
 def test_record_says_whether_the_version_was_rolled_back(state: str, condition: Condition, rolled_back: bool) -> None:
     ended = of(state, conditions=(condition,)).status
-    assert record(of("Running"), ended, None, ()).rolled_back == rolled_back
+    assert record(of("Running"), ended, ()).rolled_back == rolled_back
 
 
 def batch(*checks: tuple[str, str, str]) -> Batch:
