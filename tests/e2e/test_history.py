@@ -126,10 +126,10 @@ def test_command_shows_versions_templates_and_differences(kubectl: Kubectl, alte
     user = json.loads(kubectl.json("deployment", "sleep")["metadata"]["annotations"][RELEASED_BY])["user"]
 
     header, *lines = altershield("history", "deploy/sleep").stdout.splitlines()
-    assert header.split() == ["VERSION", "RELEASED", "BY", "STATE", "SINCE", "MESSAGE"]
+    assert header.split() == ["NUMBER", "VERSION", "IMAGES", "WAY", "RELEASED", "BY", "STATE", "SINCE", "MESSAGE"]
     newest, oldest = (line.split() for line in lines)
-    assert (newest[0], newest[2], newest[3]) == (second[:12] + "*", user, "Suspend")
-    assert (oldest[0], oldest[2], oldest[3]) == (first[:12], user, "Success")
+    assert (*newest[:4], *newest[5:7]) == ("2", second[:12] + "*", "busybox", "Release", user, "Suspend")
+    assert (*oldest[:4], *oldest[5:7]) == ("1", first[:12], "busybox", "Release", user, "Success")
     assert "find error" in lines[0]
     wide = altershield("history", "sleep", "-o", "wide").stdout
     assert second in wide
@@ -151,15 +151,28 @@ def test_command_shows_versions_templates_and_differences(kubectl: Kubectl, alte
     assert "cannot be combined" in altershield("history", "sleep", "--version", "1", "--diff", "1", "2", code=2).stderr
 
 
-def test_rollback_to_an_abbreviated_version_names_the_user_who_asked(kubectl: Kubectl, altershield: Run) -> None:
+@pytest.mark.parametrize("by", ["version", "number"])
+def test_rollback_to_a_release_of_the_history_is_a_release_of_its_own(
+    kubectl: Kubectl, altershield: Run, by: str
+) -> None:
     first = release(kubectl)
     second = release(kubectl, sleep(seconds="3600"))
-    altershield("rollback", "deploy/sleep", "--to", first[:12], "-m", "too slow")
+    altershield("rollback", "deploy/sleep", "--to", first[:12] if by == "version" else "1", "-m", "too slow")
     eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == first, "the rollback")
     succeed(kubectl, first)
     user = record(kubectl, second, "sleep")["releasedBy"]
-    eventually(lambda: record(kubectl, first, "sleep")["releasedBy"] == user, "the user in the history")
-    eventually(lambda: record(kubectl, second, "sleep")["state"] == "Failed", "the end of the second version")
+
+    def log() -> list[tuple[str, ...]]:
+        _, *lines = altershield("history", "deploy/sleep").stdout.splitlines()
+        found = (line.split() for line in lines)
+        return [(number, version, way, by, state) for number, version, _, way, _, by, state, *_ in found]
+
+    wanted = [
+        ("3", f"{first[:12]}*", "Rollback", user, "Success"),
+        ("2", second[:12], "Release", user, "Failed"),
+        ("1", first[:12], "Release", user, "Success"),
+    ]
+    eventually(lambda: log() == wanted, f"the history {wanted}")
 
 
 def test_workload_whose_selector_matches_other_objects_has_no_history(kubectl: Kubectl, altershield: Run) -> None:

@@ -52,7 +52,25 @@ async def test_version_released_again_keeps_its_entry(tmp_path: Path) -> None:
         again = (await entries(cluster))[version("v1")]
         assert again.metadata.uid == first.metadata.uid
         assert again.revision > first.revision
+        assert [(each.number, each.way) for each in again.releases] == [(1, "Release"), (3, "Again")]
+        assert again.releases[0] == first.record
         assert await kept_history(cluster) == {version("v1"): "Success", version("v2"): "Success"}
+
+
+async def test_release_that_is_replaced_before_its_end_is_kept(tmp_path: Path) -> None:
+    async with shop(tmp_path) as cluster, cluster.reconciler(start_timeout=60.0):
+        await good_release(cluster)
+        await cluster.release(version("v2"), image="nosuch")
+        await cluster.until_states(v2="Running")
+        await cluster.release(version("v3"), image="busybox:3")
+        await cluster.until_states(v3="Success")
+        found = await entries(cluster)
+        kept = {each.record.number: (name, each.record.state, each.record.way) for name, each in found.items()}
+        assert kept == {
+            1: (version("v1"), "Success", "Release"),
+            2: (version("v2"), "Running", "Release"),
+            3: (version("v3"), "Success", "Release"),
+        }
 
 
 async def test_later_failure_changes_the_entry(tmp_path: Path) -> None:

@@ -122,7 +122,10 @@ SOURCES = (
         (
             ('"up_to_date": observed_generation >= metadata.generation', '"up_to_date": True'),
             ("*(each.key for each in self.match_expressions)", ""),
-            ("own.get(labels.DEFENSE_STATUS) == labels.PROCESSED", "labels.DEFENSE_STATUS in own"),
+            (
+                '"processed": own.get(labels.DEFENSE_STATUS) == labels.PROCESSED',
+                '"processed": labels.DEFENSE_STATUS in own',
+            ),
             ("(orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError)", "orjson.JSONDecodeError"),
             ('parts.append(f"{each.key} notin {values}")', 'parts.append(f"{each.key} in {values}")'),
         ),
