@@ -11,6 +11,7 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, set_condition
 from altershield.releases import rolled_back, state, version
 from altershield.workloads.workload import Workload
+from reconciler.checks.orders import CLOSED
 from reconciler.machinery.writer import Writer
 from reconciler.releases.projection import Release
 from reconciler.server.answers import DENIED
@@ -28,7 +29,7 @@ class ReportReason(StrEnum):
     REFUSED = "OrderRefused"
     DENIED = "AccessDenied"
     UNREACHABLE = "ServerUnreachable"
-    CLOSED = "OrderClosed"
+    CLOSED = CLOSED
 
 
 _UNDER_WAY = (WorkloadState.INIT, WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD)
