@@ -1,4 +1,7 @@
-"""Reports releases to an AlterShield server: creates the order of each release, and closes it when the release ends."""
+"""Reports releases to an AlterShield server: creates the order of each release, and closes it when the release ends.
+
+`order_reconciler` closes the orders of releases that are deleted, or are not followed any more.
+"""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -49,7 +52,11 @@ class OrderServer(Protocol):
         ...
 
     async def close(self, release: ChangeWorkload, state: FinishState, message: str) -> None:
-        """Close the order. AlterShieldServerError."""
+        """Close the order of the release. AlterShieldServerError."""
+        ...
+
+    async def close_order(self, order: str, state: FinishState, message: str) -> None:
+        """Close the order with this id. AlterShieldServerError."""
         ...
 
 
