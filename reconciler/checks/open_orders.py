@@ -72,14 +72,15 @@ def record_name(release: ChangeWorkload) -> str:
     return f"altershield-order-{release.metadata.uid}-{release.spec.workload_generation}"
 
 
-def manifest(release: ChangeWorkload) -> dict[str, Any]:
-    """The record of the order of a release. `altershield uninstall` finds it by its labels."""
+def manifest(release: ChangeWorkload, namespace: str) -> dict[str, Any]:
+    """The record of the order of a release, in the system namespace. `altershield uninstall` finds it by its labels."""
     metadata = release.metadata
     return {
         "apiVersion": CONFIG_MAPS.api_version,
         "kind": CONFIG_MAPS.kind,
         "metadata": {
             "name": record_name(release),
+            "namespace": namespace,
             "labels": {
                 labels.ORDER: labels.ORDER_OPEN,
                 "app.kubernetes.io/part-of": "altershield",

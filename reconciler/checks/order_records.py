@@ -24,7 +24,7 @@ class OrderRecords:
         if self._informer.get(self._namespace, name) is not None:
             return
         try:
-            made = await self._writer.create_uncached(CONFIG_MAPS, manifest(release), self._namespace)
+            made = await self._writer.create_uncached(CONFIG_MAPS, manifest(release, self._namespace), self._namespace)
         except AlreadyExistsError:
             return
         except KubernetesError as error:
