@@ -97,7 +97,8 @@ class Metrics:
         )
         self.ungated_deletions = self._counter(
             "altershield_ungated_deletions",
-            "Available pods with a PodUnavailableBudget that were deleted although no gatekeeper was asked.",
+            "Pods with a PodUnavailableBudget that were deleted, evicted by a kubelet, or lost with their node, although "
+            "no gatekeeper was asked.",
             [],
         )
         self.break_glass = self._counter(
