@@ -163,6 +163,9 @@ class Routes:
                 self._queues.releases.add(key)
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and new.lost and (old is None or not old.lost):
+            for policy in self._caches.flow_controls.all():  # they count the loss
+                self._queues.flow_controls.add(_key(policy.metadata))
         if old is not None and new is not None and _decisive_fields(old) == _decisive_fields(new):
             return  # most changes of a pod do not affect a decision
         # after a gap of the watch, one change may replace a pod by another one of the same name

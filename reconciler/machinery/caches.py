@@ -53,6 +53,7 @@ Key = tuple[str, str]
 _OWNER = "owner"
 _WORKLOAD = "workload"
 _NODE = "node"
+_LOST = "lost"
 _CHANGE_WORKLOAD = "changeworkload"
 _NAMESPACE = "namespace"
 _UID = "uid"
@@ -115,6 +116,7 @@ class Caches:
             informer.add_index(_OWNER, lambda each: (each.owner.uid,))
         self.policies.add_index(_NAMESPACE, lambda policy: (policy.metadata.namespace,))
         self.pods.add_index(_OWNER, lambda pod: (pod.owner.uid,))
+        self.pods.add_index(_LOST, lambda pod: (_LOST,) if pod.lost else ())
         self.releases.add_index(_WORKLOAD, lambda release: (_index_key(workload_key(release)),))
         self.releases.add_index(_UID, lambda release: (release.metadata.uid,))
         self.orders.add_index(_UID, lambda order: (order.release_uid,))
@@ -315,6 +317,10 @@ class Caches:
             for pod in self.pods.by_index(_OWNER, owner):
                 if pod.metadata.namespace == namespace:
                     yield pod
+
+    def lost_pods(self) -> list[Pod]:
+        """The pods that a kubelet evicted or that were lost with their node, and that still exist as objects."""
+        return self.pods.by_index(_LOST, _LOST)
 
     def pods_of_set(self, each: Set) -> list[Pod]:
         """The pods that this object controls."""

@@ -97,8 +97,8 @@ class Metrics:
         )
         self.ungated_deletions = self._counter(
             "altershield_ungated_deletions",
-            "Pods with a PodUnavailableBudget that were deleted, evicted by a kubelet, or lost with their node, although "
-            "no gatekeeper was asked.",
+            "Pods that were deleted, evicted by a kubelet, or lost with their node, although no gatekeeper was asked: "
+            "one for each PodUnavailableBudget and PodDeletionFlowControl.",
             [],
         )
         self.break_glass = self._counter(
