@@ -27,7 +27,7 @@ def lost_pods(budget: PodUnavailableBudget, groups: Iterable[Group], scales: Sca
         for group in groups
         if protects(budget.spec, group.owner, group.labels, scales)
         for pod in group.pods.values()
-        if pod.lost and pod.taken_at > begun
+        if pod.lost and pod.taken_at >= begun
     }
 
 

@@ -156,7 +156,7 @@ class FlowControlReconciler:
         found = self._caches.lost_pods()
         present = {pod.metadata.uid for pod in found}
         self._labels = {uid: known for uid, known in self._labels.items() if uid in present}
-        new = [pod for pod in found if pod.ready_at > begun and pod.metadata.uid not in policy.status.ungated_pods]
+        new = [pod for pod in found if pod.ready_at >= begun and pod.metadata.uid not in policy.status.ungated_pods]
         unread = [pod for pod in new if pod.metadata.uid not in self._labels]
         for pod, labels in zip(unread, await asyncio.gather(*map(self._labels_of, unread[:_READS])), strict=False):
             self._labels[pod.metadata.uid] = labels

@@ -216,7 +216,7 @@ SOURCES = (
             (" and pod.metadata.uid == uid and", " and"),
             (" and not pod.exists:", ":"),
             ("        if pod.status.phase in _ENDED:\n", "        if False:\n"),
-            ("if pod.ready_at > begun and", "if"),
+            ("if pod.ready_at >= begun and", "if"),
             ("            if covers(policy, deletion):\n", "            if True:\n"),
             (" if uid in policy.status.pending}", "}"),
             ("due = due[:_READS]", "pass"),
