@@ -5,13 +5,14 @@ import sys
 
 import msgspec
 
-from altershield.api.change_workload import SourceRef, WorkloadRef
+from altershield.api.change_workload import Resumption, SourceRef, WorkloadRef
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.releases import version
 
 
 class FailedPod(msgspec.Struct, frozen=True, omit_defaults=True):
     pod: str = ""
+    uid: str = ""
     message: str = ""
     verdict: str = ""
 
@@ -22,6 +23,7 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     mode: str = ""
 
 
+_NOT_RESUMED = Resumption()
 _NO_WORKLOAD = WorkloadRef()
 _NO_POLICY = Policy()
 _NO_SOURCE = SourceRef()
@@ -42,6 +44,7 @@ class Status(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     source: SourceRef = _NO_SOURCE
     rollback_target: SourceRef = _NO_SOURCE
     restored_paths: tuple[str, ...] = ()
+    resumption: Resumption = _NOT_RESUMED
 
 
 _NO_SPEC = Spec()

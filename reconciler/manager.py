@@ -24,6 +24,7 @@ from reconciler.budgets.budget_reconciler import BudgetReconciler
 from reconciler.budgets.budget_routes import BudgetRoutes
 from reconciler.budgets.departures import Departures
 from reconciler.checks.altershield_server import AlterShieldServer
+from reconciler.checks.order_records import OrderRecords
 from reconciler.checks.runners import runners
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler
@@ -43,6 +44,7 @@ from reconciler.outbound.urls import refusal
 from reconciler.policies.acceptance import any_url
 from reconciler.policies.policy_reconciler import PolicyReconciler
 from reconciler.releases.health import Timing
+from reconciler.releases.order_reconciler import OrderReconciler
 from reconciler.releases.release_reconciler import ReleaseReconciler
 from reconciler.routes import Queues, Routes
 from reconciler.server.server_client import ServerClient
@@ -94,7 +96,8 @@ class Manager:
         self._recorder = EventRecorder(client, COMPONENT)
         writer = Writer(client, self.caches, self.metrics)
         self._server_client, self._writer, self._clock = server, writer, clock
-        self._server = AlterShieldServer(server, self.caches, clock) if server is not None else None
+        orders = OrderRecords(self.caches.orders, writer, options.system_namespace)
+        self._server = AlterShieldServer(server, self.caches, clock, orders.record) if server is not None else None
         url_rule = partial(refusal, allowed=outbound.allowed) if outbound is not None else any_url
         releases = ReleaseReconciler(
             client,
@@ -161,6 +164,11 @@ class Manager:
             ).reconcile,
             "generated-budgets": GeneratedBudgetReconciler(client, self.caches, writer, self._recorder).reconcile,
             **({"notifications": self._notifier.reconcile} if self._notifier is not None else {}),
+            **(
+                {"orders": OrderReconciler(client, self.caches, writer, self._server).reconcile}
+                if self._server is not None
+                else {}
+            ),
         }
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -178,6 +186,7 @@ class Manager:
             background = [
                 asyncio.create_task(run_informers(self.caches)),
                 asyncio.create_task(self._recorder.run()),
+                *([asyncio.create_task(self.caches.orders.run())] if self._server is not None else []),
                 asyncio.create_task(self._reconcile_namespaces()),
                 *([asyncio.create_task(self._certificate.follow())] if self._certificate is not None else []),
             ]

@@ -18,6 +18,7 @@ from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload, generates
 from reconciler.batches.batch import Batch
+from reconciler.checks.open_orders import OpenOrder
 from reconciler.generated_budgets.budget_plan import Budget
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.ownership import WorkloadKey, workload_key
@@ -38,6 +39,7 @@ class Queues:
     generated_budgets: WorkQueue[WorkloadKey] = field(default_factory=WorkQueue)
     notifications: WorkQueue[Key] = field(default_factory=WorkQueue)
     flow_controls: WorkQueue[Key] = field(default_factory=WorkQueue)
+    orders: WorkQueue[Key] = field(default_factory=WorkQueue)
 
     def by_name(self) -> dict[str, WorkQueue[Any]]:
         """The queues by the name of their controller."""
@@ -51,6 +53,7 @@ class Queues:
             "generated-budgets": self.generated_budgets,
             "notifications": self.notifications,
             "flow-controls": self.flow_controls,
+            "orders": self.orders,
         }
 
 
@@ -74,6 +77,7 @@ class Routes:
             sets.add_handler(self._set)
         caches.pods.add_handler(self._pod)
         caches.releases.add_handler(self._release)
+        caches.orders.add_handler(self._order)
         caches.batches.add_handler(self._batch)
 
     def _namespace(self, old: Namespace | None, new: Namespace | None) -> None:
@@ -159,6 +163,9 @@ class Routes:
                 self._queues.releases.add(key)
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None and new.lost and (old is None or not old.lost):
+            for policy in self._caches.flow_controls.all():  # they count the loss
+                self._queues.flow_controls.add(_key(policy.metadata))
         if old is not None and new is not None and _decisive_fields(old) == _decisive_fields(new):
             return  # most changes of a pod do not affect a decision
         # after a gap of the watch, one change may replace a pod by another one of the same name
@@ -174,10 +181,16 @@ class Routes:
         for release in (old, new):
             if release is not None:
                 self._queues.releases.add(workload_key(release))
+                for order in self._caches.orders_of(release):
+                    self._queues.orders.add(order.key)
         if old is not None and new is not None and old.spec.policy != new.spec.policy:
             for batch in self._caches.batches_of(new):  # they have other checks now, and may wait for a person
                 if batch.unfinished is not None:
                     self._queues.batches.add(batch.metadata.key)
+
+    def _order(self, old: OpenOrder | None, new: OpenOrder | None) -> None:
+        if new is not None:
+            self._queues.orders.add(new.key)
 
     def _batch(self, old: Batch | None, new: Batch | None) -> None:
         batch = new or old

@@ -19,6 +19,9 @@ from altershield.api.selectors import Selector
 MAX_RECORDS = 2000
 """The maximum number of records in a budget, of both kinds together. Further disruptions are refused."""
 
+MAX_LOSSES = 200
+"""The maximum number of pods in `ungatedPods`. Further ones are reported when there is room again."""
+
 MAX_BY = 128
 """The maximum number of characters of `by` in a record."""
 
@@ -174,6 +177,13 @@ class DisruptionRecord(msgspec.Struct, frozen=True, omit_defaults=True, rename="
     ] = False
 
 
+class Loss(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A pod that was lost although no gatekeeper was asked."""
+
+    name: Annotated[Name, doc("The name of the pod.")]
+    time: Annotated[Annotated[str, msgspec.Meta(max_length=64)], doc("When the pod was lost, UTC.")]
+
+
 _Uid = Annotated[str, msgspec.Meta(max_length=64)]
 
 Records = Annotated[
@@ -203,6 +213,15 @@ class PodUnavailableBudgetStatus(msgspec.Struct, frozen=True, omit_defaults=True
     ] = ""
     disrupted_pods: Annotated[Records, doc("Pods whose deletion or eviction was admitted, by uid.")] = {}
     unavailable_pods: Annotated[Records, doc("Pods whose change in place or restart was admitted, by uid.")] = {}
+    ungated_pods: Annotated[
+        dict[_Uid, Loss],
+        msgspec.Meta(
+            max_length=MAX_LOSSES,
+            description="Pods that were lost in the last hour although no gatekeeper was asked, by uid. Each has been "
+            "reported by the Event `UngatedDeletion`.",
+        ),
+        extra(x_kubernetes_map_type="atomic"),
+    ] = {}
     conditions: Annotated[
         tuple[Condition, ...], msgspec.Meta(max_length=16, description="The state as Kubernetes conditions.")
     ] = ()

@@ -25,6 +25,9 @@ MAX_BUCKETS = 128
 MAX_PENDING = 500
 """The maximum number of deletions that wait for their confirmation. Further deletions are refused."""
 
+MAX_LOST = 200
+"""The maximum number of pods in `ungatedPods`. Further ones are counted when there is room again."""
+
 MAX_SOURCES = 10
 MAX_DENIED = 20
 """The maximum numbers of entries in `topSources` and `lastDenied`."""
@@ -218,6 +221,14 @@ class Denied(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc
     count: Annotated[_Count, doc("How often the deletion of this pod was refused to this user.")] = 1
 
 
+class LostPod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A pod that was lost although no gatekeeper was asked."""
+
+    namespace: Annotated[_Name, doc("The namespace of the pod.")]
+    name: Annotated[_Name, doc("The name of the pod.")]
+    time: Annotated[_Time, doc("When it was counted, UTC.")]
+
+
 class FlowControlStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The deletions that were counted, and the state of the breaker."""
 
@@ -229,6 +240,14 @@ class FlowControlStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename=
         msgspec.Meta(
             max_length=MAX_PENDING,
             description="Deletions that were counted and are not confirmed yet, by the uid of the pod.",
+        ),
+    ] = {}
+    ungated_pods: Annotated[
+        dict[str, LostPod],
+        msgspec.Meta(
+            max_length=MAX_LOST,
+            description="Pods that a kubelet evicted, or that were lost with their node, in the last hour, by uid. "
+            "Each was counted like a deletion, and reported by the Event `UngatedDeletion`.",
         ),
     ] = {}
     breaker: Annotated[Breaker, doc("The state of the breaker.")] = Breaker()

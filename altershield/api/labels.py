@@ -37,6 +37,11 @@ CHECK_ID = "altershield.defense.antgroup.com/check-id"
 HISTORY = "altershield.defense.antgroup.com/history"
 """On the ControllerRevisions of a workload's history: the workload's name, cut and hashed past 63 characters."""
 
+ORDER = "altershield.defense.antgroup.com/order"
+"""On a ConfigMap in the system namespace, with the value `open`: the record of an order that is open on an AlterShield
+server."""
+ORDER_OPEN = "open"
+
 MANAGED_BY = "app.kubernetes.io/managed-by"
 """On the budgets that annotations ask for, with the value `altershield`: AlterShield made them."""
 MANAGED_BY_VALUE = "altershield"

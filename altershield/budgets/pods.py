@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from altershield.api.budgets import NO_PROTECT, SPECIFIED_DELETE_LABEL, UNAVAILABLE_LABEL_PREFIX
-from altershield.api.meta import OwnerReference
+from altershield.api.meta import OwnerReference, unix
 from altershield.workloads.meta import NO_OWNER, Flat, Owner, packed, packed_version, shared
 
 Labels = Mapping[str, str]
@@ -22,6 +22,11 @@ MIRROR = "kubernetes.io/config.mirror"
 _IN_PLACE_READY = "InPlaceUpdateReady"  # a condition of OpenKruise: False while a pod is updated in place
 _RESIZE_CONDITIONS = ("PodResizePending", "PodResizeInProgress")
 _TRUE = ("1", "t", "T", "TRUE", "true", "True")  # Go's strconv.ParseBool
+_DISRUPTED = "DisruptionTarget"
+_TAKEN_BY = ("TerminationByKubelet", "DeletionByTaintManager", "DeletionByPodGC")
+"""Reasons of the condition DisruptionTarget: a kubelet, or the end of a node, takes the pod."""
+_FAILED_BY_KUBELET = ("Evicted", "NodeLost", "NodeShutdown", "Preempting", "Shutdown", "Terminated")
+"""Reasons of the phase Failed that do not come from the pod's containers."""
 _ID_DIGITS = 12  # of a container's id: enough to tell two containers of one pod apart
 
 
@@ -43,10 +48,13 @@ class Flag(enum.IntFlag):
     """OpenKruise updates the pod in place."""
     RESIZING = 256
     """The kubelet has not finished a resize."""
+    TAKEN = 512
+    """A kubelet evicts the pod, or its node ends."""
 
 
 _TERMINATING, _ENDED, _PENDING = int(Flag.TERMINATING), int(Flag.ENDED), int(Flag.PENDING)
 _OPTED_OUT, _READY = int(Flag.OPTED_OUT), int(Flag.READY)
+_TAKEN, _NOT_LOST = int(Flag.TAKEN), int(Flag.MIRROR | Flag.OPTED_OUT)
 _NOT_JUDGED = int(Flag.TERMINATING | Flag.ENDED | Flag.MIRROR)
 _AVAILABILITY = int(Flag.TERMINATING | Flag.ENDED | Flag.READY | Flag.OUT_OF_SERVICE | Flag.UPDATING)
 
@@ -62,6 +70,8 @@ class Pod(Flat, frozen=True, gc=False):
     """The containers that have an id, with its first digits: `web=0123456789ab,sidecar=ba9876543210`."""
     observed_generation: int
     """The generation of the spec that the kubelet has observed; 0 if the cluster does not report it."""
+    taken_at: int = 0
+    """When a kubelet or the end of the node took the pod, in Unix seconds; 0: neither did, or the time is unknown."""
 
     @property
     def version(self) -> int:
@@ -96,6 +106,16 @@ class Pod(Flat, frozen=True, gc=False):
         return bool(self.flags & _OPTED_OUT)
 
     @property
+    def taken(self) -> bool:
+        """Whether a kubelet evicts the pod, or its node ends. Before that, the pod may be marked as not ready."""
+        return bool(self.flags & _TAKEN) and not self.flags & _NOT_LOST
+
+    @property
+    def lost(self) -> bool:
+        """Whether the pod was taken, and still exists as an object that has ended."""
+        return self.taken and bool(self.flags & _ENDED)
+
+    @property
     def available(self) -> bool:
         """Whether the pod serves, by its own state. A record may say that a disruption of the pod was admitted."""
         return self.flags & _AVAILABILITY == _READY
@@ -109,6 +129,7 @@ class WireCondition(msgspec.Struct, frozen=True, gc=False):
     type: str = ""
     status: str = ""
     reason: str = ""
+    last_transition_time: str | None = msgspec.field(default=None, name="lastTransitionTime")
 
 
 class WireContainerStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -118,6 +139,7 @@ class WireContainerStatus(msgspec.Struct, frozen=True, rename="camel", gc=False)
 
 class WireStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
     phase: str = "Pending"
+    reason: str = ""
     observed_generation: int = 0
     conditions: tuple[WireCondition, ...] | None = None
     container_statuses: tuple[WireContainerStatus, ...] | None = None
@@ -173,6 +195,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
 def projected(metadata: WireMetadata, status: WireStatus) -> Pod:
     """The projection of a decoded pod."""
     owner = next((each for each in metadata.owner_references or () if each.controller), None)
+    flags = _flags(metadata, status)
     return Pod(
         sys.intern(metadata.namespace),
         metadata.name,
@@ -180,9 +203,10 @@ def projected(metadata: WireMetadata, status: WireStatus) -> Pod:
         packed_version(metadata.resource_version) if metadata.resource_version else "",
         shared(owner) if owner is not None else NO_OWNER,
         _shared_labels(metadata.labels or {}),
-        _flags(metadata, status),
+        flags,
         _containers(status),
         status.observed_generation,
+        _taken_at(status) if flags & Flag.TAKEN else 0,
     )
 
 
@@ -218,7 +242,20 @@ def _flags(metadata: WireMetadata, status: WireStatus) -> int:
         flags |= Flag.UPDATING
     if any(conditions.get(each) == "True" for each in _RESIZE_CONDITIONS):
         flags |= Flag.RESIZING
+    if status.phase == "Failed" and status.reason in _FAILED_BY_KUBELET:
+        flags |= Flag.TAKEN
+    if conditions.get(_DISRUPTED) == "True" and any(
+        each.type == _DISRUPTED and each.reason in _TAKEN_BY for each in status.conditions or ()
+    ):
+        flags |= Flag.TAKEN
     return int(flags)
+
+
+def _taken_at(status: WireStatus) -> int:
+    """When the pod was taken. Clusters without the condition DisruptionTarget show when the pod was not ready any
+    more."""
+    times = {each.type: each.last_transition_time for each in status.conditions or ()}
+    return int(unix(times.get(_DISRUPTED) or times.get("Ready")))
 
 
 def _containers(status: WireStatus) -> str:

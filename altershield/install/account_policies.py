@@ -9,12 +9,14 @@ The account may change only objects in governed namespaces:
 - Jobs, ControllerRevisions and budgets that it has created. It may also delete an entry of the history whose label
   somebody removed, because the new entry has the same name.
 
+Of ConfigMaps, it may create and delete its records of open orders. RBAC lets it do so in the system namespace only.
+
 The policies also apply to the account of `helm test`. So `altershield check` can show that they are in force, without a
 permission to act as AlterShield's account.
 """
 
 from altershield.api import labels
-from altershield.api.resources import DISRUPTION_BUDGETS, JOBS, POD_UNAVAILABLE_BUDGETS, PODS
+from altershield.api.resources import CONFIG_MAPS, DISRUPTION_BUDGETS, JOBS, POD_UNAVAILABLE_BUDGETS, PODS
 from altershield.install.admission_policy import USER, Object, admission_policy, equal_but, validation
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
@@ -28,6 +30,7 @@ _BUDGETS = (POD_UNAVAILABLE_BUDGETS, DISRUPTION_BUDGETS)
 _MARKS = {
     JOBS.plural: labels.CHECK,
     history.RESOURCE.plural: labels.HISTORY,
+    CONFIG_MAPS.plural: labels.ORDER,
     **{each.plural: labels.MANAGED_BY for each in _BUDGETS},
 }
 """The label of the objects that the account creates, by resource."""
@@ -88,10 +91,14 @@ def account_policies(*accounts: str) -> list[Object]:
     deletions = admission_policy("own-deletions", [PODS], ours, [governed], operations=("DELETE",))
     created = admission_policy(
         "own-objects",
-        [JOBS, history.RESOURCE, *_BUDGETS],
+        [JOBS, history.RESOURCE, *_BUDGETS, CONFIG_MAPS],
         ours,
         [
-            validation(f"request.operation == 'DELETE' || ({_GOVERNED})", _NOT_GOVERNED),
+            validation(
+                f"request.operation == 'DELETE' || request.resource.resource == '{CONFIG_MAPS.plural}' || "
+                f"({_GOVERNED})",
+                _NOT_GOVERNED,
+            ),
             validation(
                 "has(variables.kept.metadata.labels) && variables.mark in variables.kept.metadata.labels && "
                 f"(variables.mark != '{labels.MANAGED_BY}' || "

@@ -84,6 +84,12 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         """Whether the pod counts: it is not terminating and has not ended."""
         return not self.metadata.deleting and not self.ended
 
+    @property
+    def lost(self) -> bool:
+        """Whether the cluster ended the pod after it had run, and it still exists as an object. A pod that its kubelet
+        refused has no condition Ready."""
+        return self.ended and self.disrupted and not self.metadata.deleting and self.ready_at > 0
+
 
 class _Waiting(msgspec.Struct, frozen=True, gc=False):
     reason: str = ""

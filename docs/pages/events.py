@@ -50,8 +50,9 @@ MEANINGS = {
     "spec is in force instead.",
     "UnknownReceiver": "The object is a DefensePolicy. Receivers of notifications in `spec.notify` do not exist, or "
     "may not be told of this namespace. The policy is in force.",
-    "UngatedDeletion": "The object is a PodUnavailableBudget. Available pods were deleted although no gatekeeper was "
-    "asked: none answered, or API servers do not ask about such a deletion, for example an eviction by a kubelet.",
+    "UngatedDeletion": "The object is a PodUnavailableBudget or PodDeletionFlowControl. Pods were lost although no "
+    "gatekeeper was asked: none answered, or API servers do not ask about such a loss, for example an eviction by a "
+    "kubelet or the end of a node.",
     "BudgetInvalid": "The annotations `generate-pub` or `generate-pdb` of the workload or of its Namespace are wrong, "
     "so no budget is generated. The message says what to correct.",
     "BudgetSkipped": "An annotation asks for a budget, but a budget of a user covers the pods already. None is "

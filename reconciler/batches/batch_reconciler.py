@@ -18,7 +18,7 @@ from altershield.api.meta import find_condition
 from altershield.api.pod_verdicts import Verdict
 from altershield.kube.errors import ConflictError
 from reconciler.batches.check_run import Answer, Ask, Step
-from reconciler.batches.nodes import awaits, awaits_node, is_of_this_run, with_doubtful_pass, with_node
+from reconciler.batches.nodes import Reception, awaits_node, is_of_this_run, refusal, with_doubtful_pass, with_node
 from reconciler.batches.plan import Checks, kind_of, plan, subject
 from reconciler.batches.skipping import Skipper
 from reconciler.batches.transitions import BatchSnapshot, decide, received
@@ -85,49 +85,53 @@ class BatchReconciler:
         not known."""
         return awaits_node(change_pod.status, self._server_check(self._release(change_pod)), begun_by)
 
-    async def receive(self, change_pod: ChangePod, node: str, phase: Phase, result: Pass | Fail) -> bool:
-        """Store the result of the AlterShield server's check on a batch, which has the id `node` there. Returns False
-        if the batch does not need this result.
+    async def receive(
+        self, change_pod: ChangePod, order: str, node: str, phase: Phase, result: Pass | Fail
+    ) -> Reception:
+        """Store the result of the AlterShield server's check on a batch, if `order` is that of its release, `node` is
+        its id there, and the check has no result yet.
 
         ConflictError: the ChangePod has changed meanwhile, or the cache does not have its ChangeWorkload yet.
         """
         release = await self._known_release(change_pod)
         name, now, state = self._server_check(release), self._clock(), change_pod.status
-        if awaits_node(state, name):
+        refused = refusal(state, release, name, order, node, phase)
+        if refused is not None:
+            return refused
+        if not state.change_pod_id:
             state = with_node(state, name, node)
-        if not awaits(state, name, phase):
-            return False
         entry = entry_of(state.checks, name, phase)
         if entry is not None and not is_of_this_run(entry, result):
             if isinstance(result, Pass) and not result.newest_rule and entry.state == CheckState.RUNNING:
                 doubtful = with_doubtful_pass(state, name, phase)
                 if doubtful != state:
                     await self._save(change_pod, doubtful)
-            return False
+            return Reception.DOUBTFUL
         with_id = msgspec.structs.replace(change_pod, status=state)
         snapshot = replace(self._snapshot(with_id, release), answers={(name, phase): result})
         status = received(state, snapshot, now)
         if status != change_pod.status:
             await self._save(change_pod, status)
-        return True
+        return Reception.STORED
 
-    async def receive_result(self, change_pod: ChangePod, run: CheckRun, result: Result) -> bool:
-        """Store the result that the receiver of an `http` check has sent. Returns False if the result changes nothing.
+    async def receive_result(self, change_pod: ChangePod, run: CheckRun, result: Result) -> Reception:
+        """Store the result that the receiver of an `http` check has sent, if the check began with this run, and the
+        result changes anything.
 
         ConflictError: the ChangePod has changed meanwhile, or the cache does not have its ChangeWorkload yet.
         """
         entry = entry_of(change_pod.status.checks, run.check, run.phase)
         if entry is None or entry.start_time_unix != run.started:
-            return False
+            return Reception.UNKNOWN
         if entry.state not in (CheckState.RUNNING, CheckState.UNKNOWN):
-            return False
+            return Reception.LATE
         release = await self._known_release(change_pod)
         snapshot = replace(self._snapshot(change_pod, release), answers={(run.check, run.phase): result})
         status = received(change_pod.status, snapshot, self._clock())
         if status.checks == change_pod.status.checks:
-            return False
+            return Reception.LATE
         await self._save(change_pod, status)
-        return True
+        return Reception.STORED
 
     def _server_check(self, release: ChangeWorkload | None) -> str:
         """The name of the AlterShield server's check; empty if the batches of the release do not have this check."""

@@ -6,6 +6,7 @@ import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from typing import assert_never
 
 from altershield.api.change_pod import ChangePod
 from altershield.api.check_results import MAX_FAILED_RULES, CheckState, FailedRule
@@ -16,10 +17,12 @@ from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
 from reconciler.batches.batch import Batch
 from reconciler.batches.batch_reconciler import BatchReconciler
-from reconciler.batches.nodes import awaits_repetition
+from reconciler.batches.nodes import Reception, awaits_repetition
 from reconciler.checks.check import Fail, Pass
 from reconciler.checks.orders import order_id, release_uid
 from reconciler.endpoints.callback import Callback, CheckType
+from reconciler.endpoints.endpoint_errors import EndpointError
+from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.machinery.caches import Caches
 from reconciler.server.messages import Stage
 
@@ -28,9 +31,10 @@ logger = logging.getLogger(__name__)
 _WITHOUT_RESULT = (Phase.PRE, CheckState.UNKNOWN)
 _PHASES = {Stage.PRE: Phase.PRE, Stage.POST: Phase.POST}
 _ATTEMPTS = 8  # in about 20 seconds: the server sends a result once, and the cache of this replica may be behind
-_FIRST_WAIT, _LAST_WAIT = 1.0, 60.0
-"""Seconds after which the receiver looks for a batch without an id: for the first time, and for the last time. A fast
-server sends its callback before the id is stored."""
+_WAITS = (0.0, 1.0, 2.0, 60.0)
+"""Seconds before each attempt to find the batch. A fast server sends its callback before the id is stored, and the
+cache of this replica may be behind. Before the last wait, a batch of the order must still await its id: otherwise the
+callback is refused while the server waits for the answer."""
 _CLOCK_ERROR = 5.0  # seconds between the clocks of this replica and of the leader, which starts checks
 _REMEMBERED = 4096  # ids of batches that do not exist any more
 _CANDIDATES = 20  # batches that are read to find the batch of a node
@@ -54,42 +58,54 @@ class CallbackReceiver:
     async def receive(self, callback: Callback) -> None:
         """Store the verdict on the batch that has the id `callback.node` on the server.
 
-        A verdict that the batch does not need, or that is about an unknown batch, is only logged: the server sends some
-        verdicts twice or late. The leader polls for lost verdicts. KubernetesError if the API server does not take the
-        write.
+        EndpointError, and nothing is changed: AlterShield has not opened this node for a batch of this order (404); the
+        check is over, or the order is closed (409). The server sends some verdicts twice or late. The leader polls for
+        lost verdicts. KubernetesError if the API server does not take the write.
         """
-        if callback.check_type is CheckType.BATCH:  # AlterShield starts no other checks
-            begun_by = self._clock() + _CLOCK_ERROR
-            await retry_conflicts(lambda: self._store(callback, begun_by), _ATTEMPTS)
+        if callback.check_type is not CheckType.BATCH:  # AlterShield starts no other checks
+            raise _unknown()
+        begun_by = self._clock() + _CLOCK_ERROR
+        await retry_conflicts(lambda: self._store(callback, begun_by), _ATTEMPTS)
 
     async def _store(self, callback: Callback, begun_by: float) -> None:
-        node = callback.node
         change_pod = await self._change_pod(callback, begun_by)
         if change_pod is None:
-            logger.warning("ignored a callback for an unknown batch", extra={"node": node, "order": callback.order})
-            return
-        if not await self._batches.receive(change_pod, node, _PHASES[callback.stage], _result(callback)):
-            logger.info(
-                "ignored a callback: its check is over, or the callback may be about an earlier run of the check",
-                extra={"node": node, "state": change_pod.status.status},
-            )
+            raise _unknown()
+        order, node, phase = callback.order, callback.node, _PHASES[callback.stage]
+        match await self._batches.receive(change_pod, order, node, phase, _result(callback)):
+            case Reception.STORED:
+                pass
+            case Reception.DOUBTFUL:
+                logger.info(
+                    "a callback decides nothing: it may be about an earlier run of the check",
+                    extra={"order": order, "node": node},
+                )
+            case Reception.LATE:
+                message = "the check of this node is over, or its order is closed: nothing has changed"
+                raise EndpointError(message, 409, CallbackOutcome.LATE)
+            case Reception.UNKNOWN:
+                raise _unknown()
+            case _ as never:
+                assert_never(never)
 
     async def _change_pod(self, callback: Callback, begun_by: float) -> ChangePod | None:
         """The ChangePod that the callback is about, as the API server has it now, or None.
 
         A fast server sends its callback before the id of the node is stored, so the callback waits. If the answer with
         the id was lost, the node belongs to the batch of the order that has no id. If several batches have no id, the
-        callback is dropped. A callback also waits while it is not known whether the server runs the check again.
+        callback is refused. A callback also waits while it is not known whether the server runs the check again.
         """
         with self._changes(callback.node) as changed:
-            for seconds in (0.0, _FIRST_WAIT, _LAST_WAIT):
+            for seconds in _WAITS:
+                if seconds == _WAITS[-1] and not self._is_awaited(callback, begun_by):
+                    return None
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(changed.wait(), seconds)
                 changed.clear()  # before the caches are read, so that no change is missed
                 batch = self._caches.batch_of_node(callback.node)
                 if batch is not None:
                     found = await self._live(batch.metadata.name, batch.metadata.namespace)
-                    if found is None or seconds == _LAST_WAIT or not awaits_repetition(found.status):
+                    if found is None or seconds == _WAITS[-1] or not awaits_repetition(found.status):
                         return found
                     continue
                 if callback.node in self._gone:
@@ -123,10 +139,7 @@ class CallbackReceiver:
     async def _batch_without_node(self, order: str, begun_by: float) -> ChangePod | None:
         """The only batch of the order that may have a node on the server whose id is not known, or None. A large
         release always starts checks: those that began after the callback came (`begun_by`) do not count."""
-        release = self._caches.release_of_uid(release_uid(order))
-        if release is None or order_id(release) != order:
-            return None
-        candidates = [each for each in self._caches.batches_of(release) if self._may_await_node(each, begun_by)]
+        candidates = self._candidates(order, begun_by)
         if len(candidates) > _CANDIDATES:
             return None
         found: list[ChangePod] = []
@@ -135,6 +148,18 @@ class CallbackReceiver:
             if change_pod is not None and self._batches.awaits_node(change_pod, begun_by):
                 found.append(change_pod)
         return await self._live(found[0].metadata.name, found[0].metadata.namespace) if len(found) == 1 else None
+
+    def _is_awaited(self, callback: Callback, begun_by: float) -> bool:
+        """Whether the node is known, or may be that of a batch of the order."""
+        known = self._caches.batch_of_node(callback.node) is not None
+        return known or bool(self._candidates(callback.order, begun_by))
+
+    def _candidates(self, order: str, begun_by: float) -> list[Batch]:
+        """The batches of the order that may have a node whose id is not known."""
+        release = self._caches.release_of_uid(release_uid(order))
+        if release is None or order_id(release) != order:
+            return []
+        return [each for each in self._caches.batches_of(release) if self._may_await_node(each, begun_by)]
 
     def _may_await_node(self, batch: Batch, begun_by: float) -> bool:
         """Whether the cache shows that the batch may have a node whose id is not known."""
@@ -147,6 +172,11 @@ class CallbackReceiver:
             return await self._client.get(CHANGE_PODS, name, namespace, as_=ChangePod)
         except NotFoundError:
             return None
+
+
+def _unknown() -> EndpointError:
+    message = "AlterShield has not opened this node for a batch of this order: nothing has changed"
+    return EndpointError(message, 404, CallbackOutcome.UNKNOWN)
 
 
 def _result(callback: Callback) -> Pass | Fail:

@@ -7,7 +7,10 @@ from altershield.kube.backoff import retry_conflicts
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
 from reconciler.batches.batch_reconciler import BatchReconciler
+from reconciler.batches.nodes import Reception
 from reconciler.endpoints.check_callback import CheckCallback
+from reconciler.endpoints.endpoint_errors import EndpointError
+from reconciler.endpoints.outcome import CallbackOutcome
 
 
 class CheckCallbackReceiver:
@@ -18,9 +21,10 @@ class CheckCallbackReceiver:
         self._batches = batches
 
     async def receive(self, callback: CheckCallback) -> bool:
-        """Store the result. Returns False if the result changes nothing: the check has passed or failed before, the
-        check has not begun, or the ChangePod does not exist any more. The first result counts.
+        """Store the result. Returns False if the result changes nothing, because the check has a result. The first
+        result counts.
 
+        EndpointError (409): the check has not begun with this run, or its ChangePod does not exist any more.
         KubernetesError if the API server does not take the write.
         """
         return await retry_conflicts(lambda: self._store(callback))
@@ -30,7 +34,14 @@ class CheckCallbackReceiver:
         try:
             change_pod = await self._client.get(CHANGE_PODS, run.change_pod, run.namespace, as_=ChangePod)
         except NotFoundError:
-            return False
+            raise _unknown() from None
         if change_pod.metadata.uid != run.uid:
-            return False
-        return await self._batches.receive_result(change_pod, run, callback.result)
+            raise _unknown()
+        reception = await self._batches.receive_result(change_pod, run, callback.result)
+        if reception is Reception.UNKNOWN:
+            raise _unknown()
+        return reception is Reception.STORED
+
+
+def _unknown() -> EndpointError:
+    return EndpointError("no check has begun with this run: nothing has changed", 409, CallbackOutcome.UNKNOWN)

@@ -1,21 +1,55 @@
 """Decides whether a batch still expects the id of its node, or a result, from an AlterShield server. Pure functions.
 
+A callback counts only for the batch for which AlterShield opened its node, and only if it names the order of that
+batch's release.
+
 When the check before a batch runs again, it has the same node as before. A callback about its first run may come during
 the second run. If a callback has rules that began after all known rules, it is about the second run. A callback without
 rules may be about either run, so a poll decides.
 """
 
 import math
+from enum import Enum, auto
 
 import msgspec
 
 from altershield.api.change_pod import ChangePodStatus
+from altershield.api.change_workload import ChangeWorkload
 from altershield.api.check_results import CheckResult, CheckState
 from altershield.api.check_specs import Phase
 from reconciler.checks.check import Fail, Pass, entry_of
+from reconciler.checks.orders import is_closed, order_id
 
 DOUBTFUL = "the AlterShield server passed the check without rules, perhaps because its time expired there"
 """The reason in the entry of a check that runs again, see `with_doubtful_pass`."""
+
+
+class Reception(Enum):
+    """What became of a callback."""
+
+    STORED = auto()
+    DOUBTFUL = auto()
+    """The check is open, but the callback may be about an earlier run of it. Polls decide."""
+    LATE = auto()
+    """The check is over, or the order is closed."""
+    UNKNOWN = auto()
+    """AlterShield has not opened this node for a batch of this order."""
+
+
+def refusal(
+    status: ChangePodStatus, release: ChangeWorkload | None, name: str, order: str, node: str, phase: Phase
+) -> Reception | None:
+    """Why a callback about the order and the node does not count for the batch with this status; None if it counts.
+    `release` is the batch's own, None if it does not exist; `name` is that of the server's check. A batch without the
+    id of its node takes the node."""
+    if release is None or order_id(release) != order:
+        return Reception.UNKNOWN
+    if status.change_pod_id != node and not awaits_node(status, name):
+        return Reception.UNKNOWN
+    if is_closed(release):
+        return Reception.LATE
+    state = status if status.change_pod_id else with_node(status, name, node)
+    return None if awaits(state, name, phase) else Reception.LATE
 
 
 def awaits_node(status: ChangePodStatus, name: str, begun_by: float = math.inf) -> bool:

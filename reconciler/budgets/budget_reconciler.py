@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from altershield.api.budgets import REMOVING, BudgetMode, PodUnavailableBudget
-from altershield.api.meta import version_number
+from altershield.api.budgets import REMOVING, BudgetMode, Loss, PodUnavailableBudget
+from altershield.api.meta import rfc3339, version_number
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS, PODS
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budget_caches.live_pods import read_pod
+from altershield.budgets.losses import lost_pods, remembered, reportable
 from altershield.budgets.numbers import Counted, numbers
 from altershield.budgets.overlap import overlapping
 from altershield.budgets.pods import Pod
@@ -51,16 +52,25 @@ class BudgetReconciler:
         """When the status was written last."""
 
     async def reconcile(self, key: Key) -> float | None:
-        """Report departures, then update the status."""
-        gone = self._departures.take(key)
+        """Update the status, and report lost pods."""
         budget = self._caches.budgets_informer.get(*key)
         if budget is None or budget.metadata.deletion_timestamp is not None:
             self._written.pop(key, None)
             return None
         if not self._caches.is_filled(key[0]):
             return _RECONCILE_EVERY  # the budget is queued when all pods of the namespace are listed
-        if gone:
-            await self._report(budget, gone)
+        gone = self._departures.take(key)
+        try:
+            return await self._update(budget, gone)
+        except Exception:
+            self._departures.put_back(key, gone)
+            raise
+
+    async def _update(self, budget: PodUnavailableBudget, gone: Mapping[str, Gone]) -> float | None:
+        """Bring the status up to date. Lost pods are reported after the status remembers them, so that each is reported
+        once."""
+        key = budget.metadata.namespace, budget.metadata.name
+        lost = await self._lost(budget, gone)
         stored, budget = budget, await self._with_possible_version(budget)
         found = await self._count(budget)
         kept = await self._settle(budget, found)
@@ -70,6 +80,7 @@ class BudgetReconciler:
         status = with_conditions(
             kept.on(budget.status, figures, generation), figures, self._overlapping(budget), generation, now
         )
+        status = remembered(status, lost, now)
         if status == stored.status:
             return _RECONCILE_EVERY
         delay = wait(budget, status, self._written.get(key, 0.0), now)
@@ -77,6 +88,7 @@ class BudgetReconciler:
             return delay
         await self._writer.save_budget(budget, status)
         self._written[key] = now
+        self._report(budget, lost)
         for record in ended_by_break_glass(budget.status, status):
             self._metrics.break_glass.inc()
             self._recorder.event(
@@ -135,19 +147,28 @@ class BudgetReconciler:
         groups, scales = caches.index.groups(namespace), caches.scales.of(namespace)
         return overlapping(budget, caches.budgets(namespace), groups, scales)
 
-    async def _report(self, budget: PodUnavailableBudget, gone: Mapping[str, Gone]) -> None:
-        """Raise an Event about deleted pods without a record. The budget is read from the API server, because the cache
-        may lack the record of a deletion that the cache of pods has already."""
+    async def _lost(self, budget: PodUnavailableBudget, gone: Mapping[str, Gone]) -> dict[str, Loss]:
+        """The lost pods that are to be reported, by uid. The budget is read from the API server, because the cache may
+        lack the record of a deletion that the cache of pods has already."""
         if budget.spec.mode != BudgetMode.ENFORCE or not set(REMOVING) <= set(budget.spec.protect_operations):
-            return
+            return {}
+        namespace = budget.metadata.namespace
+        groups, scales = self._caches.index.groups(namespace), self._caches.scales.of(namespace)
+        found = lost_pods(budget, groups, scales, self._clock())
+        found |= {uid: Loss(each.name, rfc3339(each.at)) for uid, each in gone.items()}
+        if not reportable(budget.status, found, ()):
+            return {}
         try:
             live = await self._client.get(
                 POD_UNAVAILABLE_BUDGETS, budget.metadata.name, budget.metadata.namespace, as_=PodUnavailableBudget
             )
         except NotFoundError:
-            return
-        recorded = {*live.status.disrupted_pods, *budget.status.disrupted_pods}
-        names = sorted(each.name for uid, each in gone.items() if uid not in recorded)
+            return {}
+        return reportable(live.status, found, {*live.status.disrupted_pods, *budget.status.disrupted_pods})
+
+    def _report(self, budget: PodUnavailableBudget, lost: Mapping[str, Loss]) -> None:
+        """Count the lost pods, and raise one Event about them."""
+        names = sorted(each.name for each in lost.values())
         if not names:
             return
         self._metrics.ungated_deletions.inc(len(names))
@@ -156,5 +177,5 @@ class BudgetReconciler:
             ObjectRef.of(POD_UNAVAILABLE_BUDGETS, budget.metadata),
             WARNING,
             "UngatedDeletion",
-            f"no gatekeeper was asked before these pods were deleted: {', '.join(names[:3])}{more}",
+            f"no gatekeeper was asked before these pods were deleted or evicted: {', '.join(names[:3])}{more}",
         )

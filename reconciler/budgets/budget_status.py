@@ -38,12 +38,13 @@ def with_conditions(
 
 def wait(budget: PodUnavailableBudget, wanted: PodUnavailableBudgetStatus, written: float, now: float) -> float:
     """Seconds until the status is written; 0: now. `written`: when it was written last. It is written at most once a
-    second, because pods of a release change often. A new spec, and slots that become free, are written at once, because
-    people and gatekeepers wait for them."""
+    second, because pods of a release change often. A new spec, slots that become free, and lost pods are written at
+    once, because people and gatekeepers wait for them."""
     urgent = (
         wanted.observed_generation != budget.status.observed_generation
         or wanted.unavailable_allowed > budget.status.unavailable_allowed
         or len(wanted.disrupted_pods) < len(budget.status.disrupted_pods)
         or len(wanted.unavailable_pods) < len(budget.status.unavailable_pods)
+        or bool(wanted.ungated_pods.keys() - budget.status.ungated_pods.keys())
     )
     return 0.0 if urgent else max(0.0, written + _WRITE_EVERY - now)

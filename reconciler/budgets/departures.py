@@ -1,5 +1,5 @@
-"""Deletions of pods that no gatekeeper reviewed: no gatekeeper answered, or the API server calls none (for example when
-the node is lost)."""
+"""Losses of pods that no gatekeeper reviewed: no gatekeeper answered, or the API server calls none (for example when
+a kubelet evicts the pod, or the node is lost)."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
@@ -15,7 +15,7 @@ watch."""
 
 
 class Gone(NamedTuple):
-    """A pod that was available when it was deleted."""
+    """A pod that was available when it was deleted, or that a kubelet or the end of its node took."""
 
     name: str
     at: float
@@ -23,8 +23,8 @@ class Gone(NamedTuple):
 
 
 class Departures:
-    """The pods that were available when they were deleted, since the last reconcile of their budget, and the records
-    that were dropped lately. Every replica keeps both, because each may become the leader."""
+    """The pods that were lost since the last reconcile of their budget, and the records that were dropped lately. Every
+    replica keeps both, because each may become the leader."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -33,8 +33,11 @@ class Departures:
         """When the record of a uid was dropped, the oldest first."""
 
     def add(self, budget: Key, old: Pod, new: Pod | None) -> None:
-        """Keep the pod if this change deletes an available pod that the budget covers."""
-        if not old.available or (new is not None and not new.terminating):
+        """Keep the pod if this change deletes an available pod that the budget covers, or if a kubelet or the end of
+        its node took the pod: such a pod is marked as not ready first."""
+        deleted = new is None or new.terminating
+        taken = old.exists and (old.taken or (new is not None and new.uid == old.uid and new.taken))
+        if not ((deleted and (old.available or taken)) or (taken and new is not None and new.lost)):
             return
         found = self._pods.setdefault(budget, {})
         if len(found) < _MAX_PODS:
@@ -55,8 +58,12 @@ class Departures:
         self._pods.pop(budget, None)
         self._dropped.pop(budget, None)
 
+    def put_back(self, budget: Key, gone: Mapping[str, Gone]) -> None:
+        """Keep pods that were taken and could not be reported."""
+        self._pods[budget] = {**gone, **self._pods.get(budget, {})}
+
     def take(self, budget: Key) -> Mapping[str, Gone]:
-        """The pods that were deleted since the last call and whose records were not dropped, by uid. Pods that were
+        """The pods that were lost since the last call and whose records were not dropped, by uid. Pods that were
         deleted more than `_SECONDS` ago are left out: another leader may have dropped their records since then."""
         found, dropped = self._pods.pop(budget, {}), self._dropped.get(budget, {})
         now = self._clock()

@@ -5,7 +5,7 @@ import asyncio
 import contextlib
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from altershield.api.change_workload import ChangeWorkload
@@ -53,12 +53,20 @@ def _remember(known: OrderedDict[K, V], key: K, value: V) -> V:
 
 
 class AlterShieldServer:
-    """`clock` returns Unix seconds."""
+    """`clock` returns Unix seconds. `record` records that the order of a release is open; UnavailableError if this
+    fails."""
 
-    def __init__(self, client: ServerClient, caches: Caches, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        client: ServerClient,
+        caches: Caches,
+        clock: Callable[[], float],
+        record: Callable[[ChangeWorkload], Awaitable[None]],
+    ) -> None:
         self._client = client
         self._caches = caches
         self._clock = clock
+        self._record = record
         self._enabled = True
         self._orders: OrderedDict[str, None] = OrderedDict()
         """Ids of orders that the server has, so that they are not created before each batch."""
@@ -89,16 +97,22 @@ class AlterShieldServer:
             await asyncio.sleep(_HEARTBEAT_SECONDS)
 
     async def report(self, release: ChangeWorkload) -> None:
-        """Create the order of a release if the server does not have it yet. AlterShieldServerError."""
+        """Create the order of a release if the server does not have it yet. It is recorded first, so that it is closed
+        whatever happens to the release. AlterShieldServerError."""
         order = order_id(release)
         if order in self._orders:
             return
+        await self._record(release)
         await self._client.create_order(order_of(release))
         _remember(self._orders, order, None)
 
     async def close(self, release: ChangeWorkload, state: FinishState, message: str) -> None:
         """Close the order of a release. AlterShieldServerError."""
-        await self._client.close_order(order_id(release), state, message)
+        await self.close_order(order_id(release), state, message)
+
+    async def close_order(self, order: str, state: FinishState, message: str) -> None:
+        """Close the order with this id. AlterShieldServerError."""
+        await self._client.close_order(order, state, message)
 
     @property
     def repeatable(self) -> frozenset[Phase]:

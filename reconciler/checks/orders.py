@@ -1,6 +1,8 @@
 """The orders of releases on an AlterShield server: one for each release of a version."""
 
 from altershield.api.change_workload import ChangeWorkload
+from altershield.api.condition_types import ConditionType
+from altershield.api.meta import has_reason
 from altershield.releases.release import version
 from reconciler.server import texts
 from reconciler.server.messages import EXECUTOR, Order, Workload
@@ -19,6 +21,15 @@ def order_id(release: ChangeWorkload) -> str:
 def release_uid(order: str) -> str:
     """The uid of the release that an order with this id is about. See `order_id`."""
     return order.partition("/")[0]
+
+
+CLOSED = "OrderClosed"
+"""The reason of the condition Reported of a release whose order is closed."""
+
+
+def is_closed(release: ChangeWorkload) -> bool:
+    """Whether the order of the release is closed."""
+    return has_reason(release.status.conditions, ConditionType.REPORTED, CLOSED)
 
 
 def workload_of(release: ChangeWorkload) -> Workload:

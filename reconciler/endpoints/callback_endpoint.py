@@ -23,14 +23,14 @@ logger = logging.getLogger(__name__)
 MAX_CALLBACK = 1024 * 1024
 """Bytes of a callback."""
 
-_RECEIVE_SECONDS = 2.0  # until a callback is answered, although it is not stored yet; the server waits six seconds
+_RECEIVE_SECONDS = 4.0  # until a callback is answered, although it is not stored yet; the server waits six seconds
 _STORE_SECONDS = 90.0  # for a callback to be stored
 _STORE_ATTEMPTS = 15  # while the API server is not available, which takes longer than the time above
 _STORING = 1000  # callbacks that are stored at a time
 
 Receive = Callable[[Callback], Awaitable[None]]
-"""Stores a callback in the cluster. It may get the same verdict twice, and nodes whose id is not stored yet. An error
-means that the callback is not stored."""
+"""Stores a callback in the cluster. It may get the same verdict twice, and nodes whose id is not stored yet.
+EndpointError: the callback does not count. Any other error means that the callback is not stored."""
 
 
 class CallbackEndpoint:
@@ -44,7 +44,7 @@ class CallbackEndpoint:
         self._refusals = refusals
         self._metrics = metrics
         self._receive = receive
-        self._storing: set[asyncio.Task[bool]] = set()
+        self._storing: set[asyncio.Task[EndpointError | None]] = set()
 
     def stop(self) -> None:
         """Stop to store callbacks."""
@@ -64,23 +64,29 @@ class CallbackEndpoint:
         self._storing.add(task)
         task.add_done_callback(self._storing.discard)
         await asyncio.wait({task}, timeout=_RECEIVE_SECONDS)
-        if task.done() and not task.result():
+        error = task.result() if task.done() else None
+        if error is not None:
             self._signatures.give_back(claim)
-            raise EndpointError("the callback could not be stored", 500, CallbackOutcome.FAILED)
+            return not_acknowledged(error)
         return acknowledged()
 
-    async def _store(self, taken: Callback) -> bool:
-        """Store the verdict of a callback. This goes on after the answer, because the server sends no callback
-        twice."""
+    async def _store(self, taken: Callback) -> EndpointError | None:
+        """Store the verdict of a callback, count and log the outcome, and return the error if it is not stored. This
+        goes on after the answer, because the server sends no callback twice."""
         try:
             async with asyncio.timeout(_STORE_SECONDS):
                 await retry_while_unavailable(lambda: self._receive(taken), _STORE_ATTEMPTS)
+        except EndpointError as error:
+            self._metrics.callbacks.labels(error.outcome).inc()
+            logger.warning("callback refused", extra={**_described(taken), "reason": str(error)})
+            return error
         except Exception:
+            self._metrics.callbacks.labels(CallbackOutcome.FAILED).inc()
             logger.exception("callback not stored", extra=_described(taken))
-            return False
+            return EndpointError("the callback could not be stored", 500, CallbackOutcome.FAILED)
         self._metrics.callbacks.labels(CallbackOutcome.ACCEPTED).inc()
         logger.info("callback accepted", extra=_described(taken))
-        return True
+        return None
 
     def refuse(self, error: EndpointError) -> web.Response:
         """The answer to a callback that is refused."""

@@ -26,8 +26,8 @@ _RESULT_SECONDS = 10.0  # for a callback about a check to be stored, before it i
 _RESULTS = 64  # callbacks about checks that are stored at a time
 
 ReceiveResult = Callable[[CheckCallback], Awaitable[bool]]
-"""Stores the result of a check in the cluster. Returns false if the result changes nothing: the check does not run, or
-has a result. An error means that the callback is not stored."""
+"""Stores the result of a check in the cluster. Returns false if the result changes nothing, because the check has one.
+EndpointError: the check has not begun with this run. Any other error means that the callback is not stored."""
 
 
 class CheckCallbackEndpoint:
@@ -79,7 +79,7 @@ class CheckCallbackEndpoint:
                 self._signatures.forget(claim)
         self._metrics.check_callbacks.labels(CallbackOutcome.ACCEPTED).inc()
         if not changed:
-            return acknowledged("the check has a result already, or has not begun: nothing has changed")
+            return acknowledged("the check has a result already: nothing has changed")
         return acknowledged()
 
     async def _store_result(self, taken: CheckCallback) -> bool:
@@ -90,6 +90,9 @@ class CheckCallbackEndpoint:
             try:
                 async with asyncio.timeout(_RESULT_SECONDS):
                     changed = await self._receive_result(taken)
+            except EndpointError as error:
+                logger.warning("callback about a check refused", extra={**about, "run": str(run), "error": str(error)})
+                raise
             except Exception as error:
                 logger.warning("callback about a check not stored", extra={**about, "error": str(error)})
                 message = "the callback could not be stored; send it again"

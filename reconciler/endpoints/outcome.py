@@ -17,5 +17,10 @@ class CallbackOutcome(StrEnum):
     MALFORMED = "malformed"
     """The body is broken, slow, or not a callback."""
     TOO_LARGE = "too_large"
+    UNKNOWN = "unknown"
+    """It is signed, but AlterShield has not opened its node for a batch of its order. A callback about a check: the
+    check has not begun with this run."""
+    LATE = "late"
+    """It is signed, but its check is over, or its order is closed."""
     FAILED = "failed"
     """It is valid, but it could not be stored."""

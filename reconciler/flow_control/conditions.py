@@ -15,6 +15,9 @@ _FAR = 0.9
 """The condition NearLimit ends below this share of `warnPercent`, so that it does not change with each deletion."""
 
 
+_NAMED = 3  # pods in an Event
+
+
 class Announcement(NamedTuple):
     """An Event."""
 
@@ -79,6 +82,13 @@ def _end(breaker: Breaker, name: str) -> str:
     if breaker.until:
         return f"some deletions pass from {breaker.until}"
     return f"all deletions are refused until a person resets the breaker: altershield breaker reset {name}"
+
+
+def ungated(names: Sequence[str]) -> Announcement:
+    """The Event about lost pods. `names`: namespace and name of each, sorted."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    named = ", ".join(names[:_NAMED])
+    return Announcement("UngatedDeletion", f"no gatekeeper was asked before these pods were lost: {named}{more}")
 
 
 def announcements(

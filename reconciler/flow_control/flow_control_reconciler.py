@@ -1,5 +1,5 @@
-"""Controller: confirms the pending deletions of each PodDeletionFlowControl or gives them back, moves the windows and
-the breaker on with the time, and sets the conditions."""
+"""Controller: confirms the pending deletions of each PodDeletionFlowControl or gives them back, counts pods that were
+lost without a request, moves the windows and the breaker on with the time, and sets the conditions."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,14 +7,17 @@ from collections.abc import Callable
 import msgspec
 
 from altershield.api.flow_control import FlowControlStatus, PodDeletionFlowControl
-from altershield.api.meta import ObjectMeta, time_of
+from altershield.api.meta import ObjectMeta, time_of, unix
 from altershield.api.resources import POD_DELETION_FLOW_CONTROLS, PODS
 from altershield.flow_control.decision import Working
+from altershield.flow_control.deletion import Deletion, Operation, covers
+from altershield.flow_control.losses import REMEMBERED, count_lost
 from altershield.flow_control.settling import Question, Seen, questions, settle
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
 from altershield.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
-from reconciler.flow_control.conditions import Announcement, announcements, conditions
+from altershield.workloads.pods import Pod
+from reconciler.flow_control.conditions import Announcement, announcements, conditions, ungated
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
@@ -26,8 +29,16 @@ _READ_EVERY = 10.0  # seconds between two reads of one pod
 _READS = 32  # of pods, at once
 
 
+_ENDED = ("Succeeded", "Failed")
+
+
+class _Status(msgspec.Struct, frozen=True):
+    phase: str = ""
+
+
 class _Pod(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
+    status: _Status = _Status()
 
 
 class FlowControlReconciler:
@@ -53,6 +64,8 @@ class FlowControlReconciler:
         """By the name of the policy and the uid of the pod: when the pod was read from the API server."""
         self._written: dict[str, float] = {}
         """By the name of the policy: when this reconciler wrote its status last."""
+        self._labels: dict[str, dict[str, str] | None] = {}
+        """By the uid of each lost pod: its labels; None: it does not exist any more."""
 
     async def reconcile(self, key: Key) -> float | None:
         """Bring the status up to date. Each transition and each deletion by break glass raise an Event.
@@ -65,10 +78,10 @@ class FlowControlReconciler:
             self._read_at.pop(key[1], None)
             self._written.pop(key[1], None)
             return None
-        read = await self._read(policy)
+        read, lost = await self._read(policy), await self._lost(policy)
         for tries in range(1, _TRIES + 1):
             try:
-                policy = await self._settle(policy, read)
+                policy = await self._settle(policy, read, lost)
                 break
             except ConflictError:
                 if tries == _TRIES:
@@ -78,13 +91,16 @@ class FlowControlReconciler:
                 )
         return self._next(policy)
 
-    async def _settle(self, policy: PodDeletionFlowControl, read: dict[str, Seen]) -> PodDeletionFlowControl:
+    async def _settle(
+        self, policy: PodDeletionFlowControl, read: dict[str, Seen], lost: list[Deletion]
+    ) -> PodDeletionFlowControl:
         """Decide and write once. ConflictError: the policy has changed."""
         now = self._clock()
         work = Working(policy, now)
         ended = settle(work, read)
+        status, counted = count_lost(work, lost)
         status = msgspec.structs.replace(
-            work.status(), conditions=conditions(work), observed_generation=policy.metadata.generation
+            status, conditions=conditions(work), observed_generation=policy.metadata.generation
         )
         name = policy.metadata.name
         if not _is_due(policy.status, status, now - self._written.get(name, 0.0)):
@@ -94,6 +110,9 @@ class FlowControlReconciler:
         self._metrics.break_glass.inc(sum(pending.break_glass for pending in ended))
         for each in announcements(policy.status.conditions, status.conditions, ended):
             self._announce(policy, each)
+        if counted:
+            self._metrics.ungated_deletions.inc(len(counted))
+            self._announce(policy, ungated(counted))
         return saved
 
     def _announce(self, policy: PodDeletionFlowControl, event: Announcement) -> None:
@@ -116,7 +135,7 @@ class FlowControlReconciler:
         read = {}
         for uid, pending in policy.status.pending.items():
             pod = self._caches.pods.get(pending.namespace, pending.name)
-            if pod is not None and pod.metadata.uid == uid and pod.metadata.deleting:
+            if pod is not None and pod.metadata.uid == uid and not pod.exists:
                 read[uid] = Seen.ENDING
         now = self._clock()
         known = self._read_at.get(policy.metadata.name, {})
@@ -130,6 +149,46 @@ class FlowControlReconciler:
                 read[question.uid] = answer
         return read
 
+    async def _lost(self, policy: PodDeletionFlowControl) -> list[Deletion]:
+        """The pods that were lost since the policy exists, and in the last hour, and that the policy covers. Their
+        labels are read from the API server, because the cache has none."""
+        begun = max(self._clock() - REMEMBERED, unix(policy.metadata.creation_timestamp))
+        found = self._caches.lost_pods()
+        present = {pod.metadata.uid for pod in found}
+        self._labels = {uid: known for uid, known in self._labels.items() if uid in present}
+        new = [pod for pod in found if pod.ready_at >= begun and pod.metadata.uid not in policy.status.ungated_pods]
+        unread = [pod for pod in new if pod.metadata.uid not in self._labels]
+        for pod, labels in zip(unread, await asyncio.gather(*map(self._labels_of, unread[:_READS])), strict=False):
+            self._labels[pod.metadata.uid] = labels
+        deletions = []
+        for pod in new:
+            metadata, labels = pod.metadata, self._labels.get(pod.metadata.uid)
+            namespace = self._caches.namespaces.get("", metadata.namespace)
+            if labels is None or namespace is None:
+                continue
+            deletion = Deletion(
+                metadata.uid,
+                metadata.namespace,
+                metadata.name,
+                Operation.EVICT,
+                by=f"system:node:{pod.node}",
+                claim="",
+                labels=labels,
+                namespace_labels=namespace.metadata.labels,
+                exempt=True,
+            )
+            if covers(policy, deletion):
+                deletions.append(deletion)
+        return sorted(deletions, key=lambda each: (each.namespace, each.name))
+
+    async def _labels_of(self, pod: Pod) -> dict[str, str] | None:
+        """The labels of a pod. KubernetesError if the API server does not answer."""
+        try:
+            live = await self._client.get(PODS, pod.metadata.name, pod.metadata.namespace, as_=_Pod)
+        except NotFoundError:
+            return None
+        return live.metadata.labels if live.metadata.uid == pod.metadata.uid else None
+
     async def _ask(self, question: Question) -> Seen | None:
         """The state of the pod at the API server; None: it proves nothing. A read without a resourceVersion returns the
         latest state."""
@@ -141,6 +200,8 @@ class FlowControlReconciler:
             return None  # a count is given back only if the pod is known to be alive
         if pod.metadata.uid != question.uid or pod.metadata.deletion_timestamp is not None:
             return Seen.ENDING
+        if pod.status.phase in _ENDED:
+            return Seen.ENDING  # a kubelet evicted it: the pod is lost, although its object stays
         return Seen.ALIVE if question.decisive else None
 
 

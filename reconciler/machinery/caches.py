@@ -21,6 +21,7 @@ from altershield.api.policy import DefensePolicy
 from altershield.api.resources import (
     CHANGE_PODS,
     CHANGE_WORKLOADS,
+    CONFIG_MAPS,
     DEFENSE_POLICIES,
     NAMESPACES,
     NODES,
@@ -39,6 +40,8 @@ from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
 from reconciler.batches import batch
 from reconciler.batches.batch import Batch
+from reconciler.checks import open_orders
+from reconciler.checks.open_orders import OpenOrder
 from reconciler.machinery.ownership import WorkloadKey, is_intermediate, is_workload, workload_key
 from reconciler.releases import projection
 from reconciler.releases.projection import Release
@@ -50,6 +53,7 @@ Key = tuple[str, str]
 _OWNER = "owner"
 _WORKLOAD = "workload"
 _NODE = "node"
+_LOST = "lost"
 _CHANGE_WORKLOAD = "changeworkload"
 _NAMESPACE = "namespace"
 _UID = "uid"
@@ -80,6 +84,16 @@ class Caches:
         self.batches = Informer(client, CHANGE_PODS, Batch, read=self._read_batch, keep=self._governs, resync=0)
         self.settings = Informer(client, OPS_CONFIG_INFOS, OpsConfigInfo)
         self.policies = Informer(client, DEFENSE_POLICIES, DefensePolicy, keep=self._keeps_policy)
+        self.orders = Informer(
+            client,
+            CONFIG_MAPS,
+            OpenOrder,
+            read=open_orders.read,
+            namespace=system_namespace,
+            label_selector=f"{labels.ORDER}={labels.ORDER_OPEN}",
+            name="orders",
+        )
+        """The records of open orders. It runs only with an AlterShield server."""
         self.flow_controls = Informer(client, POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl)
         self.definitions = {
             adapter.resource.kind: definition_informer(client, adapter.crd) for adapter in ADAPTERS if adapter.crd
@@ -102,8 +116,10 @@ class Caches:
             informer.add_index(_OWNER, lambda each: (each.owner.uid,))
         self.policies.add_index(_NAMESPACE, lambda policy: (policy.metadata.namespace,))
         self.pods.add_index(_OWNER, lambda pod: (pod.owner.uid,))
+        self.pods.add_index(_LOST, lambda pod: (_LOST,) if pod.lost else ())
         self.releases.add_index(_WORKLOAD, lambda release: (_index_key(workload_key(release)),))
         self.releases.add_index(_UID, lambda release: (release.metadata.uid,))
+        self.orders.add_index(_UID, lambda order: (order.release_uid,))
         self.batches.add_index(_NODE, lambda each: (each.node,) if each.node else ())
         self.batches.add_index(_CHANGE_WORKLOAD, lambda each: (sys.intern(each.release[1]),))
 
@@ -302,6 +318,10 @@ class Caches:
                 if pod.metadata.namespace == namespace:
                     yield pod
 
+    def lost_pods(self) -> list[Pod]:
+        """The pods that a kubelet evicted or that were lost with their node, and that still exist as objects."""
+        return self.pods.by_index(_LOST, _LOST)
+
     def pods_of_set(self, each: Set) -> list[Pod]:
         """The pods that this object controls."""
         found = self.pods.by_index(_OWNER, each.metadata.uid)
@@ -336,6 +356,10 @@ class Caches:
         of the same name are included."""
         found = self.batches.by_index(_CHANGE_WORKLOAD, release.metadata.name)
         return [each for each in found if each.metadata.namespace == release.metadata.namespace]
+
+    def orders_of(self, release: ChangeWorkload) -> list[OpenOrder]:
+        """The records of the open orders of this ChangeWorkload."""
+        return self.orders.by_index(_UID, release.metadata.uid)
 
     def release_of_uid(self, uid: str) -> Release | None:
         """The ChangeWorkload with this uid, or None."""

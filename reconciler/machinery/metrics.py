@@ -14,6 +14,7 @@ from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import (
     CHANGE_PODS,
     CHANGE_WORKLOADS,
+    CONFIG_MAPS,
     DEFENSE_POLICIES,
     DISRUPTION_BUDGETS,
     OPS_CONFIG_INFOS,
@@ -49,6 +50,7 @@ _WRITES = {
     POD_UNAVAILABLE_BUDGETS.kind: ("create", "patch", "update status", "delete"),
     DISRUPTION_BUDGETS.kind: ("create", "patch", "delete"),
     history.RESOURCE.kind: ("create", "patch", "delete"),
+    CONFIG_MAPS.kind: ("create", "delete"),
 }
 _RECONCILE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _RELEASE_SECONDS = (5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600)
@@ -95,7 +97,8 @@ class Metrics:
         )
         self.ungated_deletions = self._counter(
             "altershield_ungated_deletions",
-            "Available pods with a PodUnavailableBudget that were deleted although no gatekeeper was asked.",
+            "Pods that were deleted, evicted by a kubelet, or lost with their node, although no gatekeeper was asked: "
+            "one for each PodUnavailableBudget and PodDeletionFlowControl.",
             [],
         )
         self.break_glass = self._counter(

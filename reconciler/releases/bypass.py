@@ -1,20 +1,33 @@
-"""Records that a release passed a suspension by the label `ignored-suspend`. Pure functions."""
+"""Which release the label `ignored-suspend` let pass, and the record of it. Pure functions."""
+
+from collections.abc import Sequence
 
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import has_reason, unix
 from altershield.api.workload_requests import BYPASS, Action, Result
-from altershield.releases.release import version
+from altershield.releases.release import rolled_back, version
 from altershield.workloads.workload import Workload
 from reconciler.releases.effects import Announce, Decision
 from reconciler.releases.projection import Release
 from reconciler.releases.request_answers import with_action
+from reconciler.releases.requests import went_back_to
 from reconciler.releases.snapshot import RollbackReason
 from reconciler.releases.status import begin, with_update_time
 
 
+def is_rollback(workload: Workload, others: Sequence[Release]) -> bool:
+    """Whether the current version was released by a rollback of the version before it. `others`: the workload's other
+    ChangeWorkloads.
+
+    A rollback needs no pass. So the label `ignored-suspend` stays for the next release of a user.
+    """
+    before = max(others, key=lambda each: each.spec.workload_generation, default=None)
+    return before is not None and rolled_back(before) and went_back_to(before, workload)
+
+
 def bypasses(release: Release, workload: Workload) -> bool:
-    """Whether the label `ignored-suspend` let this release pass, and this is not recorded yet. The release has just
-    begun, so the workload still has the label."""
+    """Whether the label `ignored-suspend` let this release of a user pass, and this is not recorded yet. The release
+    has just begun, so the workload still has the label."""
     conditions, began = release.status.conditions, release.spec.create_time_unix
     denied = workload.suspended or has_reason(conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN)
     recorded = any(each.verb == BYPASS and unix(each.time) >= began for each in release.status.actions)

@@ -145,13 +145,14 @@ class ReleaseCreator:
         )
 
 
-def processed(workload: Workload) -> list[Operation]:
+def processed(workload: Workload, *, keep_pass: bool = False) -> list[Operation]:
     """The patch operations that let verification begin.
 
-    They also remove `ignored-suspend`, which has admitted this release and is valid once.
+    They also remove `ignored-suspend`, which has admitted this release and is valid once. `keep_pass`: it has not
+    admitted this release, and stays.
     """
     operations: list[Operation] = [{"op": "add", "path": label_path(labels.DEFENSE_STATUS), "value": labels.PROCESSED}]
-    if workload.ignores_suspension:
+    if workload.ignores_suspension and not keep_pass:
         operations.append({"op": "remove", "path": label_path(labels.IGNORED_SUSPEND)})
     return operations
 

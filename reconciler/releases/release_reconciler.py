@@ -172,10 +172,12 @@ class ReleaseReconciler:
             for each in superseded(release, [each for each in existing if belongs(each, workload)]):
                 await self._executor.carry_out(each, workload, Decision(before=(KeepHistory(each.status),)))
             release = await self._record_leftovers(workload, release, existing)
-            if bypass.bypasses(release, workload):
+            others = [each for each in existing if each.metadata.uid != release.metadata.uid]
+            rollback_of_ours = bypass.is_rollback(workload, [each for each in others if belongs(each, workload)])
+            if not rollback_of_ours and bypass.bypasses(release, workload):
                 decision = bypass.bypassed(release, release.spec.released_by, self._clock())
                 await self._executor.carry_out(release, workload, with_history(release, decision))
-            await self._executor.label(workload, processed(workload))
+            await self._executor.label(workload, processed(workload, keep_pass=rollback_of_ours))
 
     async def _record_leftovers(self, workload: Workload, release: Release, existing: Sequence[Release]) -> Release:
         """Record fields of the template that a rollback brought back. Returns the ChangeWorkload afterwards."""

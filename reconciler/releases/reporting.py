@@ -1,4 +1,7 @@
-"""Reports releases to an AlterShield server: creates the order of each release, and closes it when the release ends."""
+"""Reports releases to an AlterShield server: creates the order of each release, and closes it when the release ends.
+
+`order_reconciler` closes the orders of releases that are deleted, or are not followed any more.
+"""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -11,6 +14,7 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, set_condition
 from altershield.releases import rolled_back, state, version
 from altershield.workloads.workload import Workload
+from reconciler.checks.orders import CLOSED
 from reconciler.machinery.writer import Writer
 from reconciler.releases.projection import Release
 from reconciler.server.answers import DENIED
@@ -28,7 +32,7 @@ class ReportReason(StrEnum):
     REFUSED = "OrderRefused"
     DENIED = "AccessDenied"
     UNREACHABLE = "ServerUnreachable"
-    CLOSED = "OrderClosed"
+    CLOSED = CLOSED
 
 
 _UNDER_WAY = (WorkloadState.INIT, WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD)
@@ -48,7 +52,11 @@ class OrderServer(Protocol):
         ...
 
     async def close(self, release: ChangeWorkload, state: FinishState, message: str) -> None:
-        """Close the order. AlterShieldServerError."""
+        """Close the order of the release. AlterShieldServerError."""
+        ...
+
+    async def close_order(self, order: str, state: FinishState, message: str) -> None:
+        """Close the order with this id. AlterShieldServerError."""
         ...
 
 

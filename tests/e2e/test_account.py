@@ -176,6 +176,21 @@ def test_account_creates_no_controller_revision_in_a_namespace_that_is_not_gover
     assert NOT_GOVERNED in foreign.account.run("create", "-f", "-", stdin=made).stderr
 
 
+def test_account_writes_only_its_own_config_maps(governed: Place) -> None:
+    """RBAC lets it create and delete ConfigMaps in the system namespace."""
+    admin, account = governed.admin, governed.account
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine", "labels": {"app": "sleep"}}}
+    admin("create", "rolebinding", "config-maps", "--clusterrole=cluster-admin", f"--user={service_account_user()}")
+    try:
+        assert "has no label" in account.run("create", "-f", "-", stdin=json.dumps(made)).stderr
+        assert "has no label" in account.run("delete", "configmap", "kube-root-ca.crt").stderr
+        made["metadata"] = {"name": "mine", "labels": {labels.ORDER: labels.ORDER_OPEN}}
+        account("create", "-f", "-", stdin=json.dumps(made))
+        account("delete", "configmap", "mine")
+    finally:
+        admin("delete", "rolebinding", "config-maps")
+
+
 async def test_account_cannot_release_the_template_of_a_finished_rollback(governed: Place) -> None:
     """The state of the ChangeWorkload is Failed then, not Rollback."""
     patch = pod_spec(containers=[{"name": "sleep", "image": "busybox:stolen"}])

@@ -104,6 +104,43 @@ def test_frozen_budget_refuses_people_and_wedges_no_controller(kubectl: Kubectl,
     other("delete", "namespace", other.namespace, "--timeout=60s")
 
 
+def test_pod_that_a_kubelet_evicts_is_reported_once_by_its_budget_and_its_flow_control(kubectl: Kubectl) -> None:
+    application(kubectl, 3)
+    budget(kubectl, maxUnavailable=1)
+    of_namespace = {"matchLabels": {"kubernetes.io/metadata.name": kubectl.namespace}}
+    limits = {"limitRules": [{"interval": "1h", "limit": 100}], "namespaceSelector": of_namespace}
+    guard = {"apiVersion": API_VERSION, "kind": "PodDeletionFlowControl", "metadata": {"name": "evictions"}}
+    kubectl.apply(json.dumps({**guard, "spec": limits}))
+    try:
+        settled(kubectl, 1)
+        web = pods(kubectl)[0]
+        uid = kubectl.json("pod", web)["metadata"]["uid"]
+        kubectl("annotate", "pod", web, "sandbox.altershield.io/evict=memory")
+        eventually(lambda: kubectl.json("pod", web)["status"]["phase"] == "Failed", "the eviction")
+
+        def lost(*found: str) -> bool:
+            return uid in kubectl.json(*found).get("status", {}).get("ungatedPods", {})
+
+        eventually(lambda: lost("pub", "web"), "the budget to report the loss")
+        eventually(lambda: lost("poddeletionflowcontrol", "evictions"), "the flow control to count the loss")
+        eventually(lambda: len(pods(kubectl)) == 3, "another pod in its place")
+        kubectl("annotate", "pub", "web", "note=1")
+        settled(kubectl, 1)
+        ((window,), counted) = (
+            kubectl.json("poddeletionflowcontrol", "evictions")["status"][key] for key in ("windows", "ungatedPods")
+        )
+        assert (window["used"], list(counted)) == (1, [uid])
+
+        def events() -> list[str]:
+            found = kubectl.json("events")["items"]
+            return [each["message"] for each in found if each["reason"] == "UngatedDeletion"]
+
+        eventually(lambda: events() != [], "the Event")
+        assert events() == [f"no gatekeeper was asked before these pods were deleted or evicted: {web}"]
+    finally:
+        kubectl("delete", "poddeletionflowcontrol", "evictions")
+
+
 def test_slots_come_back_once_pods_are_replaced_or_restarted_in_place(kubectl: Kubectl) -> None:
     application(kubectl, 4)
     budget(kubectl, maxUnavailable="25%")

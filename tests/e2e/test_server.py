@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 import urllib.error
 import urllib.request
 import uuid
@@ -14,6 +15,7 @@ import pytest
 
 from altershield.commands.app import main
 from altershield.process.children import free_ports
+from reconciler.server import signature
 from tests.e2e.conftest import OBSERVE, START_TIMEOUT, govern, raise_webhook_timeouts
 from tests.e2e.sleep import SUSPEND, TEMPLATE_PATCH, VERSION, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
@@ -115,6 +117,34 @@ def test_release_that_the_server_fails_is_suspended_until_a_release_passes(
     eventually(lambda: SUSPEND not in kubectl.labels("deployment", "sleep"), "the end of the suspension")
 
 
+def test_signed_callback_that_names_another_order_is_refused_and_fails_no_release(
+    installed: Installed, kubectl: Kubectl
+) -> None:
+    installed.script(post={"verdict": "never"})
+    version = release(kubectl)
+
+    def waiting() -> bool:
+        states = {each.get("status", {}).get("status") for each in kubectl.json("changepods")["items"]}
+        return states == {"PostSubmitted"}
+
+    eventually(waiting, "the batches to wait for the server")
+    node = kubectl.json("changepods")["items"][0]["status"]["changePodId"]
+    token = installed.kubeconfig.with_name(f"{installed.kubeconfig.name}.server-token").read_text().strip()
+    refused = {"bizExecOrderId": "of-another-release", "nodeId": node, "defenseStageEnum": "POST"}
+    content = {"changeCheckType": "CHANGE_BATCH", "callbackRequest": {**refused, "verdict": {"verdict": "fail"}}}
+    data, timestamp = json.dumps(content), int(time.time() * 1000)
+    headers = {
+        signature.PLATFORM_HEADER: "kubernetes",
+        signature.TIMESTAMP_HEADER: str(timestamp),
+        signature.SIGN_HEADER: signature.sign(timestamp, signature.body_content(data.encode()), token),
+    }
+    code, answer = _send("POST", f"{installed.callbacks}/callback", content, headers=headers)
+    assert (code, answer["success"]) == (404, False)
+    assert waiting()
+    assert SUSPEND not in kubectl.labels("deployment", "sleep")
+    assert kubectl.json("changeworkload", f"sleep--x--{version}")["status"]["status"] == "Running"
+
+
 def test_person_overrules_the_server(installed: Installed, kubectl: Kubectl) -> None:
     installed.script(post={"verdict": "fail", "rules": [RULE]})
     version = release(kubectl)
@@ -212,8 +242,11 @@ def test_suspended_deployments_are_listed_and_rolled_back_for_callers_with_the_p
     eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == good, "the rollback")
 
 
-def _send(method: str, url: str, body: object = None, token: str = "") -> tuple[int, Any]:
-    headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {token}"} if token else {})}
+def _send(
+    method: str, url: str, body: object = None, token: str = "", headers: dict[str, str] | None = None
+) -> tuple[int, Any]:
+    bearer = {"Authorization": f"Bearer {token}"} if token else {}
+    headers = {"Content-Type": "application/json", **bearer, **(headers or {})}
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, headers, method=method)  # noqa: S310  (loopback)
     try:

@@ -102,7 +102,7 @@ class Cluster:
         self._directory = directory
         self._faults = faults
 
-    def set_fault(self, fault: Fault) -> None:
+    def set_fault(self, fault: Fault | None) -> None:
         self._faults.fault = fault
 
     async def stop_controllers(self) -> None:

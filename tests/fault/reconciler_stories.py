@@ -10,6 +10,7 @@ from altershield.api.resources import (
     CHANGE_PODS,
     CHANGE_WORKLOADS,
     DEFENSE_POLICIES,
+    DEPLOYMENTS,
     EVENTS,
     OPS_CONFIG_INFOS,
     PODS,
@@ -143,6 +144,24 @@ async def rolled_back(cluster: Cluster) -> None:
     assert applied is not None, "no field of the template belongs to AlterShield"
     assert {each.manager for each in applied.managers} == {"kubectl"}
     await until_history(cluster, v1="Success", v2="Failed")
+
+
+async def rolled_back_with_a_pass(cluster: Cluster) -> None:
+    """After a good release. A user asks for a pass for the next release while the present one fails."""
+    await cluster.release(version("v2"), image="nosuch")
+
+    async def begun() -> bool:
+        return labels.DEFENSE_STATUS in (await cluster.deployment())["metadata"]["labels"]
+
+    await cluster.until(begun, "v2 to begin")
+    await cluster.admin.patch(
+        DEPLOYMENTS, {"metadata": {"labels": {labels.IGNORED_SUSPEND: "true"}}}, "sleep", cluster.namespace
+    )
+    await cluster.until_rolled_back()
+    assert (await cluster.deployment())["metadata"]["labels"].get(labels.IGNORED_SUSPEND) == "true"
+    await cluster.release(version("v3"), image="busybox:3")
+    await cluster.until_states(v3="Success")
+    assert labels.IGNORED_SUSPEND not in (await cluster.deployment())["metadata"]["labels"]
 
 
 async def second_release(cluster: Cluster) -> None:
@@ -300,6 +319,7 @@ STORIES = (
     (good_release,),
     (good_release, suspended_and_repaired),
     (good_release, rolled_back),
+    (good_release, rolled_back_with_a_pass),
     (good_release, second_release, oldest_version_deleted),
     (good_release, reused_version),
     (good_release, suspended, approved),

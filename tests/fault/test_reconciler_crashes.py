@@ -25,6 +25,7 @@ from tests.fault.reconciler_stories import (
     rolled_back,
     rolled_back_after_pause,
     rolled_back_by_policy,
+    rolled_back_with_a_pass,
     suspended_and_repaired,
     without_version,
 )
@@ -35,6 +36,7 @@ VERIFIED_AS_A_GOOD_RELEASE = {
     rolled_back,
     rolled_back_after_pause,
     rolled_back_by_policy,
+    rolled_back_with_a_pass,
     suspended_and_repaired,
     without_version,
 }

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -176,6 +177,30 @@ async def test_failure_that_a_callback_tells_suspends_at_once_and_names_the_rule
         assert {pod["message"] for pod in found["status"]["defenseCheckFailPods"]} == {
             "error rate (sre): 12 % of requests fail"
         }
+
+
+async def test_callback_that_names_another_order_or_node_is_refused_and_changes_nothing(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    script = Script(pre=StageScript(verdict="never"))
+    async with checked(cluster, tmp_path, script, callbacks=True, seconds=600) as server:
+        await cluster.release(V1)
+
+        async def started() -> bool:
+            found = await batches(cluster)
+            return len(found) == 2 and all(each.get("status", {}).get("changePodId") for each in found)
+
+        await cluster.until(started, "the ids of both nodes")
+        node = next(iter(server.nodes.values()))
+        before = [each["status"] for each in await batches(cluster)]
+        foreign = replace(node, order=replace(node.order, id="another-release/1/shop/sleep"))
+        assert await server.send_callback(foreign, Stage.PRE, "fail") == 404
+        assert await server.send_callback(replace(node, id="0" * 36), Stage.PRE, "fail") == 404
+        assert await server.send_callback(node, Stage.POST, "fail") == 409, "this check has not begun"
+        assert [each["status"] for each in await batches(cluster)] == before
+        assert await server.send_callback(node, Stage.PRE, "fail") == 200
+        await until_state(cluster, V1, "Suspend")
+        assert await server.send_callback(node, Stage.PRE, "fail") == 409, "the check is over"
 
 
 async def test_release_succeeds_by_callbacks_alone(cluster: Cluster, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ SOURCES = (
         (
             ("        if entry is None or entry.start_time_unix != run.started:\n", "        if entry is None:\n"),
             ("        if entry.state not in (CheckState.RUNNING, CheckState.UNKNOWN):\n", "        if False:\n"),
-            ("        if status.checks == change_pod.status.checks:\n            return False\n", ""),
+            ("        if status.checks == change_pod.status.checks:\n            return Reception.LATE\n", ""),
             ("answers={(run.check, run.phase): result}", "answers={}"),
         ),
     ),
@@ -186,12 +186,14 @@ SOURCES = (
         (
             ("await asyncio.wait({task}, timeout=_RECEIVE_SECONDS)", "await asyncio.wait({task}, timeout=60)"),
             (
-                "if task.done() and not task.result():\n            self._signatures.give_back(claim)\n",
-                "if task.done() and not task.result():\n",
+                "        if error is not None:\n            self._signatures.give_back(claim)\n",
+                "        if error is not None:\n",
             ),
             ("        if len(self._storing) >= _STORING:\n", "        if False:\n"),
             ("        self._metrics.callbacks.labels(CallbackOutcome.ACCEPTED).inc()\n", ""),
-            ("        self._metrics.callbacks.labels(error.outcome).inc()\n", ""),
+            ("            self._metrics.callbacks.labels(error.outcome).inc()\n", ""),
+            ("            self._metrics.callbacks.labels(CallbackOutcome.FAILED).inc()\n", ""),
+            ("            return not_acknowledged(error)\n", "            pass\n"),
             ("            self._signatures.verify(claim, body)\n        return", "            pass\n        return"),
         ),
     ),

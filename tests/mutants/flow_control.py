@@ -214,7 +214,10 @@ SOURCES = (
         (
             ("if tries == _TRIES:", "if tries > _TRIES:"),
             (" and pod.metadata.uid == uid and", " and"),
-            (" and pod.metadata.deleting:", ":"),
+            (" and not pod.exists:", ":"),
+            ("        if pod.status.phase in _ENDED:\n", "        if False:\n"),
+            ("if pod.ready_at >= begun and", "if"),
+            ("            if covers(policy, deletion):\n", "            if True:\n"),
             (" if uid in policy.status.pending}", "}"),
             ("due = due[:_READS]", "pass"),
             ("pod.metadata.uid != question.uid or", ""),

@@ -157,8 +157,16 @@ SOURCES = (
         _H + "suspension.py",
         _DENIALS,
         (
-            ("if old is None or old.label(labels.SUSPEND) is None:", "if old is None:"),
-            ("old.label(labels.SUSPEND) is None:", "change.object.label(labels.SUSPEND) is None:"),
+            ("(old.label(labels.SUSPEND) is None and not", "(not"),
+            ("(old.label(labels.SUSPEND) is None and not", "(change.object.label(labels.SUSPEND) is None and not"),
+            ("is None and not _is_suspended_by_status(change, old, listers)):", "is None):"),
+            ("WorkloadState.SUSPEND or not is_processed(change):", "WorkloadState.SUSPEND:"),
+            ("releases.state(release) != WorkloadState.SUSPEND or not", "not"),
+            ("not only_text(release.spec.policy) and not", "not"),
+            ("not _is_resumed(release) and listers.blocking", "not _is_resumed(release)"),
+            ("and not _is_resumed(release) and", "and"),
+            ("bool(resumption.since_unix) and failed", "failed"),
+            (" and failed <= set(resumption.pods)", ""),
             ("    if not version:\n        return NOTHING\n", ""),
             ("    if passes is not None:\n", "    if False:\n"),
             (

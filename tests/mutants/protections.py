@@ -153,8 +153,11 @@ SOURCES = (
         _R + "departures.py",
         _RECONCILED,
         (
-            ("if not old.available or", "if"),
-            (" and not new.terminating)", ")"),
+            ("(old.available or taken)", "old.available"),
+            ("(old.available or taken)", "True"),
+            ("deleted = new is None or new.terminating", "deleted = new is None"),
+            ("taken = old.exists and ", "taken = "),
+            (" or (taken and new is not None and new.lost)):", "):"),
             ("if len(found) < _MAX_PODS:", "if len(found) <= _MAX_PODS:"),
             ("> _DROPPED_SECONDS:", "> 0:"),
             ("now - gone.at < _SECONDS and", ""),

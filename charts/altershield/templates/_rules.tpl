@@ -101,6 +101,10 @@
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [get, create, update]
+# The records of orders that are open on an AlterShield server.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [list, watch, create, delete]
 {{- end -}}
 
 {{- /* Argument: a dict with `root`, `component`, `account` and `annotations`. */ -}}

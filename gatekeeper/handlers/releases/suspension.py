@@ -7,6 +7,7 @@ from altershield.api import labels
 from altershield.api.change_workload import WorkloadState
 from altershield.api.names import is_name
 from altershield.api.pages import DENIED
+from altershield.releases.enforcement import only_text
 from altershield.workloads import change_workload_name
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.bypass import bypass, is_processed, not_processed
@@ -26,9 +27,12 @@ _FAILED = (WorkloadState.SUSPEND, WorkloadState.FAILED)
 @handler(reads=Workload, outcomes=(Outcome(Decision.DENIED, Reason.SUSPENDED), *BYPASSES))
 def deny_suspended(change: Change, listers: Listers) -> Response:
     """Deny a changed template while the stored workload has the label `suspend`, also after the setting `blocking` was
-    switched off. Removing the label in the same request has no effect. The warnings give the reason."""
+    switched off. Removing the label in the same request has no effect. The warnings give the reason.
+
+    The reconciler writes the label after the status that explains it. So a status without the label denies, too.
+    """
     old = change.old_object
-    if old is None or old.label(labels.SUSPEND) is None:
+    if old is None or (old.label(labels.SUSPEND) is None and not _is_suspended_by_status(change, old, listers)):
         return NOTHING
     version = released_version(change)
     if not version:
@@ -45,11 +49,30 @@ def deny_suspended(change: Change, listers: Listers) -> Response:
     )
 
 
+def _is_suspended_by_status(change: Change, old: Workload, listers: Listers) -> bool:
+    """Whether the ChangeWorkload of the stored version suspends releases, as the reconciler decides about the label.
+
+    If the stored version is not processed, the ChangeWorkload is from an earlier release of it.
+    """
+    version = old.label(labels.VERSION)
+    release = listers.release(change.namespace, workload_ref(change), version) if version else None
+    if release is None or releases.state(release) != WorkloadState.SUSPEND or not is_processed(change):
+        return False
+    return not only_text(release.spec.policy) and not _is_resumed(release) and listers.blocking
+
+
+def _is_resumed(release: Release) -> bool:
+    """Whether a person admitted further releases, and no other pod has failed since."""
+    resumption = release.status.resumption
+    failed = {each.uid for each in release.status.defense_check_fail_pods if each.uid}
+    return bool(resumption.since_unix) and failed <= set(resumption.pods)
+
+
 def _explain(change: Change, old: Workload, listers: Listers) -> Iterator[str]:
     """The warnings. They differ for a version that failed and for a version that repairs the failure."""
     version = old.label(labels.VERSION) or ""
     release = listers.release(change.namespace, workload_ref(change), version)
-    suspended = f"AlterShield: releases of {change.kind} {change.name} are suspended{_since(old)}"
+    suspended = f"AlterShield: releases of {change.kind} {change.name} are suspended{_since(old, release)}"
     if not is_processed(change):  # the ChangeWorkload is missing, or is from an earlier release of this version
         yield from _repair_under_way(change, version, None, suspended)
     elif release is None or releases.failures(release) or releases.state(release) in _FAILED:
@@ -97,7 +120,9 @@ def _repair_under_way(change: Change, version: str, release: Release | None, sus
     yield warning(f"this page explains suspensions: {DENIED}")
 
 
-def _since(workload: Workload) -> str:
-    since = workload.label(labels.SUSPEND) or ""
+def _since(workload: Workload, release: Release | None) -> str:
+    since = workload.label(labels.SUSPEND)
+    if since is None:
+        return time_text("since", releases.since(release)) if release is not None else ""
     known = since.isascii() and since.isdigit() and len(since) <= _MAX_DIGITS
     return time_text("since", int(since)) if known else ""

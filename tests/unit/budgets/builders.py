@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetStatus, TargetRef
+from altershield.api.meta import rfc3339
 from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS
 from altershield.budgets import pods
 from altershield.budgets.coverage import group_of
@@ -28,11 +29,14 @@ def uid(number: int) -> str:
 
 def wire(name: str = "web-1", **fields: Any) -> dict[str, Any]:
     """A ready pod as the API server sends it. Fields: uid, version, labels, annotations, owner (None: bare), phase,
-    ready, deleting, containers (name → id), conditions (type → status), spec."""
+    reason (of the phase), ready, deleting, containers (name → id), conditions (type → status), disruption (the reason
+    of the condition DisruptionTarget), at (the time of the conditions), spec."""
     owner = fields.get("owner", SET)
     references = [{"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid,
                    "controller": True}] if owner else []  # fmt: skip
     conditions = {"Ready": "True" if fields.get("ready", True) else "False", **fields.get("conditions", {})}
+    if "disruption" in fields:
+        conditions["DisruptionTarget"] = "True"
     metadata: dict[str, Any] = {
         "name": name,
         "namespace": NAMESPACE,
@@ -48,7 +52,16 @@ def wire(name: str = "web-1", **fields: Any) -> dict[str, Any]:
     status = {
         "phase": fields.get("phase", "Running"),
         "observedGeneration": fields.get("observed", 0),
-        "conditions": [{"type": type_, "status": found} for type_, found in conditions.items()],
+        "reason": fields.get("reason", ""),
+        "conditions": [
+            {
+                "type": type_,
+                "status": found,
+                "reason": fields.get("disruption", ""),
+                "lastTransitionTime": rfc3339(fields.get("at", NOW)),
+            }
+            for type_, found in conditions.items()
+        ],
         "containerStatuses": [{"name": key, "containerID": f"containerd://{id_}"} for key, id_ in containers.items()],
     }
     return {"metadata": metadata, "spec": fields.get("spec", {}), "status": status}

@@ -277,6 +277,65 @@ def test_suspended_workload_stays_suspended_when_blocking_is_switched_off() -> N
     assert validate(*suspended_release(ignored_suspend="true"), StaticListers(blocking=False))["allowed"] is True
 
 
+FAILED = [{"pod": "sleep-a", "uid": "a", "verdict": "unpass"}]
+
+
+def unlabelled(status: str = "Suspend", version: str = OLD, *, blocking: bool = True, **more: Any) -> StaticListers:
+    """Listers after the reconciler stored this status, and before it writes the label `suspend`."""
+    spec = more.pop("spec", None)
+    owner = more.pop("owner", None)
+    found = release(version, spec=spec, owner=owner, status=status, defenseCheckFailPods=FAILED, **more)
+    return StaticListers(releases=found, blocking=blocking)
+
+
+def test_release_is_denied_from_the_moment_the_status_suspends_it_before_the_label_is_written() -> None:
+    response = validate(released("busybox:2"), released(), unlabelled(entryTimeUnix=int(SUSPENDED)))
+    assert response["status"]["message"] == response["status"]["reason"] == f"{kind()} sleep is suspended"
+    assert response["warnings"][:2] == [
+        f"AlterShield: releases of {kind()} sleep are suspended since 2023-05-11T07:46:15Z: "
+        f"version {OLD} failed verification",
+        "pod sleep-a failed: unpass",
+    ]
+
+
+def test_status_suspends_again_when_another_pod_fails_after_a_person_resumed() -> None:
+    listers = unlabelled(resumption={"sinceUnix": 1, "pods": ["b"]})
+    assert not validate(released("busybox:2"), released(), listers)["allowed"]
+
+
+@pytest.mark.parametrize("status", ["Init", "Running", "Success", "Failed", "Rollback"])
+def test_no_other_status_suspends(status: str) -> None:
+    assert validate(released("busybox:2"), released(), unlabelled(status))["allowed"]
+
+
+@pytest.mark.parametrize("mode", ["observe", "warn"])
+def test_status_under_a_policy_that_does_not_enforce_suspends_nothing(mode: str) -> None:
+    listers = unlabelled(spec={"policy": {"namespace": "default", "name": "rules", "mode": mode}})
+    assert validate(released("busybox:2"), released(), listers)["allowed"]
+
+
+def test_status_suspends_nothing_while_blocking_is_off_or_after_a_person_resumed() -> None:
+    assert validate(released("busybox:2"), released(), unlabelled(blocking=False))["allowed"]
+    resumed = unlabelled(resumption={"sinceUnix": 1, "pods": ["a"]})
+    assert validate(released("busybox:2"), released(), resumed)["allowed"]
+
+
+def test_status_of_another_version_release_or_workload_suspends_nothing() -> None:
+    older = unlabelled(version=version_of(deployment("busybox:0")))
+    assert validate(released("busybox:2"), released(), older)["allowed"]
+    again = released()  # the version was released again, and has no ChangeWorkload of this release yet
+    del again["metadata"]["labels"][labels.DEFENSE_STATUS]
+    assert validate(released("busybox:2"), again, unlabelled())["allowed"]
+    owner = {"apiVersion": about().api_version, "kind": about().kind, "name": "sleep", "uid": "x", "controller": True}
+    assert validate(released("busybox:2"), released(), unlabelled(owner=owner))["allowed"]
+
+
+def test_repair_the_reconciler_and_other_changes_pass_a_suspension_by_the_status() -> None:
+    assert validate(released("busybox:2", ignored_suspend="true"), released(), unlabelled())["allowed"]
+    scaled = {**released(), "spec": {**released()["spec"], "replicas": 9}}
+    assert validate(scaled, released(), unlabelled())["allowed"]
+
+
 def test_template_change_with_an_unchanged_version_label_is_denied() -> None:
     """Another webhook changed the template after the mutating webhook set the version."""
     old = released(suspend=SUSPENDED)

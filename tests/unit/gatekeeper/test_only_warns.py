@@ -1,5 +1,6 @@
 """The warning at a release that follows a failure under a DefensePolicy with the mode `warn`."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -74,7 +75,7 @@ def test_warning_tells_a_rollback_from_a_denial(why: str, would: str) -> None:
     ("listers", "user", "image"),
     [
         (failed(mode="observe"), "jane", "busybox:2"),
-        (failed(), "jane", "busybox:2"),
+        (replace(failed(), blocking=False), "jane", "busybox:2"),
         (failed("Success", mode="warn"), "jane", "busybox:2"),
         (failed(mode="warn"), "jane", "busybox"),
         (StaticListers(), "jane", "busybox:2"),

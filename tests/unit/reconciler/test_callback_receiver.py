@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import msgspec
@@ -11,14 +12,18 @@ import pytest
 from altershield.api.change_pod import ChangePod, ChangePodStatus, PodState
 from altershield.api.check_results import MAX_FAILED_RULES, CheckResult, CheckState
 from altershield.api.check_specs import Phase
+from altershield.api.condition_types import ConditionType
+from altershield.api.meta import Condition
 from altershield.kube.errors import ConflictError
 from reconciler.batches.batch import Batch, project
 from reconciler.batches.callback_receiver import CallbackReceiver
-from reconciler.batches.nodes import awaits_node
+from reconciler.batches.nodes import Reception, awaits_node, refusal
 from reconciler.batches.verdicts import verified
 from reconciler.checks.check import Fail, Pass
-from reconciler.checks.orders import order_id
+from reconciler.checks.orders import CLOSED, order_id
+from reconciler.endpoints import callback_endpoint
 from reconciler.endpoints.callback import Callback, CheckType, Rule
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.server.answers import ServerVerdict
 from reconciler.server.messages import Stage
 from tests.unit.reconciler.builders import change_pod, release
@@ -35,6 +40,7 @@ class World:
     def __init__(self, *change_pods: ChangePod) -> None:
         self.stored = {each.metadata.name: each for each in change_pods}
         self.received: list[tuple[str, str, Pass | Fail]] = []
+        self.release = release()
         self.handlers: list[Handler] = []
         self.batches = self
         world = cast(Any, self)
@@ -59,7 +65,7 @@ class World:
         return project(found[0]) if found else None
 
     def release_of_uid(self, _: str) -> Any:
-        return release()
+        return self.release
 
     def batches_of(self, _: Any) -> list[Batch]:
         return [project(each) for each in self.stored.values()]
@@ -70,9 +76,11 @@ class World:
     async def get(self, _: Any, name: str, *__: Any, **___: Any) -> ChangePod:
         return self.stored[name]
 
-    async def receive(self, found: ChangePod, node: str, _: Phase, result: Pass | Fail) -> bool:
-        self.received.append((found.metadata.name, node, result))
-        return True
+    async def receive(self, found: ChangePod, order: str, node: str, phase: Phase, result: Pass | Fail) -> Reception:
+        refused = refusal(found.status, self.release, "server", order, node, phase)
+        if refused is None:
+            self.received.append((found.metadata.name, node, result))
+        return refused or Reception.STORED
 
 
 def rule(number: int, *, verdict: str = "FAIL", skippable: bool = True, skipped: bool = False, began: int = 7) -> Rule:
@@ -137,8 +145,7 @@ async def test_checks_that_began_after_the_callback_do_not_hide_the_batch_that_h
 
 async def test_node_of_one_of_two_batches_that_have_none_is_not_guessed() -> None:
     world = World(batch(1, ""), batch(2, ""))
-    await world.receiver.receive(callback("new"))
-    assert world.received == []
+    assert await refused(world, callback("new")) == (404, "unknown")
 
 
 async def test_node_that_is_stored_while_the_batches_without_one_are_read_is_found_at_once() -> None:
@@ -149,7 +156,7 @@ async def test_node_that_is_stored_while_the_batches_without_one_are_read_is_fou
     live = world.get
 
     async def get(*arguments: Any, **options: Any) -> ChangePod:
-        world.store(batch(2, "node"))
+        world.store(batch(2, "node", handle="node"))
         return await live(*arguments, **options)
 
     world.get = get  # type: ignore[method-assign]
@@ -160,12 +167,12 @@ async def test_node_that_is_stored_while_the_batches_without_one_are_read_is_fou
 
 async def test_result_is_stored_after_the_cache_has_the_release() -> None:
     """The cache of a replica may be seconds behind, and the server sends a result once."""
-    world = World(batch(1, "node"))
+    world = World(batch(1, "node", handle="node"))
     loop = asyncio.get_running_loop()
     began = loop.time()
     store = world.receive
 
-    async def receive(*arguments: Any) -> bool:
+    async def receive(*arguments: Any) -> Reception:
         if loop.time() < began + 10:
             raise ConflictError("the cache does not have the ChangeWorkload yet", code=409)
         return await store(*arguments)
@@ -179,8 +186,69 @@ async def test_node_of_a_deleted_batch_does_not_belong_to_the_batch_that_has_non
     old = batch(1, "old")
     world = World(old, batch(2, ""))
     world.delete(old.metadata.name)
-    await world.receiver.receive(callback("old"))
+    assert await refused(world, callback("old")) == (404, "unknown")
+
+
+OTHER_ORDERS = {
+    "another release": order_id(release(uid="another")),
+    "an earlier release of this version": order_id(release()).replace("/1/", "/0/"),
+    "no release": "prod/web/42",
+}
+
+
+async def refused(world: World, of: Callback) -> tuple[int, str]:
+    """How a callback is refused. Nothing is stored."""
+    with pytest.raises(EndpointError) as raised:
+        await world.receiver.receive(of)
     assert world.received == []
+    return raised.value.code, raised.value.outcome
+
+
+@pytest.mark.parametrize("order", OTHER_ORDERS.values(), ids=OTHER_ORDERS)
+@pytest.mark.parametrize("node", ["node", "unknown"])
+async def test_callback_that_names_another_order_is_refused(order: str, node: str) -> None:
+    world = World(batch(1, "node", handle="node"), batch(2, ""))
+    assert await refused(world, replace(callback(node), order=order)) == (404, "unknown")
+
+
+async def test_callback_about_an_unknown_node_is_refused_while_the_server_waits_for_the_answer() -> None:
+    world = World(batch(1, "node", handle="node"))
+    began = asyncio.get_running_loop().time()
+    assert await refused(world, callback("unknown")) == (404, "unknown")
+    assert asyncio.get_running_loop().time() - began < callback_endpoint._RECEIVE_SECONDS
+
+
+@pytest.mark.parametrize("check_type", [CheckType.ORDER, CheckType.ACTION])
+async def test_callback_about_a_check_that_altershield_starts_nowhere_is_refused(check_type: CheckType) -> None:
+    world = World(batch(1, "node", handle="node"))
+    assert await refused(world, replace(callback("node"), check_type=check_type)) == (404, "unknown")
+
+
+@pytest.mark.parametrize("state", [CheckState.PASSED, CheckState.FAILED])
+async def test_callback_about_a_check_that_is_over_is_refused(state: CheckState) -> None:
+    world = World(batch(1, "node", handle="node", state=state))
+    assert await refused(world, callback("node")) == (409, "late")
+
+
+async def test_callback_about_a_closed_order_is_refused() -> None:
+    world = World(batch(1, "node", handle="node"))
+    closed = Condition(ConditionType.REPORTED, "True", CLOSED)
+    status = msgspec.structs.replace(world.release.status, conditions=(closed,))
+    world.release = msgspec.structs.replace(world.release, status=status)
+    assert await refused(world, callback("node")) == (409, "late")
+
+
+async def test_node_that_the_batch_has_no_longer_is_refused() -> None:
+    """The cache of the replica is behind: the batch has another node now."""
+    world = World(batch(1, "node", handle="node"))
+    live = world.get
+
+    async def get(*arguments: Any, **options: Any) -> ChangePod:
+        world.stored[batch(1, "").metadata.name] = batch(1, "newer", handle="newer")
+        return await live(*arguments, **options)
+
+    world.get = get  # type: ignore[method-assign]
+    assert await refused(world, callback("node")) == (404, "unknown")
 
 
 async def test_callback_waits_until_the_server_has_answered_that_the_check_is_repeated() -> None:
@@ -203,7 +271,7 @@ async def test_callback_waits_until_the_server_has_answered_that_the_check_is_re
 
 
 async def test_failed_rules_are_bounded_and_those_that_may_not_be_ignored_are_kept() -> None:
-    world = World(batch(1, "node"))
+    world = World(batch(1, "node", handle="node"))
     rules = [rule(each) for each in range(40)]
     rules += [rule(40, skippable=False), rule(41, verdict="PASS", began=9), rule(42, skipped=True, began=9)]
     await world.receiver.receive(callback("node", *rules))
@@ -216,7 +284,7 @@ async def test_failed_rules_are_bounded_and_those_that_may_not_be_ignored_are_ke
 
 
 async def test_rule_that_still_runs_does_not_date_a_pass() -> None:
-    world = World(batch(1, "node"))
+    world = World(batch(1, "node", handle="node"))
     rules = [rule(1, verdict="PASS", began=3), rule(2, verdict="NONE", began=5)]
     await world.receiver.receive(callback("node", *rules, verdict=ServerVerdict.PASS))
     assert world.received[0][2] == Pass("", newest_rule=3)

@@ -1,6 +1,6 @@
 """Results of checks that a callback brings: what is stored, and what changes nothing."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +22,7 @@ from reconciler.batches.verdicts import failed_by
 from reconciler.checks.check import Availability, Fail, Pass, Result, Unknown
 from reconciler.checks.identity import CheckRun
 from reconciler.endpoints.check_callback import CheckCallback
+from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
@@ -102,6 +103,13 @@ async def world() -> AsyncIterator[World]:
         yield World(api, CheckCallbackReceiver(client, batches))
 
 
+async def unknown(receiving: Awaitable[bool]) -> None:
+    """The callback is refused: no check has begun with its run."""
+    with pytest.raises(EndpointError) as raised:
+        await receiving
+    assert (raised.value.code, raised.value.outcome) == (409, "unknown")
+
+
 @pytest.mark.parametrize("handle", ["", "h"])
 async def test_last_result_ends_the_batch(world: World, handle: str) -> None:
     await world.store(entry(handle=handle), entry("load", CheckState.PASSED))
@@ -137,15 +145,15 @@ async def test_check_with_a_result_keeps_it(world: World, state: CheckState) -> 
 async def test_result_of_an_earlier_run_of_the_check_changes_nothing(world: World) -> None:
     """The version was released again, with the same check once more."""
     await world.store(entry(), entry("load"))
-    assert await world.receive(Pass(), started=NOW - 60) is False
+    await unknown(world.receive(Pass(), started=NOW - 60))
     assert world.states()["smoke"] == "Running"
     assert await world.receive(Pass()) is True
 
 
 async def test_check_that_has_not_begun_takes_no_result(world: World) -> None:
     await world.store(entry("load"))
-    assert await world.receive(Pass()) is False
-    assert await world.receive(Pass(), "other") is False
+    await unknown(world.receive(Pass()))
+    await unknown(world.receive(Pass(), "other"))
     assert world.states() == {"load": "Running"}
 
 
@@ -175,15 +183,15 @@ async def test_batch_with_a_verdict_of_a_person_is_not_changed(world: World) -> 
 
 
 async def test_batch_that_is_unknown_deleted_or_created_again_takes_no_result(world: World) -> None:
-    assert await world.receive(Pass()) is False
+    await unknown(world.receive(Pass()))
     await world.store(entry())
-    assert await world.receive(Pass(), uid="other") is False
+    await unknown(world.receive(Pass(), uid="other"))
     (stored,) = world.api.all(CHANGE_PODS)
     again = {**stored, "metadata": {**stored["metadata"], "uid": "new"}}
     await world.api.put(CHANGE_PODS, again)
-    assert await world.receive(Pass()) is False
+    await unknown(world.receive(Pass()))
     await world.api.remove(CHANGE_PODS, stored["metadata"]["name"], "default")
-    assert await world.receive(Pass()) is False
+    await unknown(world.receive(Pass()))
 
 
 async def test_write_that_conflicts_is_repeated_with_the_newest_object(world: World) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import msgspec
 import pytest
@@ -216,7 +217,7 @@ class World:
     def restart(self) -> None:
         """The reconciler begins with nothing in memory."""
         caches = SimpleNamespace(releases=SimpleNamespace(get=lambda *_: self.release), workload=lambda _: None)
-        self.check = AlterShieldServer(cast(Any, self.server), cast(Any, caches), lambda: self.now)
+        self.check = AlterShieldServer(cast(Any, self.server), cast(Any, caches), lambda: self.now, AsyncMock())
         self.skipper = Skipper(self.check, cast(Any, self), self.metrics, lambda: self.now)
 
     def die(self) -> None:

@@ -8,7 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api.budgets import DisruptionRecord, Operation, PodUnavailableBudget, PodUnavailableBudgetStatus
+from altershield.api.budgets import (
+    MAX_LOSSES,
+    DisruptionRecord,
+    Operation,
+    PodUnavailableBudget,
+    PodUnavailableBudgetStatus,
+)
 from altershield.api.meta import rfc3339
 from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS, Resource
 from altershield.budget_caches.caches import BudgetCaches
@@ -16,7 +22,7 @@ from altershield.budgets import pods
 from altershield.budgets.pods import Pod
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
-from altershield.kube.errors import NotFoundError
+from altershield.kube.errors import ConflictError, NotFoundError
 from altershield.kube.events import ObjectRef
 from altershield.kube.queue import WorkQueue
 from altershield.workloads.meta import Owner
@@ -48,9 +54,18 @@ class World:
         """Called while the budget is read live."""
         self.events: list[tuple[str, str]] = []
         self.queue: WorkQueue[Key] = WorkQueue()
+        self.metrics = Metrics()
+        self.restart()
+        for resource, owner, above in ((DEPLOYMENTS, DEPLOYMENT, None), (REPLICA_SETS, SET, DEPLOYMENT)):
+            found = scaled(owner, 5, above=above) if above is not None else scaled(owner, 5)
+            self.caches._scaled[resource].observe(found)
+        for number in range(1, 6):
+            self.put(number)
+
+    def restart(self) -> None:
+        """Another reconciler leads, which has not seen the events so far."""
         departures = Departures(lambda: self.now)
         BudgetRoutes(self.caches, self.queue, departures)
-        self.metrics = Metrics()
         self._reconcile = BudgetReconciler(
             self,
             self.caches,
@@ -60,11 +75,6 @@ class World:
             departures,
             lambda: self.now,  # type: ignore[arg-type]
         ).reconcile
-        for resource, owner, above in ((DEPLOYMENTS, DEPLOYMENT, None), (REPLICA_SETS, SET, DEPLOYMENT)):
-            found = scaled(owner, 5, above=above) if above is not None else scaled(owner, 5)
-            self.caches._scaled[resource].observe(found)
-        for number in range(1, 6):
-            self.put(number)
 
     def put(self, number: int, version: int = 0, **fields: Any) -> None:
         version = version or number
@@ -274,9 +284,129 @@ async def test_deletion_that_no_gatekeeper_was_asked_about_is_reported_once(worl
     world.put(3, 23, ready=False, deleting=True)
     for _ in range(2):
         await world.reconcile()
-    text = "no gatekeeper was asked before these pods were deleted: web-1"
+    text = "no gatekeeper was asked before these pods were deleted or evicted: web-1"
     assert world.events == [("UngatedDeletion", text)]
     assert world.metrics.registry.get_sample_value("altershield_ungated_deletions_total") == 1
+
+
+EVICTED = {"phase": "Failed", "reason": "Evicted", "ready": False, "disruption": "TerminationByKubelet"}
+GARBAGE_COLLECTED = {"phase": "Failed", "ready": False, "disruption": "DeletionByPodGC"}
+UNGATED = ("UngatedDeletion", "no gatekeeper was asked before these pods were deleted or evicted: web-1")
+
+
+def by_kubelet(world: World) -> None:
+    world.put(1, 20, ready=False)  # the kubelet stops the containers first
+    world.put(1, 21, **EVICTED)
+
+
+def by_kubelet_of_an_older_cluster(world: World) -> None:
+    world.put(1, 20, phase="Failed", reason="Terminated", ready=False)
+
+
+def by_pod_garbage_collection(world: World) -> None:
+    world.put(1, 20, ready=False)  # the node is lost
+    world.put(1, 21, **GARBAGE_COLLECTED)
+    world.delete(1, 22)
+
+
+def by_taints(world: World) -> None:
+    world.put(1, 20, ready=False)
+    world.put(1, 21, ready=False, disruption="DeletionByTaintManager")
+    world.put(1, 22, ready=False, disruption="DeletionByTaintManager", deleting=True)
+
+
+@pytest.mark.parametrize("take", [by_kubelet, by_kubelet_of_an_older_cluster, by_pod_garbage_collection, by_taints])
+async def test_pod_that_a_kubelet_or_the_end_of_its_node_takes_is_reported_once_also_after_a_restart(
+    world: World, take: Callable[[World], None]
+) -> None:
+    world.apply(builders.budget(maxUnavailable=2))
+    await world.reconcile()
+    take(world)
+    await world.reconcile()
+    assert world.events == [UNGATED]
+    assert list(world.status.ungated_pods) == [builders.uid(1)]
+    assert world.metrics.registry.get_sample_value("altershield_ungated_deletions_total") == 1
+    for _ in range(2):
+        world.restart()
+        await world.reconcile(60)
+    assert world.events == [UNGATED]
+    await world.reconcile(3600)
+    assert (world.events, world.status.ungated_pods) == ([UNGATED], {})
+
+
+@pytest.mark.parametrize(("ago", "expected"), [(0, [UNGATED]), (3000, [UNGATED]), (3600, [])])
+async def test_evicted_pod_is_found_for_an_hour_by_a_reconciler_that_did_not_see_the_eviction(
+    world: World, ago: int, expected: list[tuple[str, str]]
+) -> None:
+    world.put(1, 20, **EVICTED, at=NOW - ago)
+    world.apply(builders.budget(maxUnavailable=2))
+    await world.reconcile()
+    assert world.events == expected
+
+
+async def test_pod_that_was_evicted_before_its_budget_was_created_is_not_reported(world: World) -> None:
+    world.put(1, 20, **EVICTED, at=NOW - 60)
+    made = builders.budget(maxUnavailable=2)
+    created = msgspec.structs.replace(made.metadata, creation_timestamp=rfc3339(NOW))
+    world.apply(msgspec.structs.replace(made, metadata=created))
+    await world.reconcile()
+    assert world.events == []
+
+
+async def test_lost_pod_is_reported_again_if_the_status_could_not_be_written(world: World) -> None:
+    world.apply(builders.budget(maxUnavailable=2))
+    await world.reconcile()
+    world.put(1, 20, deleting=True)
+    save = world.save_budget
+
+    async def conflict(*_: Any) -> None:
+        raise ConflictError("changed", code=409)
+
+    world.save_budget = conflict  # type: ignore[method-assign]
+    with pytest.raises(ConflictError):
+        await world.reconcile()
+    assert world.events == []
+    world.save_budget = save  # type: ignore[method-assign]
+    await world.reconcile(1)
+    assert world.events == [UNGATED]
+
+
+def asked(world: World) -> None:
+    """A gatekeeper admitted the deletion by the taint manager."""
+    world.put(1, 20, ready=False, disruption="DeletionByTaintManager")
+    world.admit(1)
+    world.put(1, 21, ready=False, disruption="DeletionByTaintManager", deleting=True)
+
+
+OTHER_ENDS: dict[str, Callable[[World], None]] = {
+    "a gatekeeper was asked": asked,
+    "it failed by itself": lambda world: world.put(1, 20, phase="Failed", reason="", ready=False),
+    "it is completed": lambda world: world.put(1, 20, phase="Succeeded", ready=False),
+    "another application": lambda world: world.put(6, 20, **EVICTED, labels={"app": "other"}),
+    "not protected": lambda world: world.put(1, 20, **EVICTED, annotations={"pub.kruise.io/no-protect": "true"}),
+    "by an API client": lambda world: world.put(1, 20, ready=False, disruption="EvictionByEvictionAPI"),
+}
+
+
+@pytest.mark.parametrize("end", OTHER_ENDS.values(), ids=OTHER_ENDS)
+async def test_other_ends_of_a_pod_are_not_reported(world: World, end: Callable[[World], None]) -> None:
+    world.apply(builders.budget(maxUnavailable=2))
+    await world.reconcile()
+    end(world)
+    for _ in range(2):
+        await world.reconcile()
+        world.restart()
+    assert world.events == []
+
+
+async def test_lost_pods_that_the_status_remembers_are_bounded(world: World) -> None:
+    world.apply(builders.budget(maxUnavailable=2))
+    for number in range(10, 10 + MAX_LOSSES + 5):
+        world.put(number, number, **EVICTED)
+    await world.reconcile()
+    assert len(world.status.ungated_pods) == MAX_LOSSES
+    await world.reconcile()
+    assert len(world.events) == 1
 
 
 async def test_deletion_whose_record_another_leader_dropped_is_not_reported(world: World) -> None:

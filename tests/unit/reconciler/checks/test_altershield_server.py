@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -33,7 +34,7 @@ class Client:
 
 async def polled(phase: Phase, client: Client, *, last: bool) -> PollAnswer:
     caches = SimpleNamespace(releases=SimpleNamespace(get=lambda *_: release()))
-    server = AlterShieldServer(cast(Any, client), cast(Any, caches), lambda: NOW)
+    server = AlterShieldServer(cast(Any, client), cast(Any, caches), lambda: NOW, AsyncMock())
     batch = change_pod(1, "a", status=ChangePodStatus(change_pod_id="node-1"))
     spec = CheckSpec(name="server", server=ServerCheck())
     return await server.poll(Subject(batch, release(), spec, phase, NOW, NOW + 120), "node-1", last=last)

@@ -13,6 +13,8 @@ from altershield.kube.errors import ServerError, UnreachableError
 from altershield.pki import Authority
 from reconciler.endpoints import callback_endpoint, intake
 from reconciler.endpoints.callback import Callback, CheckType
+from reconciler.endpoints.endpoint_errors import EndpointError
+from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.server import signature
 from reconciler.server.answers import ServerVerdict
 from reconciler.server.messages import Stage
@@ -147,6 +149,22 @@ async def test_callback_that_could_not_be_stored_may_be_sent_again(served: Serve
     served.receive = None
     assert (await served.post(data, headers))[0] == 200
     assert served.outcomes() == {"accepted": 1, "failed": 1}
+
+
+@pytest.mark.parametrize(("code", "outcome"), [(404, CallbackOutcome.UNKNOWN), (409, CallbackOutcome.LATE)])
+async def test_callback_that_does_not_count_is_refused_counted_and_logged_with_both_ids(
+    served: Served, caplog: pytest.LogCaptureFixture, code: int, outcome: CallbackOutcome
+) -> None:
+    async def refuse(callback: Callback) -> None:
+        raise EndpointError("not opened", code, outcome)
+
+    served.receive = refuse
+    data = body("fail")
+    expected = {"success": False, "retry": False, "msg": "not opened"}
+    assert await served.post(data, signed(data)) == (code, expected)
+    assert served.outcomes() == {outcome.value: 1}
+    (line,) = [each for each in caplog.records if each.message == "callback refused"]
+    assert (vars(line)["order"], vars(line)["node"]) == ("prod/web/42", "0" * 36)
 
 
 async def test_callback_is_stored_although_the_api_server_is_unavailable_for_a_while(served: Served) -> None:

@@ -27,6 +27,8 @@ from reconciler.checks.identity import CALLBACK_PATH, CheckRun
 from reconciler.checks.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, signature
 from reconciler.endpoints import check_callback_endpoint, check_keys
 from reconciler.endpoints.check_callback import CheckCallback
+from reconciler.endpoints.endpoint_errors import EndpointError
+from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.places import Places
 from reconciler.endpoints.replays import Replays
 from reconciler.machinery.caches import Caches
@@ -503,6 +505,21 @@ async def test_only_callbacks_that_change_something_are_remembered(world: World)
         assert (code, answer["success"]) == (200, True)
         assert "nothing has changed" in answer["msg"]
     assert len(replays._used) == 0
+
+
+async def test_callback_about_a_run_that_has_not_begun_is_refused_counted_and_logged(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def refuse(callback: CheckCallback) -> bool:
+        raise EndpointError("not begun", 409, CallbackOutcome.UNKNOWN)
+
+    world.served.receive_result = refuse
+    data = body()
+    code, answer = await world.post(data, world.signed(data))
+    assert (code, answer["success"], answer["retry"]) == (409, False, False)
+    assert world.served.check_outcomes() == {"unknown": 1}
+    (line,) = [each for each in caplog.records if each.message == "callback about a check refused"]
+    assert vars(line)["run"] in data.decode()
 
 
 async def test_replica_whose_caches_are_not_filled_asks_for_the_callback_again() -> None:

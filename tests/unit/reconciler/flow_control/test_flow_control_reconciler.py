@@ -8,13 +8,15 @@ import pytest
 
 from altershield.api.condition_types import ConditionType
 from altershield.api.flow_control import BreakerMode, BreakerState, FlowControlStatus, PodDeletionFlowControl
-from altershield.api.meta import find_condition
+from altershield.api.meta import find_condition, rfc3339
 from altershield.api.resources import PODS, Resource
+from altershield.api.selectors import Selector
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control.decision import Working
 from altershield.flow_control.settling import GIVE_BACK_AFTER, HELD
 from altershield.kube.errors import ConflictError, NotFoundError, ServerError
 from altershield.kube.events import ObjectRef
+from altershield.workloads import pods
 from altershield.workloads.pods import Pod
 from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler
 from reconciler.machinery.caches import Caches
@@ -33,6 +35,8 @@ class World:
         self.stored = policy("10m/3")
         self.pods: dict[str, str | Exception] = {}
         """The uid of each pod that the API server has, or its error."""
+        self.ended: set[str] = set()
+        """The names of those of `pods` that have ended."""
         self.terminating: set[str] = set()
         """The names of those of `pods` that are terminating."""
         self.seconds = 0.0
@@ -57,7 +61,33 @@ class World:
         metadata = {"name": name, "uid": found}
         if name in self.terminating:
             metadata["deletionTimestamp"] = "2027-01-15T08:00:00Z"
-        return msgspec.convert({"metadata": metadata}, as_)
+        phase = "Failed" if name in self.ended else "Running"
+        return msgspec.convert({"metadata": {**metadata, "labels": {"app": "web"}}, "status": {"phase": phase}}, as_)
+
+    def evict(self, name: str, at: float = NOW, reason: str = "TerminationByKubelet") -> None:
+        """A kubelet evicts the pod, whose object stays."""
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}
+        metadata = {
+            "name": name,
+            "namespace": "default",
+            "uid": name,
+            "resourceVersion": "9",
+            "ownerReferences": [owner],
+        }
+        conditions = [
+            {"type": "Ready", "status": "False", "lastTransitionTime": rfc3339(at)},
+            {"type": "DisruptionTarget", "status": "True", "reason": reason, "lastTransitionTime": rfc3339(at)},
+        ]
+        status = {"phase": "Failed", "reason": "Evicted", "conditions": conditions}
+        obj = {"metadata": metadata, "spec": {"nodeName": "node-1"}, "status": status}
+        self.caches.pods.observe(pods.read(msgspec.json.encode(obj)))
+        self.pods[name] = name
+        self.ended.add(name)
+
+    def restart(self) -> None:
+        """Another reconciler leads."""
+        self._own = FlowControlReconciler(self, self.caches, self, self, self.metrics, lambda: self.now)  # type: ignore[arg-type]
+        self._reconcile = self._own.reconcile
 
     async def save_flow_control(self, old: PodDeletionFlowControl, status: FlowControlStatus) -> PodDeletionFlowControl:
         if self.conflicts:
@@ -116,6 +146,54 @@ async def test_deletion_that_happened_stays_counted_and_another_one_is_given_bac
     assert (world.stored.status.windows[0].used, world.stored.status.pending) == (2, {})
     assert await world.reconcile(700) is None
     assert world.stored.status.windows[0].used == 0
+
+
+UNGATED = ("UngatedDeletion", "Warning")
+
+
+async def test_pod_that_a_kubelet_evicts_is_counted_and_reported_once_also_after_a_restart(world: World) -> None:
+    put(world.caches, namespace())
+    world.put(world.stored)
+    await world.reconcile()
+    world.evict("web-1")
+    world.conflicts = 1
+    await world.reconcile(1)
+    assert (world.stored.status.windows[0].used, world.events) == (1, [UNGATED])
+    assert [each.by for each in world.stored.status.top_sources] == ["system:node:node-1"]
+    assert world.metrics.registry.get_sample_value("altershield_ungated_deletions_total") == 1
+    world.restart()
+    for _ in range(2):
+        await world.reconcile(1)
+    assert (world.stored.status.windows[0].used, world.events) == (1, [UNGATED])
+    assert world.reads == ["web-1"]
+    world.restart()
+    await world.reconcile(3600)
+    assert (world.events, world.stored.status.ungated_pods) == ([UNGATED], {})
+
+
+async def test_pods_that_a_policy_does_not_cover_that_were_lost_long_ago_or_that_a_request_counted_are_not_lost(
+    world: World,
+) -> None:
+    put(world.caches, namespace())
+    other = msgspec.structs.replace(world.stored.spec, pod_selector=Selector({"app": "other"}))
+    world.put(msgspec.structs.replace(world.stored, spec=other))
+    world.evict("web-1")
+    await world.reconcile(1)
+    world.put(policy("10m/3"))
+    world.evict("web-1", NOW - 3600)
+    world.evict("web-2", NOW - 3600)
+    world.put(asked(world.stored, "web-3"))
+    world.evict("web-3")
+    await world.reconcile(1)
+    assert [event for event in world.events if event == UNGATED] == [UNGATED], "only web-1"
+    assert list(world.stored.status.ungated_pods) == ["web-1"]
+
+
+async def test_deletion_of_a_pod_that_a_kubelet_evicts_meanwhile_stays_counted(world: World) -> None:
+    world.put(asked(world.stored, "a"))
+    world.pods, world.ended = {"web-a": "a"}, {"web-a"}
+    await world.reconcile(GIVE_BACK_AFTER)
+    assert (world.stored.status.windows[0].used, world.stored.status.pending) == (1, {})
 
 
 async def test_conflict_is_decided_again_on_what_the_api_server_has(world: World) -> None:

@@ -17,7 +17,7 @@ from altershield.workloads import change_workload_name, is_pod_of_revision
 from altershield.workloads.workload import Workload
 from reconciler.batches import batch as batch_projections
 from reconciler.batches import transitions as batches
-from reconciler.releases import creation, request_answers, rollback
+from reconciler.releases import bypass, creation, request_answers, rollback
 from reconciler.releases.decide import decide
 from reconciler.releases.effects import Decision
 from reconciler.releases.live_reader import revision_of
@@ -170,7 +170,8 @@ class World(Executor):
             self._store(ChangeWorkload(metadata, spec, status))
         self._write("label")
         self.own_labels[labels.DEFENSE_STATUS] = labels.PROCESSED
-        self.own_labels.pop(labels.IGNORED_SUSPEND, None)
+        if not bypass.is_rollback(workload, others):
+            self.own_labels.pop(labels.IGNORED_SUSPEND, None)
 
     def _close(self, release: Release, workload: Workload) -> None:
         source = release.status.source
