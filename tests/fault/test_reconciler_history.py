@@ -61,7 +61,7 @@ async def test_release_that_is_replaced_before_its_end_is_kept(tmp_path: Path) -
     async with shop(tmp_path) as cluster, cluster.reconciler(start_timeout=60.0):
         await good_release(cluster)
         await cluster.release(version("v2"), image="nosuch")
-        await cluster.until_states(v2="Running")
+        await cluster.until_states(v1="Success", v2="Running")
         await cluster.release(version("v3"), image="busybox:3")
         await cluster.until_states(v3="Success")
         found = await entries(cluster)
