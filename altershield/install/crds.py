@@ -122,8 +122,8 @@ _COLUMNS = {
         ("MODE", "string", ".spec.mode", 0),
         ("BREAKER", "string", ".status.breaker.state", 0),
         ("INTERVAL", "string", ".spec.limitRules[0].interval", 0),
-        ("LIMIT", "integer", ".spec.limitRules[0].limit", 0),
         ("USED", "integer", ".status.windows[0].used", 0),
+        ("LIMIT", "integer", ".spec.limitRules[0].limit", 0),
         ("AGE", "date", ".metadata.creationTimestamp", 0),
         ("SINCE", "string", ".status.breaker.since", 1),
         ("BREAKERMODE", "string", ".spec.breaker.mode", 1),
@@ -237,7 +237,8 @@ def structural_schema(type_: type) -> Schema:
 def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
     own = {key: schema[key] for key in _COPIED if key in schema}
     if schema.get("default") not in (None, "", (), [], {}):
-        own["default"] = schema["default"]
+        default = schema["default"]
+        own["default"] = list(default) if isinstance(default, tuple) else default
     if "$ref" in schema:
         named = _structural(definitions[schema["$ref"]], definitions)
         if schema.get("default") == {} and any("default" in each for each in named.get("properties", {}).values()):
