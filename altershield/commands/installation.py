@@ -95,11 +95,13 @@ async def running_installation(
     notifications: NotificationOptions | None = None,
     log_level: str = options.LOG_LEVEL,
     log: Path | None = None,
+    stays: bool = True,
 ) -> AsyncIterator[Installation]:
     """Install AlterShield's objects and run its processes inside the `with` block.
 
     `directory`, which only this user may read, gets the certificate and the credentials. `host` is the address of this
     machine, as the API server reaches it. `log` gets the output of the processes (None: the output of this process).
+    `stays`: whether the cluster exists after this command. The objects are then deleted at the end.
     """
     async with await Client.connect(kubeconfig, context=context) as admin, contextlib.AsyncExitStack() as stack:
         with _permitted(admin):
@@ -107,7 +109,8 @@ async def running_installation(
             await remove_webhooks(admin)
             await refuse_second(admin)
             callbacks = bool(server and server.callback_port)
-            await stack.enter_async_context(removed(admin, access_objects(callbacks=callbacks)))
+            if stays:
+                await stack.enter_async_context(removed(admin, access_objects(callbacks=callbacks)))
             await install(admin, callbacks=callbacks)
             account = await Account.create(admin, directory)
         authority = Authority.create("AlterShield development", lifetime=datetime.timedelta(days=30))
