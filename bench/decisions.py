@@ -133,7 +133,7 @@ class Release:
             self.whole = msgspec.structs.replace(self.whole, status=status)
             self.release = projection.read(msgspec.json.encode(self.whole))
             if decision.lists:
-                self.groups.written_revision = self.groups.revision
+                self.groups.lists_are_written()
         again: float | None = (
             0.0 if decision.before else decision.requeue_after
         )  # events of batches trigger the next decision

@@ -64,7 +64,9 @@ class ChangePodStatus(
     """The result of the verification. People may write `podResults`, too."""
 
     status: Annotated[Text, doc("The state of the verification; `ExecuteDone` is the last one.")] = ""
-    message: Annotated[Text, doc("The last state before `ExecuteDone`: how the verification ended.")] = ""
+    message: Annotated[
+        Text, doc("The last state before `ExecuteDone`: how the verification ended. `Init` until then.")
+    ] = ""
     pod_results: Annotated[
         Pods, doc("The verdict on each pod. A person may write it at any time; AlterShield accepts it.")
     ] = ()

@@ -7,6 +7,8 @@ accepted last (stored in its status) stay in effect, or the defaults if there ar
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoSpec
 from altershield.api.policy import OnFailure
 
@@ -89,6 +91,8 @@ def in_effect(setting: OpsConfigInfo, system_namespace: str) -> OpsConfigInfoSpe
     """The values of one setting that are in effect: its spec, else the values accepted last, else the default."""
     default = DEFAULTS[setting.metadata.name]
     if problem(setting, system_namespace) is None:
+        if setting.metadata.name == ROLLBACK and not setting.spec.content:
+            return msgspec.structs.replace(setting.spec, content=default.content)
         return setting.spec
     status = setting.status
     if status.enable is None or (setting.metadata.name == BRANCH and _number(status.content, 1) is None):

@@ -10,14 +10,14 @@ import msgspec
 from altershield.api.fields import Conditions, Generation, Text
 from altershield.api.meta import ObjectMeta
 from altershield.api.resources import API_VERSION, OPS_CONFIG_INFOS
-from altershield.api.schema import doc
+from altershield.api.schema import doc, extra
 
 
 class OpsConfigInfoSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The setting."""
 
     type: Annotated[Text, doc("`isBlockingUp` for `blocking`, `isBranch` for `branch`, `isRollback` for `rollback`.")]
-    enable: Annotated[bool, doc("Whether it is on.")] = msgspec.field(default_factory=bool)
+    enable: Annotated[bool, doc("Whether it is on."), extra(default=False)] = msgspec.field(default_factory=bool)
     content: Annotated[
         Text,
         doc(

@@ -46,14 +46,15 @@ class Options(Thresholds, ServerOptions, CheckOptions, NotificationOptions):
 def dev(chosen: Options) -> None:
     """Run the gatekeeper and the reconciler on this machine for a cluster, until Ctrl-C.
 
-    Installs the CRDs, the service account with its permissions, and webhook configurations with the address of this
-    machine. The webhook configurations are deleted at the end, or after a crash at the next start. If the API server
-    does not answer at the end, the command says how to delete them. It needs the ClusterRole cluster-admin. If the API
+    Installs the CRDs, the service account with its permissions, admission policies, and webhook configurations with the
+    address of this machine. At the end, it deletes all of them except for the CRDs and the namespace, which have your
+    data, and says so. After a crash, the next start deletes the webhook configurations. If the API server does not
+    answer at the end, the command says how to delete the objects. It needs the ClusterRole cluster-admin. If the API
     server is not on loopback, the command asks first, because the webhooks have failurePolicy Fail. Without a terminal,
     it needs --yes.
     """
     confirm(chosen.kubeconfig, chosen.context, chosen.host, yes=chosen.yes)
-    with contextlib.suppress(asyncio.CancelledError):  # a signal stops the command after the webhooks are deleted
+    with contextlib.suppress(asyncio.CancelledError):  # a signal stops the command after its objects are deleted
         asyncio.run(_dev(chosen))
 
 
@@ -76,6 +77,6 @@ async def _dev(chosen: Options) -> None:
             console.print(
                 f"The gatekeeper is ready at {installation.url}. To govern a namespace, label it:\n"
                 f"  kubectl label namespace NAME {labels.GOVERNED_SELECTOR}\n"
-                "Ctrl-C stops AlterShield and deletes its webhooks."
+                "Ctrl-C stops AlterShield and deletes its objects, except for the CustomResourceDefinitions."
             )
             await installation.failed()

@@ -56,7 +56,7 @@ async def withdraw(
         raise LeftOverError(
             f"{f'{failure}; ' if failure else ''}the webhooks of AlterShield are still registered: {why}; they have "
             "failurePolicy Fail and no gatekeeper, so the API server refuses releases in governed namespaces; to "
-            f"delete them, run: {command}"
+            f"delete them, run: {command}; to delete all other objects: altershield uninstall"
         ) from error
 
 

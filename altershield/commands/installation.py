@@ -1,8 +1,8 @@
 """AlterShield on this machine: its objects in the cluster, and its two processes.
 
 The processes use the same service account and permissions as in production. So a missing rule or a wrong identity is
-found here and not in a cluster. Only the webhook configurations are deleted at the end, because they contain the
-address of this machine.
+found here and not in a cluster. At the end, all objects are deleted except for those with data: the CRDs and the
+namespace.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from altershield.api.resources import (
 )
 from altershield.commands import permission
 from altershield.commands.account import Account
+from altershield.commands.dev_removal import Installed, removed
 from altershield.commands.dev_webhooks import (
     CONFIGURATION,
     WEBHOOK_KINDS,
@@ -94,18 +95,23 @@ async def running_installation(
     notifications: NotificationOptions | None = None,
     log_level: str = options.LOG_LEVEL,
     log: Path | None = None,
+    stays: bool = True,
 ) -> AsyncIterator[Installation]:
     """Install AlterShield's objects and run its processes inside the `with` block.
 
     `directory`, which only this user may read, gets the certificate and the credentials. `host` is the address of this
     machine, as the API server reaches it. `log` gets the output of the processes (None: the output of this process).
+    `stays`: whether the cluster exists after this command. The objects are then deleted at the end.
     """
-    async with await Client.connect(kubeconfig, context=context) as admin:
+    async with await Client.connect(kubeconfig, context=context) as admin, contextlib.AsyncExitStack() as stack:
         with _permitted(admin):
             await refuse_running(admin)
             await remove_webhooks(admin)
             await refuse_second(admin)
-            await install(admin, callbacks=bool(server and server.callback_port))
+            callbacks = bool(server and server.callback_port)
+            if stays:
+                await stack.enter_async_context(removed(admin, access_objects(callbacks=callbacks)))
+            await install(admin, callbacks=callbacks)
             account = await Account.create(admin, directory)
         authority = Authority.create("AlterShield development", lifetime=datetime.timedelta(days=30))
         serving = authority.issue("gatekeeper", hosts=[host], lifetime=datetime.timedelta(days=30))
@@ -172,12 +178,20 @@ async def install(admin: Client, *, callbacks: bool = False) -> None:
     await _apply(admin, NAMESPACES, namespace)
     for crd in crds.crds():
         await _apply(admin, CRDS, crd)
-    for obj in (*rbac.objects(names.SYSTEM_NAMESPACE, callbacks=callbacks, jobs=True), *rbac.user_roles()):
-        await _apply(admin, rbac.RESOURCES[obj["kind"]], obj)
-    for obj in policies.policies(names.service_account_user(), names.service_account_user(name=names.CHECK_ACCOUNT)):
-        await _apply(admin, policies.RESOURCES[obj["kind"]], obj)
+    for resource, obj in access_objects(callbacks=callbacks):
+        await _apply(admin, resource, obj)
     for crd in crds.crds():
         await _established(admin, crd["metadata"]["name"])
+
+
+def access_objects(*, callbacks: bool) -> list[Installed]:
+    """The service account with its permissions, the roles of users, and the admission policies."""
+    account, check = names.service_account_user(), names.service_account_user(name=names.CHECK_ACCOUNT)
+    permissions = (*rbac.objects(names.SYSTEM_NAMESPACE, callbacks=callbacks, jobs=True), *rbac.user_roles())
+    return [
+        *((rbac.RESOURCES[obj["kind"]], obj) for obj in permissions),
+        *((policies.RESOURCES[obj["kind"]], obj) for obj in policies.policies(account, check)),
+    ]
 
 
 async def _apply(admin: Client, resource: Resource, obj: dict[str, Any]) -> None:

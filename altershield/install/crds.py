@@ -4,6 +4,7 @@ msgspec generates the JSON schema of each type. Kubernetes requires a *structura
 null, and a type on every node. This module adds printer columns and list types, which a JSON schema does not have.
 """
 
+import copy
 from typing import Any
 
 import msgspec
@@ -12,7 +13,8 @@ from altershield.api import deletion_protection
 from altershield.api.budgets import PodUnavailableBudget
 from altershield.api.change_pod import ChangePod, PodState
 from altershield.api.change_workload import ChangeWorkload, WorkloadState
-from altershield.api.flow_control import PodDeletionFlowControl
+from altershield.api.condition_types import ConditionType
+from altershield.api.flow_control import BreakerState, PodDeletionFlowControl
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.policy import DefensePolicy
 from altershield.api.resources import (
@@ -44,11 +46,43 @@ _COPIED = (
 )
 """The keys that a structural schema takes unchanged from a JSON schema."""
 
+_NO_DEFAULT = {"phases"}
+"""Fields whose default is not in the schema: the phases of a check depend on its kind."""
+
 _ONLY_IN_SPECS = ("pattern", "x-kubernetes-validations", "default")
 """The keys that are removed from the schemas of copied policies. A copy may have values that only an older version of
 the schema accepted."""
 
+_PENDING: list[Schema] = [
+    {
+        "type": ConditionType.ACCEPTED.value,
+        "status": "Unknown",
+        "reason": "Pending",
+        "message": "AlterShield has not processed the object yet",
+        "lastTransitionTime": "1970-01-01T00:00:00Z",
+    }
+]
+
+_STATUS_DEFAULTS: dict[Resource, Schema] = {
+    CHANGE_WORKLOADS: {"status": WorkloadState.INIT.value},
+    CHANGE_PODS: {"status": PodState.INIT.value, "message": PodState.INIT.value},
+    OPS_CONFIG_INFOS: {"conditions": _PENDING},
+    DEFENSE_POLICIES: {"conditions": _PENDING},
+    POD_DELETION_FLOW_CONTROLS: {
+        "windows": [{"used": 0}],  # without an interval, it counts for no rule
+        "breaker": {"state": BreakerState.CLOSED.value},
+    },
+    POD_UNAVAILABLE_BUDGETS: {
+        "totalReplicas": 0,
+        "desiredAvailable": 0,
+        "currentAvailable": 0,
+        "unavailableAllowed": 0,
+    },
+}
+"""The defaults of fields of `status` that columns show. A new object has them before a reconciler has processed it."""
+
 _COLUMNS = {
+    # fields of columns with the priority 0 are required or have a default, so that no cell is blank
     CHANGE_WORKLOADS: (
         _STATUS,
         _CREATED,
@@ -87,25 +121,25 @@ _COLUMNS = {
     POD_DELETION_FLOW_CONTROLS: (
         ("MODE", "string", ".spec.mode", 0),
         ("BREAKER", "string", ".status.breaker.state", 0),
-        ("INTERVAL", "string", ".status.windows[0].interval", 0),
+        ("INTERVAL", "string", ".spec.limitRules[0].interval", 0),
         ("USED", "integer", ".status.windows[0].used", 0),
-        ("LIMIT", "integer", ".status.windows[0].limit", 0),
+        ("LIMIT", "integer", ".spec.limitRules[0].limit", 0),
         ("AGE", "date", ".metadata.creationTimestamp", 0),
         ("SINCE", "string", ".status.breaker.since", 1),
         ("BREAKERMODE", "string", ".spec.breaker.mode", 1),
         ("TOPSOURCE", "string", ".status.topSources[0].by", 1),
     ),
     POD_UNAVAILABLE_BUDGETS: (
-        ("MIN-AVAILABLE", "string", ".spec.minAvailable", 0),
-        ("MAX-UNAVAILABLE", "string", ".spec.maxUnavailable", 0),
+        ("MODE", "string", ".spec.mode", 0),
         ("ALLOWED", "integer", ".status.unavailableAllowed", 0),
         ("CURRENT", "integer", ".status.currentAvailable", 0),
         ("DESIRED", "integer", ".status.desiredAvailable", 0),
         ("TOTAL", "integer", ".status.totalReplicas", 0),
         ("AGE", "date", ".metadata.creationTimestamp", 0),
+        ("MIN-AVAILABLE", "string", ".spec.minAvailable", 1),
+        ("MAX-UNAVAILABLE", "string", ".spec.maxUnavailable", 1),
         ("TARGET", "string", ".spec.targetRef.name", 1),
         ("OPERATIONS", "string", ".spec.protectOperations", 1),
-        ("MODE", "string", ".spec.mode", 1),
     ),
 }
 
@@ -137,8 +171,14 @@ def _crd(
     if resource == POD_UNAVAILABLE_BUDGETS:
         for field in spec_schema["properties"].values():
             field.pop("nullable", None)  # for the rules, a stored null would be a field that is set
-    if states:
+    spec_schema.pop("default", None)  # it is required
+    _drop_defaults(status_schema)
+    if states:  # only AlterShield creates these objects
+        _drop_defaults(spec_schema)
         status_schema["properties"]["status"]["enum"] = ["", *map(str, states)]
+    status_schema["default"] = copy.deepcopy(_STATUS_DEFAULTS[resource])  # in YAML, shared objects are anchors
+    for name, default in _STATUS_DEFAULTS[resource].items():
+        status_schema["properties"][name]["default"] = copy.deepcopy(default)
     if "request" in status_schema["properties"]:
         request = status_schema["properties"]["request"]
         del request["nullable"]  # a stored null would be a request without fields for the admission policy
@@ -196,10 +236,14 @@ def structural_schema(type_: type) -> Schema:
 
 def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
     own = {key: schema[key] for key in _COPIED if key in schema}
-    if isinstance(schema.get("default"), str) and schema["default"]:
-        own["default"] = schema["default"]  # of a field with a fixed set of values
+    if schema.get("default") not in (None, "", (), [], {}):
+        default = schema["default"]
+        own["default"] = list(default) if isinstance(default, tuple) else default
     if "$ref" in schema:
-        return _structural(definitions[schema["$ref"]], definitions) | own
+        named = _structural(definitions[schema["$ref"]], definitions)
+        if schema.get("default") == {} and any("default" in each for each in named.get("properties", {}).values()):
+            own["default"] = {}  # the API server then sets the defaults of its fields
+        return named | own
     if "anyOf" in schema:  # the types have no other unions than `type | None` and `int | str`
         values = [option for option in schema["anyOf"] if option.get("type") != "null"]
         if len(values) < len(schema["anyOf"]):
@@ -213,6 +257,8 @@ def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
         out["format"] = "int64"
     if schema.get("properties"):  # the API server drops an empty map, and GitOps tools would report a difference
         out["properties"] = {name: _structural(sub, definitions) for name, sub in schema["properties"].items()}
+        for name in _NO_DEFAULT & out["properties"].keys():
+            out["properties"][name].pop("default", None)
         if schema.get("required"):
             out["required"] = list(schema["required"])
     if out["type"] == "object" and "properties" not in schema:
@@ -226,6 +272,15 @@ def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
             out["x-kubernetes-list-type"] = "map"
             out["x-kubernetes-list-map-keys"] = ["type"]
     return out
+
+
+def _drop_defaults(schema: Schema) -> None:
+    """Remove all defaults but those of fields with a fixed set of values: nobody set them."""
+    if not isinstance(schema.get("default"), str):
+        schema.pop("default", None)
+    for below in (*schema.get("properties", {}).values(), schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(below, dict):
+            _drop_defaults(below)
 
 
 def _lift_restrictions(schema: Schema) -> None:

@@ -13,12 +13,14 @@ from cryptography import x509
 logger = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
+_FIRST_SECONDS = 60.0  # in which a new installation provides its first certificate
 _REFUSALS = ("PEER_DID_NOT_RETURN_A_CERTIFICATE", "CERTIFICATE_VERIFY_FAILED")
 
 
 class Certificate:
     """A certificate and its key, read from files. The listener uses `context`, which never changes; each handshake uses
-    the pair that was loaded last. A pair that cannot be used is logged once, and the previous pair stays in use. With
+    the pair that was loaded last. A pair that cannot be used is logged once as an error, and the previous pair stays in
+    use. Files that do not exist yet are an error after a minute: a new installation makes its certificate first. With
     `client_ca_file` (PEM), only clients with a certificate of one of these CAs get an answer."""
 
     def __init__(
@@ -29,6 +31,7 @@ class Certificate:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._clock = clock
+        self._began = clock()
         self._pair = (cert_file, key_file)
         self._client_ca_file = client_ca_file
         self._files = (*self._pair, *([client_ca_file] if client_ca_file else []))
@@ -82,9 +85,19 @@ class Certificate:
     def _present(self, connection: ssl.SSLObject | ssl.SSLSocket, _name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = self._current
 
+    def _is_awaited(self, error: Exception) -> bool:
+        """Whether the certificate or its key does not exist yet, as at the start of a new installation."""
+        missing = isinstance(error, FileNotFoundError) and Path(error.filename) in self._pair
+        return missing and self._loaded is None and self._clock() < self._began + _FIRST_SECONDS
+
     def _report(self, error: Exception) -> None:
-        if repr(error) != self._reported:
-            self._reported = repr(error)
+        awaited = self._is_awaited(error)
+        if (repr(error), awaited) == self._reported:
+            return
+        self._reported = repr(error), awaited
+        if awaited:
+            logger.info("waiting for the first serving certificate", extra={"file": str(self._pair[0])})
+        else:
             logger.error(
                 "cannot load the certificates; provide a certificate with its key, and the CAs of clients if set",
                 extra={

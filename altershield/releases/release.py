@@ -126,6 +126,15 @@ def is_of_template(release: Release, fingerprint: str) -> bool:
     return fingerprint in (version(release), release.status.source.fingerprint)
 
 
+def is_of_present_template(release: Release, workload: Workload) -> bool:
+    """Whether the version is of the workload's present template.
+
+    The version label does not tell: while no gatekeeper reviews, a template changes and the label stays. A template
+    without a fingerprint counts as unchanged.
+    """
+    return not workload.fingerprint or is_of_template(release, workload.fingerprint)
+
+
 def failures(release: Release) -> Sequence[FailedPod]:
     """The pods that failed."""
     return release.status.defense_check_fail_pods

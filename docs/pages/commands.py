@@ -40,13 +40,15 @@ _EXIT_CODES = (
         0,
         "all",
         "done; `demo`: every step had the expected outcome; `status`: every present release that is shown is a "
-        "`Success`; `dev`, `sandbox` and the containers: ended by Ctrl-C or SIGTERM",
+        "`Success`; `rollback --wait`: the version that was asked for is the present one, and a `Success`; `dev`, "
+        "`sandbox` and the containers: ended by Ctrl-C or SIGTERM",
     ),
     (
         AlterShieldError.exit_code,
         "all",
         "the command failed; the sentence on stderr says why. `altershield status`: also if the workload does not "
-        "exist or has no release. Commands that ask for a confirmation: the answer was no",
+        "exist or has no release, if there is no release to show (unless with `--allow-empty`), if the namespace does "
+        "not exist, or if the user may not list releases. Commands that ask for a confirmation: the answer was no",
     ),
     (UsageError.exit_code, "all", "a wrong option, variable or file"),
     (EXIT_SUSPENDED, "`altershield status`", "a present release that is shown is suspended"),
@@ -81,7 +83,9 @@ _EXIT_CODES = (
 _EXAMPLE = """
 The exit code of `altershield status` is about the present release of each workload. The release is under way while its
 state is `Init`, `Running`, `TimeOutPreThreshold` or `Rollback`, or while it has no ChangeWorkload yet. This includes
-releases that are stalled, and repairs. A pipeline waits for the end of its release:
+releases that are stalled, and repairs. It also includes pod templates that changed while no gatekeeper reviewed them:
+the version label is then that of an earlier template, whose `Success` does not count. A pipeline waits for the end of
+its release:
 
 ```sh
 altershield status deployment/web -n shop --wait --timeout=10m

@@ -129,4 +129,9 @@ def _type(field: Schema) -> str:
         bounds.append(f"at most {field['maxLength']} characters")
     if "minimum" in field and field["minimum"] > 0:
         bounds.append(f"from {field['minimum']}")
+    default = field.get("default")
+    if isinstance(default, bool):
+        bounds.append(f"default `{str(default).lower()}`")
+    elif isinstance(default, str | int):
+        bounds.append(f"default `{default}`")
     return ", ".join([field.get("type", "integer or string"), *bounds])

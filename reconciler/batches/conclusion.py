@@ -108,4 +108,5 @@ def done(state: ChangePodStatus, last: str, now: float, reason: str = "") -> Cha
         ended(each, CheckState.UNKNOWN, reason or last, now) if each.state == CheckState.RUNNING else each
         for each in state.checks
     )
-    return msgspec.structs.replace(state, status=PodState.EXECUTE_DONE, message=state.message or last, checks=checks)
+    message = state.message if state.message not in ("", PodState.INIT) else last  # Init: the default of the CRD
+    return msgspec.structs.replace(state, status=PodState.EXECUTE_DONE, message=message, checks=checks)

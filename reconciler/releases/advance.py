@@ -21,6 +21,7 @@ from reconciler.releases.snapshot import RollbackReason, Snapshot
 from reconciler.releases.status import (
     LISTED_FAILED,
     Draft,
+    are_short,
     begin_with,
     down_pods,
     failed_pods,
@@ -214,13 +215,18 @@ def _decision(
     write = urgent(release.status, status)
     # groups that were just rebuilt still observe pods that passed long ago
     unknown = groups is not None and state(release) is WorkloadState.SUCCESS and groups.count(Group.OBSERVING) > 0
-    if groups is not None and groups.revision != groups.written_revision and not unknown:
-        left = 0.0 if status.status != release.status.status else lists_due(release, groups.count(Group.PASSED), now)
-        if left > 0:
-            wakes.append(now + left)
-        else:
-            status, lists = with_lists(status, groups), True
-            write = write or groups.changes(release, status)
+    if groups is not None and groups.lists_changed_at is not None and not unknown:
+        passed = groups.count(Group.PASSED)
+        at_once = status.status != release.status.status or (write and are_short(passed))
+        if not at_once and groups.written_revision < 0:  # the ChangeWorkload probably shows the present lists
+            groups.changes(release, with_lists(status, groups))
+        if groups.lists_changed_at is not None:
+            left = 0.0 if at_once else lists_due(release, passed, groups.lists_changed_at, now)
+            if left > 0:
+                wakes.append(now + left)
+            else:
+                status, lists = with_lists(status, groups), True
+                write = write or groups.changes(release, status)
     due = min((wake for wake in wakes if wake is not None), default=None)
     requeue_after = None if due is None else max(0.0, due - now)
     return Decision(

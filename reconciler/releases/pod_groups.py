@@ -50,7 +50,9 @@ class PodGroups:
         self.revision = 0
         """Increases with each change of a group."""
         self.written_revision = -1
-        """The revision that the lists in the ChangeWorkload show."""
+        """The revision that the lists in the ChangeWorkload show; -1 if it is not known, because the groups are new."""
+        self.lists_changed_at: float | None = None
+        """When `revision` first changed since the lists were written, Unix seconds; None if it has not."""
         self.progress_at = float(release.spec.create_time_unix)
         """When a pod last came up, Unix seconds."""
         self._adapter = BY_KIND[workload.kind]
@@ -155,8 +157,12 @@ class PodGroups:
         as written."""
         if digest(status) != release.digest or _message(status) != _message(release.status):
             return True
-        self.written_revision = self.revision
+        self.lists_are_written()
         return False
+
+    def lists_are_written(self) -> None:
+        """The ChangeWorkload shows the present lists."""
+        self.written_revision, self.lists_changed_at = self.revision, None
 
     def mislabelled(self) -> list[Pod]:
         """Pods of the release whose version label has another value."""
@@ -274,6 +280,8 @@ class PodGroups:
             tracked = self._tracked.get(uid)
             if tracked is not None:
                 self._assign(uid, tracked, now)
+        if self.revision != self.written_revision and self.lists_changed_at is None:
+            self.lists_changed_at = now
 
     def next_due(self) -> float | None:
         """When the group of a pod may change without an event, Unix seconds; None if no group can."""

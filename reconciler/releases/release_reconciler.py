@@ -254,7 +254,7 @@ class ReleaseReconciler:
             return await self._report_refusal(key, workload, snapshot.release, refusal)
         self._refusals.pop(key, None)
         if groups is not None and decision.lists:
-            groups.written_revision = groups.revision
+            groups.lists_are_written()
         delays = [decision.requeue_after, await self._reporter.close(release, workload)]
         if snapshot.reported is not None and snapshot.reported.status == "Unknown":
             delays.append(RETRY_SECONDS)

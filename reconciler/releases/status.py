@@ -1,7 +1,8 @@
 """Builds the status of a ChangeWorkload, and decides when it is written.
 
-States, failures and conditions are written at once. The lists of pods are written less often, so that each pod of a
-large release is written little more than once.
+States, failures and conditions are written at once. A change of the lists of pods is written a few seconds later,
+together with the changes that follow it: a pod that comes up, is checked and passes meanwhile costs one write. Long
+lists are written less often.
 """
 
 from dataclasses import dataclass
@@ -17,21 +18,14 @@ from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import Snapshot
 
-PROGRESS = 5
-"""The lists are written earlier if at least this many pods have passed since the last write, and their number has grown
-by a quarter since then."""
-
-PROGRESS_INTERVAL = 5
-"""Seconds between such earlier writes."""
-
-LISTS_INTERVAL = 60
-"""Seconds between writes that only update the lists; more if they are long."""
+LISTS_INTERVAL = 5
+"""Seconds from a change of the lists until it is written; more if they are long."""
 
 _LISTED = 2000  # pods in all lists together
 _LISTED_BYTES = 1_200_000  # of all lists together: etcd limits an object to 1.5 MiB
 LISTED_FAILED = 500
 _LISTED_DOWN = 100
-_PODS_PER_INTERVAL = 200
+_SHORT = 100  # pods that have passed; longer lists are written less often, in proportion to their length
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,15 +123,19 @@ def urgent(before: ChangeWorkloadStatus, wanted: ChangeWorkloadStatus) -> bool:
     return _without_counts(before) != _without_counts(wanted)
 
 
-def lists_due(release: Release, passed: int, now: float) -> float:
-    """Seconds until the lists are to be written, if they have changed."""
-    written = release.status.update_time_unix
-    progress = min(passed, _LISTED) - release.passed  # the list has at most this length
-    if progress >= max(PROGRESS, release.passed // 4):
-        interval = float(PROGRESS_INTERVAL)
-    else:
-        interval = LISTS_INTERVAL * max(1.0, (passed + release.passed) / _PODS_PER_INTERVAL)
-    left = written + interval - now
+def are_short(passed: int) -> bool:
+    """Whether the lists are short if so many pods have passed. Each write of the status then includes them."""
+    return passed <= _SHORT
+
+
+def lists_due(release: Release, passed: int, changed_at: float, now: float) -> float:
+    """Seconds until lists that changed at `changed_at` (Unix seconds) are to be written. `passed`: how many pods have
+    passed."""
+    due = changed_at + LISTS_INTERVAL
+    interval = LISTS_INTERVAL * max(1.0, min(passed, _LISTED) / _SHORT)
+    if not are_short(passed):
+        due = max(due, release.status.update_time_unix + interval)
+    left = due - now
     return left if 0 < left <= interval else 0.0
 
 

@@ -70,11 +70,17 @@ def test_right_budgets_are_stored_with_their_defaults_and_columns(space: Kubectl
     for number, spec in enumerate(RIGHT):
         space.apply(json.dumps(budget(f"right-{number}", spec)))
     assert space.json("pub", "right-0")["spec"] == FULL
-    defaults = {"mode": "Enforce", "unhealthyPodPolicy": "AlwaysAllow"}
+    defaults = {
+        "mode": "Enforce",
+        "unhealthyPodPolicy": "AlwaysAllow",
+        "protectOperations": ["DELETE", "EVICT", "UPDATE", "RESTART"],
+    }
     assert space.json("pub", "right-1")["spec"] == RIGHT[1] | defaults
-    assert space("get", "pub").split()[:8] == [
-        "NAME", "MIN-AVAILABLE", "MAX-UNAVAILABLE", "ALLOWED", "CURRENT", "DESIRED", "TOTAL", "AGE",
-    ]  # fmt: skip
+    applied = [space("apply", "-f", "-", stdin=json.dumps(budget("right-1", RIGHT[1]))) for _ in range(2)]
+    assert applied[1].split()[-1] == "unchanged", "the defaults are no difference for kubectl"
+    header, *rows = space("get", "pub").splitlines()
+    assert header.split() == ["NAME", "MODE", "ALLOWED", "CURRENT", "DESIRED", "TOTAL", "AGE"]
+    assert {len(row.split()) for row in rows} == {7}, "no cell is blank"
 
 
 def test_api_server_refuses_wrong_budgets_and_says_why(space: Kubectl) -> None:

@@ -73,7 +73,8 @@ def test_flow_control_with_all_fields_is_accepted_with_its_defaults(kubectl: Kub
     assert kubectl.json("poddeletionflowcontrol", "guard")["spec"] == FULL
     kubectl.apply(manifest({"limitRules": RULES, "breaker": {}}))
     assert kubectl.json("poddeletionflowcontrol", "guard")["spec"] == {
-        "limitRules": RULES, "mode": "Enforce", "onError": "Deny", "breaker": {"mode": "Off", "cooldown": "10m"},
+        "limitRules": RULES, "mode": "Enforce", "warnPercent": 80, "onError": "Deny",
+        "breaker": {"mode": "Off", "cooldown": "10m"},
     }  # fmt: skip
     assert kubectl("get", "pdfc").split()[:7] == ["NAME", "MODE", "BREAKER", "INTERVAL", "USED", "LIMIT", "AGE"]
 

@@ -119,9 +119,13 @@ def test_policy_with_all_fields_is_accepted_with_its_defaults(space: Kubectl) ->
     wanted: dict[str, Any] = copy.deepcopy(FULL)
     for check in wanted["checks"]:
         check.setdefault("onUnknown", "pass")
+    wanted["checks"][0]["prometheus"] |= {
+        "minCount": 0, "intervalSeconds": 15, "samples": 4, "failureLimit": 0, "initialDelaySeconds": 0,
+        "lagSeconds": 5,
+    }  # fmt: skip
     assert space.json("defensepolicy", "policy")["spec"] == wanted
     space.apply(manifest({}))
-    defaults = {"mode": "enforce", "onFailure": "suspend", "onStartFailure": "rollback"}
+    defaults = {"priority": 0, "mode": "enforce", "onFailure": "suspend", "onStartFailure": "rollback"}
     assert space.json("defensepolicy", "policy")["spec"] == defaults
     space.apply(manifest({"notify": []}))
     assert space.json("defensepolicy", "policy")["spec"] == defaults | {"notify": []}

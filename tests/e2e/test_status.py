@@ -148,9 +148,26 @@ def test_namespace_is_taken_from_the_context_unless_one_is_named(plugin: Plugin)
     everywhere = plugin.call("status", "-A").stdout.splitlines()
     assert everywhere[0].split()[:3] == ["NAMESPACE", "NAME", "VERSION"]
     assert [line.split()[1] for line in everywhere if line.startswith(f"{namespace} ")] == ["deployment.apps/web"]
-    elsewhere = plugin.call("status", "-n", "nowhere")
-    assert (elsewhere.returncode, elsewhere.stdout) == (0, "")
-    assert elsewhere.stderr == "No releases found in nowhere namespace.\n"
+
+
+def test_status_of_nothing_fails_and_says_why(plugin: Plugin, admin: Kubectl) -> None:
+    namespace = plugin.kubectl.namespace
+    nothing = f'no release found in namespace "{namespace}": nothing was released since AlterShield governs it\n'
+    done = plugin.call("status")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"error: {nothing}")
+    assert "no release of daemonsets.apps found" in plugin.call("status", "ds", "--wait").stderr
+    allowed = plugin.call("status", "--allow-empty", "-o", "json")
+    assert (allowed.returncode, json.loads(allowed.stdout)["items"], allowed.stderr) == (0, [], nothing)
+    for named in ((), ("deploy/web",), ("-o", "json")):
+        elsewhere = plugin.call("status", "-n", "nowhere", *named)
+        assert (elsewhere.returncode, elsewhere.stdout) == (1, "")
+        assert elsewhere.stderr.startswith('error: namespace "nowhere" not found; ')
+    assert plugin.call("wait", "deploy").returncode == 1
+    admin("create", "namespace", f"{namespace}-free")
+    try:
+        assert "which AlterShield does not govern" in plugin.call("status", "-n", f"{namespace}-free").stderr
+    finally:
+        admin("delete", "namespace", f"{namespace}-free", "--wait=false")
 
 
 def test_output_objects_equal_those_of_kubectl_get(plugin: Plugin) -> None:

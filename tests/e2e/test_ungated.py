@@ -10,13 +10,16 @@ from collections.abc import Iterator
 import pytest
 
 from altershield.api.meta import unix
+from altershield.commands.app import main
 from altershield.commands.dev_webhooks import CONFIGURATION as WEBHOOKS
+from altershield.commands.status import EXIT_UNDER_WAY
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import version_of
 from tests.e2e.conftest import START_TIMEOUT
 from tests.e2e.sleep import IGNORED_SUSPEND, SLEEP, SUSPEND, VERSION, release, sets_version, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
+from tests.support.processes import Done, call
 
 GOVERNED = "admission-webhook-altershield"
 CONFIGURATION = f"mutatingwebhookconfiguration/{WEBHOOKS}"
@@ -142,6 +145,32 @@ def test_ungated_release_with_the_version_of_the_last_one_gets_its_own_version(k
     assert (kubectl.labels("deployment", "sleep")[VERSION], template_version(kubectl)) == (second, second)
     succeed(kubectl, second)
     assert len(events(kubectl)) == 1, "no other release is ungated"
+
+
+def test_status_is_no_success_until_the_ungated_template_is_verified(
+    kubectl: Kubectl, capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = release(kubectl)
+    where = ("-n", kubectl.namespace, "--kubeconfig", str(kubectl.kubeconfig))
+
+    def altershield(*arguments: str) -> Done:
+        return call(main, "altershield", *arguments, *where, capture=capfd)
+
+    kubectl("rollout", "pause", "deployment/sleep")  # then the reconciler cannot find the template
+    with no_webhook(kubectl):
+        kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
+        assert kubectl.labels("deployment", "sleep")[VERSION] == first, "the label is the one of the first version"
+        for arguments in (("status", "sleep"), ("status",), ("wait", "sleep", "--timeout=1s"), ("why", "sleep")):
+            done = altershield(*arguments)
+            assert done.returncode == EXIT_UNDER_WAY, done
+            assert "the present pod template is not verified yet" in done.stdout
+        kubectl("rollout", "resume", "deployment/sleep")
+        shown = altershield("wait", "sleep", "--timeout=90s")
+    assert (shown.returncode, shown.stderr.count("error")) == (0, 0)
+    second = verified_version(kubectl, "VersionReused")
+    assert second != first
+    assert f"{second[:12]}*" in shown.stdout
+    assert f"{first[:12]}*" not in shown.stdout
 
 
 def test_version_of_a_release_is_the_fingerprint_of_its_replica_set(kubectl: Kubectl) -> None:

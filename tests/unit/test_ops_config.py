@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api.meta import ObjectMeta
-from altershield.api.ops_config import DEFAULTS, MAX_BATCH, Settings, effective, problem
+from altershield.api.ops_config import DEFAULTS, MAX_BATCH, Settings, effective, in_effect, problem
 from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoSpec, OpsConfigInfoStatus
 
 SYSTEM = "altershieldoperator-system"
@@ -148,6 +148,7 @@ def test_invalid_share_is_refused(content: str) -> None:
 def test_missing_share_is_the_default() -> None:
     assert problem(rollback(""), SYSTEM) is None
     assert effective([rollback("")], SYSTEM).overdue(10) == 2
+    assert in_effect(rollback(""), SYSTEM).content == "20%", "the status states it"
 
 
 def test_rollback_setting_of_another_type_or_namespace_is_ignored() -> None:

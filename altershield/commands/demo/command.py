@@ -75,7 +75,9 @@ async def _demo(kubeconfig: str | None, thresholds: Thresholds) -> None:
         try:
             async with open_backend(kubeconfig, directory) as backend:
                 console.print(f"A release story on {backend.description}", soft_wrap=True)
-                async with running_installation(str(backend.kubeconfig), directory, thresholds, log=log) as running:
+                async with running_installation(
+                    str(backend.kubeconfig), directory, thresholds, log=log, stays=kubeconfig is not None
+                ) as running:
                     failed = asyncio.create_task(running.failed())
                     played = asyncio.create_task(_play(console, str(backend.kubeconfig), thresholds.start_timeout))
                     try:

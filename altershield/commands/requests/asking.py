@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from altershield import releases
 from altershield.api.meta import ObjectMeta
 from altershield.api.names import LEASE, SYSTEM_NAMESPACE
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.api.workload_requests import Action, Request
+from altershield.api.workload_requests import Action, Request, Verb
 from altershield.commands import permission
 from altershield.commands.status.snapshot import StoredRelease, stored
 from altershield.errors import AlterShieldError
@@ -59,6 +60,16 @@ async def ask(client: Client, found: StoredRelease, request: Request, seconds: f
     except TimeoutError:
         raise _unanswered(metadata, pending, request, seconds) from None
     raise AssertionError("changes never end")
+
+
+def asked_for(answer: Answer) -> frozenset[str]:
+    """The versions whose success is what the request asked for: the target of a rollback, else the version that the
+    request is about. The target from before AlterShield has only a fingerprint."""
+    release = answer.release.release
+    target = release.status.rollback_target
+    if answer.action.verb == Verb.ROLLBACK and target.uid:
+        return frozenset({target.version, target.fingerprint} - {""})
+    return frozenset({releases.version(release)})
 
 
 async def _store(client: Client, release: StoredRelease, request: Request) -> bool:

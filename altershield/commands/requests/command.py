@@ -16,7 +16,7 @@ from altershield.api.workload_requests import Request, Result, Verb
 from altershield.commands.current_user import user
 from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.requests import finding
-from altershield.commands.requests.asking import RequestError, ask
+from altershield.commands.requests.asking import RequestError, ask, asked_for
 from altershield.commands.requests.judging import judge
 from altershield.commands.status import objects
 from altershield.commands.status.durations import seconds
@@ -190,7 +190,9 @@ def _run(
                 return 0
             # with -o, stdout has only the object
             with contextlib.redirect_stdout(sys.stderr) if output else contextlib.nullcontext():
-                return await outcome_code(client, where, found.release.spec.workload_ref, limit or None)
+                return await outcome_code(
+                    client, where, found.release.spec.workload_ref, limit or None, asked_for(answer)
+                )
 
     raise typer.Exit(asyncio.run(run()))
 

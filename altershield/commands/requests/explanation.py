@@ -13,7 +13,7 @@ from altershield.api.names import is_name
 from altershield.api.policy import OnPauseEnd
 from altershield.commands.status.durations import age
 from altershield.commands.status.snapshot import Release
-from altershield.commands.status.table import printable, resource_name
+from altershield.commands.status.table import printable, resource_name, waits
 from altershield.releases.enforcement import only_text
 from altershield.releases.release import By
 from altershield.workloads.workload import Workload
@@ -45,7 +45,7 @@ def explain(
     lines = [f"{resource_name(workload)} in namespace {workload.metadata.namespace}"]
     change = present.stored.release if present.stored is not None and not present.pending else None
     if change is None:
-        lines += _fields([("State", "admitted, not yet processed"), ("Version", workload.version)])
+        lines += _fields([("State", waits(present)), ("Version", present.version)])
         lines += _fields(_admission(workload, now))
     else:
         lines += _fields(_about(change, workload, batches, now, current=present.present))

@@ -11,9 +11,10 @@ import typer
 from altershield.commands.namespace_option import Namespace, require_namespace
 from altershield.commands.status.durations import age, seconds
 from altershield.commands.status.exit_codes import exit_code
+from altershield.commands.status.nothing import demand_namespace, why_nothing
 from altershield.commands.status.printers import Output, Printer
 from altershield.commands.status.reading import Reader
-from altershield.commands.status.snapshot import Snapshot, demand, outcomes, shown, under_way
+from altershield.commands.status.snapshot import Snapshot, StatusError, demand, outcomes, shown, under_way
 from altershield.commands.status.table import progress
 from altershield.commands.status.targets import Target, parse, types
 from altershield.errors import UsageError
@@ -23,12 +24,16 @@ from altershield.releases import Outcome
 
 
 class Mode(NamedTuple):
-    """How often to print, and when to stop."""
+    """How often to print, when to stop, and what counts as a success."""
 
     watch: bool
     wait: bool
     timeout: float | None
     """In seconds. None: no timeout."""
+    allow_empty: bool = False
+    """Whether it is a success that there is no release."""
+    asked: frozenset[str] = frozenset()
+    """Versions whose success is what the user asked for, although another version was rolled back."""
 
 
 def status(
@@ -70,13 +75,17 @@ def status(
             help="The timeout of --wait, as 90s, 5m or 1h30m. After it, the exit code is 4. 0: no timeout.",
         ),
     ] = "0",
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Exit with 0 if there is no release to show.")
+    ] = False,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
     """Show releases: their state, the numbers of pods that passed, failed and wait, and the reason for the state.
 
     The version with a * is the present one. The exit code is 3 if a release is suspended, else 4 if one is under way,
-    else 5 if one was rolled back, else 0. It is 1 if a workload does not exist.
+    else 5 if one was rolled back, else 0. A present pod template that is not verified yet is under way. The exit code
+    is 1 if a workload does not exist, if there is no release to show, or if you may not list them.
     """
     limit = seconds(timeout, "--timeout")
     if limit and not wait:
@@ -85,7 +94,7 @@ def status(
     targets = parse(workload or ())
     if all_namespaces and any(target.name for target in targets):
         raise UsageError("-A cannot be combined with the name of a workload; set its namespace with -n")
-    mode = Mode(watch, wait, limit or None)
+    mode = Mode(watch, wait, limit or None, allow_empty)
     code = asyncio.run(_status(context, kubeconfig, "" if all_namespaces else namespace or None, targets, output, mode))
     raise typer.Exit(code)
 
@@ -106,7 +115,11 @@ async def show(client: Client, namespace: str, targets: Sequence[Target], output
     """Show the releases of the targets, and return the exit code. An empty namespace means all namespaces."""
     reader, printer = Reader(client, namespace, targets), Printer(output, namespace)
     snapshot = await reader.read()
+    if not snapshot.workloads and any(target.name for target in targets):
+        await demand_namespace(client, namespace)
     demand(snapshot, targets, namespace)
+    if mode.watch and not mode.wait and not shown(snapshot):
+        print(f"{await why_nothing(client, namespace, targets)}; waiting for releases", file=sys.stderr, flush=True)
     if mode.watch or (mode.wait and Outcome.UNDER_WAY in outcomes(snapshot)):
         try:
             async with asyncio.timeout(mode.timeout):
@@ -114,9 +127,14 @@ async def show(client: Client, namespace: str, targets: Sequence[Target], output
         except TimeoutError:
             snapshot = await reader.read()
             _report_timeout(snapshot, mode)
+    if not shown(snapshot):
+        text = await why_nothing(client, namespace, targets)
+        if not mode.allow_empty:
+            raise StatusError(text)
+        print(text, file=sys.stderr)
     if not mode.watch:
         printer.whole(shown(snapshot))
-    return exit_code(outcomes(snapshot))
+    return exit_code(outcomes(snapshot, mode.asked))
 
 
 async def _follow(reader: Reader, printer: Printer, targets: Sequence[Target], namespace: str, mode: Mode) -> Snapshot:

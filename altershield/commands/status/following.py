@@ -7,8 +7,11 @@ from altershield.kube.client import Client
 from altershield.workloads import BY_KIND
 
 
-async def outcome_code(client: Client, namespace: str, workload: WorkloadRef, limit: float | None) -> int:
+async def outcome_code(
+    client: Client, namespace: str, workload: WorkloadRef, limit: float | None, asked: frozenset[str]
+) -> int:
     """Wait until the workload has no release under way, print it as `altershield status` does, and return its exit
-    code. `limit`: the timeout in seconds; None: no timeout."""
+    code. `limit`: the timeout in seconds; None: no timeout. `asked`: versions whose success is what the user asked for,
+    although another version was rolled back."""
     target = Target((BY_KIND[workload.kind],), workload.name)
-    return await show(client, namespace, [target], None, Mode(False, True, limit))
+    return await show(client, namespace, [target], None, Mode(watch=False, wait=True, timeout=limit, asked=asked))

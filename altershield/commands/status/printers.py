@@ -24,7 +24,6 @@ class Printer:
 
     def __init__(self, output: Output | None, namespace: str) -> None:
         self._output = output
-        self._namespace = namespace
         self._layout = Layout(namespaces=not namespace, wide=output is Output.WIDE)
         self._columns = Columns(len(self._layout.header))
         self._console = Console(highlight=False, soft_wrap=True)
@@ -40,11 +39,8 @@ class Printer:
                 sys.stdout.write(objects.to_yaml(objects.as_list(objects.objects(_releases(releases)))))
             case Output.NAME:
                 _lines(objects.names(_releases(releases)))
-            case _ if releases:
-                self._table([row(release, self._layout, time.time()) for release in releases])
             case _:
-                where = f" in {self._namespace} namespace" if self._namespace else ""
-                print(f"No releases found{where}.", file=sys.stderr)
+                self._table([row(release, self._layout, time.time()) for release in releases])
 
     def changes(self, releases: Sequence[Release]) -> None:
         """Print the releases that changed since the last call. The first call prints all of them."""

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from altershield.api import labels
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.commands import permission
 from altershield.commands.status.snapshot import Snapshot, StatusError, StoredRelease, stored
@@ -23,10 +22,12 @@ _SETTLE = 0.1  # seconds: changes in this interval are printed together
 
 
 class Query(NamedTuple):
-    """A list request for workloads of one kind: by name, or all that have a version."""
+    """A list request for workloads of one kind: by name, or all.
+
+    It does not select by the version label: a workload that lost the label has releases.
+    """
 
     adapter: Adapter
-    label_selector: str
     field_selector: str
     typed: bool = False
     """Whether the user named the workload with its kind."""
@@ -40,7 +41,6 @@ def queries(targets: Sequence[Target]) -> list[Query]:
     return [
         Query(
             adapter,
-            "" if name else labels.VERSION,
             f"metadata.name={name}" if name else "",
             typed=(adapter, name) in typed,
         )
@@ -80,7 +80,6 @@ class Reader:
                 Workload,
                 read=query.adapter.read,
                 namespace=self._namespace,
-                label_selector=query.label_selector,
                 field_selector=query.field_selector,
                 resync=0,
             )
@@ -118,7 +117,6 @@ class Reader:
                 adapter.resource,
                 self._namespace,
                 as_=msgspec.Raw,
-                label_selector=query.label_selector,
                 field_selector=query.field_selector,
             )
         except NotFoundError:

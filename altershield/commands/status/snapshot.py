@@ -1,7 +1,7 @@
 """The workloads and ChangeWorkloads of a cluster at one moment, and the releases that follow from them. All functions
 are pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -33,23 +33,39 @@ class StoredRelease(msgspec.Struct, frozen=True):
 
 
 class Release(NamedTuple):
-    """One version of a workload. `stored` is None if the present version has no ChangeWorkload yet."""
+    """One version of a workload. `stored` is None if the present template has no ChangeWorkload yet."""
 
     workload: Workload
     stored: StoredRelease | None
+    reviewed: bool = True
+    """False: the template changed without the version label, as no gatekeeper reviewed it, or the label was lost."""
+
+    @property
+    def version(self) -> str:
+        """The version. It is not known before the reconciler has found a template that no gatekeeper reviewed; then the
+        fingerprint of the template."""
+        if self.stored is not None:
+            return releases.version(self.stored.release)
+        return self.workload.version if self.reviewed else self.workload.fingerprint
 
     @property
     def pending(self) -> bool:
-        """Whether the version is admitted, but the reconciler has not processed it. Its ChangeWorkload may exist from
-        an earlier release of the version."""
-        if self.stored is None:
-            return True
-        return not self.workload.processed and releases.version(self.stored.release) == self.workload.version
+        """Whether the reconciler has not processed the release yet. Its ChangeWorkload may exist from an earlier
+        release of the version."""
+        return self.stored is None or (self._of_present_template and not self.workload.processed)
 
     @property
     def present(self) -> bool:
-        """Whether this is the present version of the workload."""
-        return self.pending or (self.stored is not None and releases.is_current(self.stored.release, self.workload))
+        """Whether this is the release of the workload's present template."""
+        return self.pending or (
+            self._of_present_template
+            and self.stored is not None
+            and releases.is_current(self.stored.release, self.workload)
+        )
+
+    @property
+    def _of_present_template(self) -> bool:
+        return self.stored is not None and _is_of(self.workload, self.stored)
 
 
 class Snapshot(NamedTuple):
@@ -68,17 +84,20 @@ def shown(snapshot: Snapshot) -> list[Release]:
     found: list[Release] = []
     for workload, stored_releases in _families(snapshot):
         found += (Release(workload, each) for each in stored_releases)
-        if workload.version and not any(releases.version(each.release) == workload.version for each in stored_releases):
+        labelled = next((each for each in stored_releases if _has_version(workload, each)), None)
+        if labelled is None and workload.version:
             found.append(Release(workload, None))
+        elif stored_releases and (labelled is None or not _is_of(workload, labelled)):
+            found.append(Release(workload, None, reviewed=False))
     return found
 
 
-def outcomes(snapshot: Snapshot) -> list[Outcome]:
-    """The outcome of each workload that has a release."""
+def outcomes(snapshot: Snapshot, asked: Container[str] = ()) -> list[Outcome]:
+    """The outcome of each workload that has a release. `asked`: as for `releases.outcome`."""
     return [
-        releases.outcome(workload, (each.release for each in stored_releases))
+        releases.outcome(workload, (each.release for each in stored_releases), asked)
         for workload, stored_releases in _families(snapshot)
-        if workload.version
+        if workload.version or stored_releases
     ]
 
 
@@ -125,6 +144,16 @@ def _families(snapshot: Snapshot) -> list[tuple[Workload, list[StoredRelease]]]:
         of_name = by_family.get(releases.workload_index_key(metadata.namespace, ref), ())
         families.append((workload, sorted((each for each in of_name if releases.belongs(each.release, ref)), key=_age)))
     return families
+
+
+def _has_version(workload: Workload, each: StoredRelease) -> bool:
+    """Whether the workload has the version label of this release."""
+    return releases.version(each.release) == workload.version
+
+
+def _is_of(workload: Workload, each: StoredRelease) -> bool:
+    """Whether the release is the one that the version label names, and is of the present template."""
+    return _has_version(workload, each) and releases.is_of_present_template(each.release, workload)
 
 
 def _place(workload: Workload) -> tuple[str, str, str]:

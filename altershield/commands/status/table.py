@@ -56,23 +56,23 @@ def resource_name(workload: Workload) -> str:
 
 
 def row(release: Release, layout: Layout, now: float) -> Row:
-    workload, stored = release
+    workload, stored = release.workload, release.stored
     namespace, name = workload.metadata.namespace, resource_name(workload)
     if stored is None or release.pending:
-        version, state, counts = workload.version, WorkloadState.INIT, ("0", "0", "0")
+        state, counts = WorkloadState.INIT, ("0", "0", "0")
         began = since = 0
         policy = _UNKNOWN
-        message = "admitted, not yet processed"
+        message = waits(release)
     else:
         change = stored.release
         status = change.status
-        version, state = releases.version(change), releases.state(change)
+        state = releases.state(change)
         waiting = len(status.defense_preparing_pods) + len(status.defense_checking_pods)
         counts = (str(len(status.defense_check_pass_pods)), str(len(status.defense_check_fail_pods)), str(waiting))
         began, since = change.spec.create_time_unix, releases.since(change)
         policy = _policy(change.spec.policy, namespace)
         message = releases.why(change, current=release.present)
-    digits = version if layout.wide else version[:_VERSION_DIGITS]
+    digits = release.version if layout.wide else release.version[:_VERSION_DIGITS]
     before = (
         *((namespace,) if layout.namespaces else ()),
         *(name, digits + ("*" if release.present else ""), state.value, *counts),
@@ -82,7 +82,12 @@ def row(release: Release, layout: Layout, now: float) -> Row:
         printable(message),
     )
     cells = (*before, age(now - began) if began else _UNKNOWN, *after)
-    return Row((namespace, name, version), cells, (*before, *after), _STYLES.get(state, ""))
+    return Row((namespace, name, release.version), cells, (*before, *after), _STYLES.get(state, ""))
+
+
+def waits(release: Release) -> str:
+    """What a release waits for that the reconciler has not processed yet."""
+    return "admitted, not yet processed" if release.reviewed else "the present pod template is not verified yet"
 
 
 def _policy(policy: AppliedPolicy, namespace: str) -> str:

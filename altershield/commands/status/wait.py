@@ -30,7 +30,8 @@ def wait(
 ) -> None:
     """Wait until no release of these workloads is under way, then show them. It is `altershield status --wait`.
 
-    The exit code is 3 if a release is suspended, else 4 after the timeout, else 5 if one was rolled back, else 0.
+    The exit code is 3 if a release is suspended, else 4 after the timeout, else 5 if one was rolled back, else 0. The
+    wait continues while the present pod template is not verified. The exit code is 1 if there is no such release.
     """
     require_namespace(namespace)
     limit, targets = seconds(timeout, "--timeout"), parse(workload)

@@ -181,7 +181,7 @@ def test_plugin_is_called_kubectl_altershield_in_its_output() -> None:
     ("words", "expected"),
     [
         (["st"], ["status"]),
-        (["status", "--all"], ["--all-namespaces"]),
+        (["status", "--all-n"], ["--all-namespaces"]),
         (["status", "-o", ""], [*Output]),
         (["status", "d"], ["deployment", "daemonset"]),
     ],

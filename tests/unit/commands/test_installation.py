@@ -14,18 +14,20 @@ import reconciler.__main__
 from altershield.admission.webhooks import WEBHOOKS, Webhook
 from altershield.api.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.commands.demo import command as demo
+from altershield.commands.dev_removal import removed
 from altershield.commands.dev_webhooks import CONFIGURATION, refuse_running, refuse_second, withdraw, withdrawn
 from altershield.commands.installation import (
     Installation,
     InstallationStoppedError,
     Thresholds,
     _established,
+    access_objects,
 )
 from altershield.commands.uninstall import LeftOverError
 from altershield.errors import AlterShieldError, UsageError
 from altershield.pki import Authority
 from altershield.process.children import Process
-from tests.support.stub_api import serving
+from tests.support.stub_api import answer, serving
 
 CA = base64.b64encode(Authority.create("test", lifetime=datetime.timedelta(days=1)).pair.certificate).decode()
 SERVICE = {"name": "altershield", "namespace": "default"}
@@ -111,7 +113,8 @@ async def test_webhooks_that_cannot_be_deleted_at_the_end_are_named_with_the_com
             f"the webhooks of AlterShield are still registered: cannot reach the API server at {admin.server}: "
             "connection refused; they have failurePolicy Fail and no gatekeeper, so the API server refuses releases in "
             "governed namespaces; to delete them, run: kubectl --kubeconfig '/my files/config' --context prod delete "
-            "mutatingwebhookconfiguration,validatingwebhookconfiguration altershield-dev --ignore-not-found"
+            "mutatingwebhookconfiguration,validatingwebhookconfiguration altershield-dev --ignore-not-found; "
+            "to delete all other objects: altershield uninstall"
         )
 
 
@@ -144,3 +147,37 @@ async def test_second_signal_during_the_deletion_of_the_webhooks_says_that_they_
         stopping.cancel()
         with pytest.raises(LeftOverError, match=r"still registered: the command was stopped .*, run: kubectl delete "):
             await stopping
+
+
+OBJECTS = access_objects(callbacks=True)
+
+
+async def test_end_of_the_command_deletes_its_objects_and_says_what_stays(capsys: pytest.CaptureFixture[str]) -> None:
+    async with serving() as (api, admin):
+        for resource, obj in OBJECTS:
+            await api.put(resource, obj)
+        with pytest.raises(InstallationStoppedError, match=r"^the gatekeeper ended$"):
+            async with removed(admin, OBJECTS):
+                raise InstallationStoppedError("the gatekeeper ended")
+        for resource in {resource for resource, _ in OBJECTS}:
+            assert (await admin.list(resource)).items == []
+    said = capsys.readouterr().err
+    for kind in ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ClusterRole", "ServiceAccount"):
+        assert f"{sum(resource.kind == kind for resource, _ in OBJECTS)} {kind}" in said
+    assert "Kept the CustomResourceDefinitions with all their objects" in said
+    assert "helm install --take-ownership" in said
+
+
+async def test_objects_that_cannot_be_deleted_at_the_end_are_left_and_the_command_is_named() -> None:
+    async with serving() as (api, admin):
+        with pytest.raises(LeftOverError, match=r"^objects of AlterShield are left .*: altershield uninstall$"):
+            async with removed(admin, OBJECTS):
+                await api.stop()
+
+
+async def test_user_who_may_not_install_gets_only_that_error() -> None:
+    async with serving() as (api, admin):
+        api.fault(lambda request: request.method == "DELETE", answer(403, 'User "ann" cannot delete resource "x"'))
+        with pytest.raises(InstallationStoppedError, match=r"^cannot install$"):
+            async with removed(admin, OBJECTS):
+                raise InstallationStoppedError("cannot install")

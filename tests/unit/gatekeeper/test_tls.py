@@ -109,14 +109,43 @@ async def test_a_broken_pair_is_logged_once_and_the_old_pair_stays_in_use(
         assert await presented(served) == healed
 
 
-def test_a_certificate_that_appears_later_is_loaded(tmp_path: Path) -> None:
+def test_a_certificate_that_appears_later_is_loaded_and_waiting_for_it_is_no_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
     files = Files.at(tmp_path)
     certificate = Certificate(files.certificate, files.key)
-    certificate.reload()
+    for _ in range(3):
+        certificate.reload()
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("INFO", "waiting for the first serving certificate")
+    ]
     assert (certificate.unusable, certificate.expires) == ("there is no serving certificate yet", 0.0)
     expected = x509.load_pem_x509_certificate(files.issue()).not_valid_after_utc.timestamp()
     certificate.reload()
     assert (certificate.unusable, certificate.expires) == ("", expected)
+
+
+@pytest.mark.parametrize("case", ["after a minute", "no file of the clients' CAs", "lost again"])
+def test_a_file_that_is_missing_otherwise_is_an_error(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, case: str
+) -> None:
+    files, now = Files.at(tmp_path), 1000.0
+    certificate = Certificate(
+        files.certificate, files.key, tmp_path / "ca.crt" if "CAs" in case else None, clock=lambda: now
+    )
+    if case != "after a minute":
+        files.issue()
+    certificate.reload()
+    if case == "lost again":
+        files.key.unlink()
+        certificate.reload()
+    if case == "after a minute":
+        assert not [record for record in caplog.records if record.levelname == "ERROR"]
+        now += 60
+    for _ in range(2):
+        certificate.reload()
+    assert len([record for record in caplog.records if record.levelname == "ERROR"]) == 1
 
 
 def test_an_expired_certificate_is_unusable(tmp_path: Path) -> None:

@@ -9,6 +9,8 @@ from altershield.api import budgets, change_pod, change_workload, flow_control, 
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.pod_verdicts import PodInfo
 from altershield.install.crds import crds
+from kube_sandbox.apiserver.printers.tables import find
+from kube_sandbox.apiserver.schema import custom
 
 CRDS = {crd["spec"]["names"]["kind"]: crd for crd in crds()}
 TYPES = {
@@ -83,12 +85,61 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         ("OpsConfigInfo", ["AGE"]),
         ("DefensePolicy", ["MODE", "ONFAILURE", "PRIORITY", "ACCEPTED", "AGE"]),
         ("PodDeletionFlowControl", ["MODE", "BREAKER", "INTERVAL", "USED", "LIMIT", "AGE"]),
-        ("PodUnavailableBudget", ["MIN-AVAILABLE", "MAX-UNAVAILABLE", "ALLOWED", "CURRENT", "DESIRED", "TOTAL", "AGE"]),
+        ("PodUnavailableBudget", ["MODE", "ALLOWED", "CURRENT", "DESIRED", "TOTAL", "AGE"]),
     ],
 )
 def test_printer_columns_are_those_of_the_walkthrough(kind: str, columns: list[str]) -> None:
     shown = CRDS[kind]["spec"]["versions"][0]["additionalPrinterColumns"]
     assert [column["name"] for column in shown if not column.get("priority")] == columns
+
+
+FRESH: dict[str, dict[str, Any]] = {  # only the required fields
+    "ChangeWorkload": {"createTime": "2026-11-27 10:00:00"},
+    "ChangePod": {"createTime": "2026-11-27 10:00:00"},
+    "OpsConfigInfo": {"type": "isBranch"},
+    "DefensePolicy": {},
+    "PodDeletionFlowControl": {"limitRules": [{"interval": "1m", "limit": 0}]},
+    "PodUnavailableBudget": {"selector": {}, "maxUnavailable": 0},
+}
+
+
+@pytest.mark.parametrize("kind", CRDS)
+@pytest.mark.parametrize("status", [None, {}])
+def test_no_cell_of_a_new_object_is_blank(kind: str, status: dict[str, Any] | None) -> None:
+    metadata = {"name": "new", "creationTimestamp": "2026-11-27T10:00:00Z"}
+    obj: dict[str, Any] = {"metadata": metadata, "spec": dict(FRESH[kind])}
+    if status is not None:
+        obj["status"] = status
+    custom.apply_defaults(obj, schema(kind))
+    for column in CRDS[kind]["spec"]["versions"][0]["additionalPrinterColumns"]:
+        if not column.get("priority"):
+            found = find(obj, column["jsonPath"])
+            assert found, column
+            assert found[0] not in (None, ""), column
+
+
+def test_defaults_of_specs_are_those_of_the_code() -> None:
+    assert defaults("PodUnavailableBudget") == {
+        "protectOperations": ["DELETE", "EVICT", "UPDATE", "RESTART"],
+        "unhealthyPodPolicy": "AlwaysAllow",
+        "mode": "Enforce",
+    }
+    assert defaults("PodDeletionFlowControl") == {
+        "mode": "Enforce",
+        "warnPercent": 80,
+        "onError": "Deny",
+        "breaker": {},
+    }
+    assert defaults("DefensePolicy") == {
+        "priority": 0, "mode": "enforce", "onFailure": "suspend", "onStartFailure": "rollback",
+    }, "for other fields, an option of the reconciler or a setting applies"  # fmt: skip
+    assert defaults("OpsConfigInfo") == {"enable": False}
+    assert defaults("ChangeWorkload") == defaults("ChangePod") == {}, "only AlterShield creates these objects"
+
+
+def defaults(kind: str) -> dict[str, Any]:
+    fields = schema(kind)["properties"]["spec"]["properties"]
+    return {name: field["default"] for name, field in fields.items() if "default" in field}
 
 
 def test_copies_of_a_policy_have_no_patterns_rules_or_defaults() -> None:

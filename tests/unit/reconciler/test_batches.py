@@ -101,8 +101,10 @@ def at(state: str, **fields: object) -> ChangePodStatus:
     return msgspec.structs.replace(begun, **fields)
 
 
-def test_batch_without_a_server_ends_in_one_write() -> None:
-    status, following = run(ChangePodStatus(), server=NO_SERVER)
+@pytest.mark.parametrize("new", [ChangePodStatus(), ChangePodStatus(status="Init", message="Init")])
+def test_batch_without_a_server_ends_in_one_write(new: ChangePodStatus) -> None:
+    """The CRD sets the state and the message of a new ChangePod to Init."""
+    status, following = run(new, server=NO_SERVER)
 
     assert (status.status, status.message, status.pod_results) == ("ExecuteDone", "PreFailed", ())
     assert following == DONE

@@ -1,18 +1,22 @@
 """What is stored about a release, and how often it is written."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
+import pytest
 
 from altershield.api.change_workload import ChangeWorkloadStatus, Resumption, SourceRef
 from altershield.api.ops_config import Settings
 from altershield.api.pod_verdicts import PodInfo
 from reconciler.releases.group import Group
-from reconciler.releases.status import LISTED_FAILED, with_lists
+from reconciler.releases.status import LISTED_FAILED, LISTS_INTERVAL, with_lists
 
 from .scenarios import SUCCESS, VERIFIED, each_kind, first_release, second_release
 from .world import World, fingerprint, infos
+
+OBSERVE = 10  # seconds for which a pod of the world is observed
 
 
 @each_kind
@@ -106,14 +110,76 @@ def test_failed_verdict_is_written_immediately(kind: str) -> None:
 
 
 @each_kind
-def test_small_progress_is_written_later(kind: str) -> None:
+def test_lists_show_a_pod_that_passed_five_seconds_later(kind: str) -> None:
     world = first_release(kind, replicas=10)
     pods = world.make(10)
     world.rest()
+    for number, pod in enumerate(pods[:4]):
+        before = world.status().defense_check_pass_pods
+        world.up(pod)
+        world.run(OBSERVE)
+        assert len(world.batches) == number + 1
+        world.run(LISTS_INTERVAL - 1)
+        assert world.status().defense_check_pass_pods == before
+        world.run(1)
+        assert infos(world.status().defense_check_pass_pods) == sorted(each.name for each in pods[: number + 1])
+        world.run(number * 7)
+
+
+@each_kind
+@pytest.mark.parametrize(("replicas", "gap"), [(1, 0), (3, 6), (5, 0), (5, 2), (5, 20), (10, 5), (60, 1), (100, 0.1)])
+def test_verified_pod_causes_at_most_four_writes_however_slowly_pods_come_up(
+    kind: str, replicas: int, gap: float
+) -> None:
+    world = first_release(kind, replicas=replicas)
+    pods = world.make(replicas)
+    world.rest()
+    for pod in pods:
+        world.up(pod)
+        world.run(gap)
+    world.run(200)
+    assert world.state() == SUCCESS
+    assert len(world.status().defense_check_pass_pods) == replicas
+    assert world.writes <= 4 * replicas + 6, "6: the writes of each release"
+
+
+def test_lists_of_a_large_release_are_written_less_often() -> None:
+    world = first_release("Deployment", replicas=400)
+    pods = world.make(400)
+    world.rest()
+    written: list[float] = []
+    world.write_hook = lambda what: written.append(world.t) if what == "status" else None
+    for pod in pods:
+        world.up(pod)
+        world.run(0.25)
+    world.run(OBSERVE)
+    assert len(world.status().defense_check_pass_pods) == 400
+    gaps = [after - before for before, after in pairwise(written[:-1])]
+    assert min(gaps) >= LISTS_INTERVAL
+    assert gaps[-1] >= 3 * LISTS_INTERVAL
+
+
+@each_kind
+def test_failure_that_is_written_at_once_includes_the_lists(kind: str) -> None:
+    world = first_release(kind, replicas=4)
+    pods = world.make(4)
+    world.rest()
+    world.up(*pods[:2])
+    world.run(OBSERVE)
+    world.judge(pods[0], "unpass")
+    world.rest()
+    assert infos(world.status().defense_check_pass_pods) == [pods[1].name]
+
+
+@each_kind
+def test_lists_are_written_after_a_crash_once_pods_were_observed_again(kind: str) -> None:
+    world = first_release(kind, replicas=4)
+    pods = world.make(4)
+    world.rest()
     world.up(pods[0])
-    world.run(50)
-    assert (len(world.batches), world.status().defense_check_pass_pods) == (1, ())
-    world.run(15)
+    world.run(OBSERVE)
+    world.die()
+    world.run(OBSERVE + LISTS_INTERVAL)
     assert infos(world.status().defense_check_pass_pods) == [pods[0].name]
 
 

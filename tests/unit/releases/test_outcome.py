@@ -1,15 +1,17 @@
 """The outcome of the present release of a workload."""
 
 import pytest
+from msgspec.structs import replace
 
 from altershield.api import labels
-from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
+from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, SourceRef, WorkloadState
 from altershield.releases import Outcome, outcome
 from tests.unit.commands.status.builders import (
     DONE,
     ROLLED_BACK,
     RUNNING,
     SUSPENDED,
+    V1,
     V2,
     release,
     workload,
@@ -56,3 +58,28 @@ def test_successful_repair_is_under_way_until_the_suspend_label_is_removed() -> 
 def test_success_after_a_rollback_is_reported_as_rolled_back() -> None:
     assert outcome(workload(), [release(DONE), release(ROLLED_BACK, version=V2)]) is Outcome.ROLLED_BACK
     assert outcome(workload(), [release(DONE), release(SUSPENDED, version=V2)]) is Outcome.SUCCEEDED
+
+
+def test_template_that_changed_without_the_version_label_is_under_way() -> None:
+    changed = replace(workload(), fingerprint="f" * 32)
+    assert outcome(changed, [release(DONE)]) is Outcome.UNDER_WAY
+    assert outcome(changed, [release(SUSPENDED)]) is Outcome.UNDER_WAY
+    assert outcome(changed, [release(DONE, version="f" * 32)]) is Outcome.UNDER_WAY, "the label is the old one"
+    lost = replace(workload(), version="", processed=False)
+    assert outcome(lost, [release(DONE)]) is Outcome.UNDER_WAY
+
+
+def test_template_with_new_defaults_of_the_api_server_is_still_the_verified_one() -> None:
+    known = replace(DONE, source=SourceRef(fingerprint="f" * 32))
+    assert outcome(replace(workload(), fingerprint="f" * 32), [release(known)]) is Outcome.SUCCEEDED
+    assert outcome(replace(workload(), fingerprint=V1), [release(known)]) is Outcome.SUCCEEDED
+
+
+def test_version_that_the_user_asked_for_is_a_success_after_a_rollback() -> None:
+    rolled_back = release(ROLLED_BACK, version=V2)
+    assert outcome(workload(), [release(DONE), rolled_back], {V1}) is Outcome.SUCCEEDED
+    assert outcome(workload(), [release(DONE), rolled_back], {workload().fingerprint}) is Outcome.SUCCEEDED
+    assert outcome(workload(), [release(DONE), rolled_back], {V2}) is Outcome.ROLLED_BACK
+    assert outcome(workload(), [release(RUNNING), rolled_back], {V1}) is Outcome.UNDER_WAY
+    assert outcome(workload(**SUSPEND), [release(DONE), rolled_back], {V1}) is Outcome.UNDER_WAY
+    assert outcome(workload(), [release(SUSPENDED), rolled_back], {V1}) is Outcome.SUSPENDED

@@ -18,7 +18,7 @@ from kube_sandbox.apiserver.gotext import json_name
 from kube_sandbox.apiserver.http import codec, requests
 from kube_sandbox.apiserver.patch import apply, patches
 from kube_sandbox.apiserver.patch.patches import APPLY, STRATEGIC
-from kube_sandbox.apiserver.schema import defaults
+from kube_sandbox.apiserver.schema import custom, defaults
 from kube_sandbox.apiserver.storage import registry, strategies
 from kube_sandbox.apiserver.storage.registry import NAMESPACES, ResourceType
 from kube_sandbox.apiserver.storage.store import (
@@ -81,6 +81,8 @@ async def store_new(api: Api, call: Call, obj: Object, options: Object) -> Item:
         if options["kind"] == "PatchOptions":
             raise conflict((resource.group, resource.plural), attributes.name)
         raise StatusError(500, "resourceVersion should not be set on objects to be created", reason="")
+    if resource.custom is not None:  # what the real server does when it reads the object from the storage
+        custom.apply_defaults(obj, resource.custom.schema)
     stored = codec.to_storage(resource, obj)
     if call.dry_run:
         item = Item(stored, 0)

@@ -51,6 +51,9 @@ def release(
     ref = WorkloadRef(BY_KIND[kind].resource.api_version, kind, name, uid)
     owner = OwnerReference(kind, name, uid, ref.api_version, controller=True)
     spec = ChangeWorkloadSpec(own, name, name, version, 1, 60, "", created, ref)
+    if not status.source.fingerprint:  # of the template of `manifest`
+        source = msgspec.structs.replace(status.source, fingerprint=workload(kind, name).fingerprint)
+        status = msgspec.structs.replace(status, source=source)
     return ChangeWorkload(ObjectMeta(name=own, namespace="shop", owner_references=(owner,)), spec, status)
 
 

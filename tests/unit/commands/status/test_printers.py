@@ -39,11 +39,9 @@ def test_output_name_has_the_names_of_kubectl(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out == f"changeworkload.app.ops.cloud.alipay.com/web--x--{V1}\n"
 
 
-def test_table_without_releases_prints_a_sentence_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_without_releases_has_no_header(capsys: pytest.CaptureFixture[str]) -> None:
     Printer(None, "shop").whole([])
-    Printer(None, "").whole([])
-    out, err = capsys.readouterr()
-    assert (out, err) == ("", "No releases found in shop namespace.\nNo releases found.\n")
+    assert capsys.readouterr().out == ""
 
 
 def test_watch_prints_only_changed_rows(capsys: pytest.CaptureFixture[str]) -> None:

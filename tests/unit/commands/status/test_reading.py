@@ -6,7 +6,6 @@ from contextlib import aclosing
 import msgspec
 import pytest
 
-from altershield.api import labels
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.commands.status.reading import Query, Reader, queries
 from altershield.commands.status.snapshot import StatusError
@@ -18,13 +17,13 @@ from tests.unit.commands.status.builders import RUNNING, V1, manifest, release
 STATEFUL_SETS = BY_KIND["StatefulSet"]
 
 
-def test_queries_select_workloads_by_name_or_by_the_version_label() -> None:
-    assert queries(parse([])) == [Query(adapter, labels.VERSION, "") for adapter in ADAPTERS]
+def test_queries_select_workloads_by_name_or_all_of_the_kind() -> None:
+    assert queries(parse([])) == [Query(adapter, "") for adapter in ADAPTERS]
     assert queries(parse(["sts/db", "sts/db", "sts/web"])) == [
-        Query(STATEFUL_SETS, "", "metadata.name=db", typed=True),
-        Query(STATEFUL_SETS, "", "metadata.name=web", typed=True),
+        Query(STATEFUL_SETS, "metadata.name=db", typed=True),
+        Query(STATEFUL_SETS, "metadata.name=web", typed=True),
     ]
-    assert queries(parse(["db"])) == [Query(adapter, "", "metadata.name=db") for adapter in ADAPTERS]
+    assert queries(parse(["db"])) == [Query(adapter, "metadata.name=db") for adapter in ADAPTERS]
 
 
 FORBIDDEN = 'User "ann" cannot list resource "x" in API group "y"'

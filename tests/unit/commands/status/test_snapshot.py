@@ -1,10 +1,14 @@
 """The releases that are shown, and their outcomes."""
 
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
 from altershield.api import labels
 from altershield.commands.status.exit_codes import exit_code
 from altershield.commands.status.snapshot import Snapshot, StatusError, demand, outcomes, shown, under_way
+from altershield.commands.status.table import Layout, row
 from altershield.commands.status.targets import parse
 from altershield.releases import Outcome
 from altershield.workloads import ADAPTERS
@@ -18,7 +22,7 @@ def test_changeworkloads_are_shown_with_the_workload_of_their_kind_and_uid() -> 
     of_deleted = stored(release(DONE, "DaemonSet", uid="another", version=V2))
     found = shown(Snapshot([workload(each.resource.kind) for each in ADAPTERS], [of_deleted, *stored_releases]))
     kinds = {each.resource.kind for each in ADAPTERS}
-    assert {(r.release.spec.workload_ref.kind, w.kind) for w, r in found if r} == {(kind, kind) for kind in kinds}
+    assert {(r.release.spec.workload_ref.kind, w.kind) for w, r, _ in found if r} == {(kind, kind) for kind in kinds}
     assert of_deleted not in [release.stored for release in found]
 
 
@@ -83,3 +87,20 @@ def test_outcomes_has_one_outcome_per_workload_with_a_release() -> None:
         stored(release(version=V1, name="gone")),
     ]
     assert outcomes(Snapshot(workloads, stored_releases)) == [Outcome.SUCCEEDED, Outcome.SUSPENDED]
+
+
+@pytest.mark.parametrize("changes", [{"fingerprint": "f" * 32}, {"version": "", "processed": False}])
+def test_template_that_no_gatekeeper_reviewed_is_shown_as_not_verified(changes: dict[str, Any]) -> None:
+    changed = replace(workload(), **changes)
+    before, present = shown(Snapshot([changed], [stored(release(DONE))]))
+    assert (before.version, before.present, before.pending) == (V1, False, False)
+    assert (present.stored, present.present, under_way(present)) == (None, True, True)
+    assert present.version == changed.fingerprint
+    cells = row(present, Layout(), 0).cells
+    assert (cells[2], cells[-1]) == ("Init", "the present pod template is not verified yet")
+
+
+def test_template_that_changed_twice_is_not_shown_as_the_version_of_the_label() -> None:
+    changed = replace(workload(), fingerprint="f" * 32, processed=False)
+    before, present = shown(Snapshot([changed], [stored(release(DONE))]))
+    assert (before.present, present.present, present.version) == (False, True, "f" * 32)

@@ -126,7 +126,7 @@ class Executor(Storage):
                 case Announce():
                     self.announced.append(after)
         if decision.lists and self.groups is not None:
-            self.groups.written_revision = self.groups.revision
+            self.groups.lists_are_written()
 
     def _save(self, release: Release, decision: Decision) -> None:
         status = decision.status
