@@ -13,6 +13,7 @@ RELEASE_TESTS = tuple(
         "clocks",
         "rollback_target",
         "rollback",
+        "nothing_serves",
         "verification",
         "reach",
         "batching",
