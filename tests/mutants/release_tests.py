@@ -14,6 +14,7 @@ RELEASE_TESTS = tuple(
         "rollback_target",
         "rollback",
         "nothing_serves",
+        "stuck_pods",
         "verification",
         "reach",
         "batching",
