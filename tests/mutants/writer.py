@@ -94,7 +94,7 @@ SOURCES = (
             ),
             ("                    work.append(self._mark(pod, at))\n", "                    pass\n"),
             (
-                "                    work.append(self._writer.delete(PODS, pod.metadata))\n",
+                "                    work.append(self._delete_pod(pod))\n",
                 "                    pass\n",
             ),
             ("        if failures:\n            raise next(", "        if False:\n            raise next("),
