@@ -39,13 +39,16 @@ class Stuck(NamedTuple):
 
 
 class StuckPods:
-    """The pods of one workload that are not up."""
+    """The pods of one workload that are not up. `len` is their number."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._nodes = nodes
         self._tracked: dict[str, TrackedPod] = {}
         self._doubtful: set[str] = set()
         """The uids of pods that had been ready before this process first read them. They may have been up."""
+
+    def __len__(self) -> int:
+        return len(self._tracked)
 
     def find(
         self,

@@ -69,7 +69,8 @@ class StuckPodsCheck:
             self.discard(key)
             return None
         now = self._clock()
-        found = self._stuck.setdefault(key, StuckPods(self._caches)).find(
+        stuck = self._stuck.pop(key, None) or StuckPods(self._caches)
+        found = stuck.find(
             workload,
             self._caches.pods_of(workload),
             present,
@@ -79,12 +80,13 @@ class StuckPodsCheck:
             now,
             enabled=settings_of(self._caches.in_effect(), present.spec.policy).rollback,
         )
+        if len(stuck):
+            self._stuck[key] = stuck
         dues = [] if found.due is None else [max(0.0, found.due - now)]
         if found.pods:
             live = (await self._live.workload(workload)).workload
-            if (live.version, live.generation) != (workload.version, workload.generation):
-                return 0.0
-            for pod in found.pods:
+            known = live.version == workload.version and live.generation == workload.generation
+            for pod in found.pods if known else ():
                 if not await self._delete(live, pod):
                     dues.append(min(max(now - pod.metadata.created, _RETRY_FIRST), _RETRY_LAST))
         return min(dues, default=None)

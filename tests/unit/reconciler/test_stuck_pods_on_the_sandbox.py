@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from altershield.api.resources import DISRUPTION_BUDGETS, EVENTS, PODS
-from tests.fault.reconciler_cluster import Cluster, Object, running_cluster, version
+from tests.fault.reconciler_cluster import Cluster, GoOn, Object, running_cluster, version
 
 BUDGET: Object = {
     "apiVersion": "policy/v1",
@@ -59,3 +60,55 @@ async def test_disruption_budget_keeps_the_broken_pod_until_it_is_gone(cluster: 
     assert (await only_pod(cluster))["metadata"]["uid"] == broken["metadata"]["uid"]
     await cluster.admin.delete(DISRUPTION_BUDGETS, "db", "shop")
     await cluster.until_states(v2="Success")
+
+
+async def repaired(cluster: Cluster) -> None:
+    """The first release never came up, and the repair is released."""
+    await cluster.release_in_order(version("v1"), "nosuch")
+    await cluster.until_states(v1="Suspend")
+    await cluster.release_in_order(version("v2"), "busybox:2", repair=True)
+
+
+async def test_pod_that_has_changed_since_it_was_read_is_not_deleted(cluster: Cluster) -> None:
+    """It may have become ready. The next attempt reads it again."""
+    answers = list[int]()
+
+    async def fault(request: web.Request, go_on: GoOn) -> web.StreamResponse:
+        if not is_deletion_of_a_pod(request):
+            return await go_on()
+        if not answers:
+            await cluster.admin.patch(PODS, {"metadata": {"annotations": {"changed": "yes"}}}, "db-0", "shop")
+        answers.append(200)
+        try:
+            answer = await go_on()
+        except web.HTTPException as error:
+            answers[-1] = error.status
+            raise
+        answers[-1] = answer.status
+        return answer
+
+    cluster.set_fault(fault)
+    await repaired(cluster)
+    await cluster.until_states(v2="Success")
+    assert answers == [409, 200]
+
+
+async def test_refused_deletion_is_reported_and_tried_again_while_verification_goes_on(cluster: Cluster) -> None:
+    refused = True
+
+    async def fault(request: web.Request, go_on: GoOn) -> web.StreamResponse:
+        if refused and is_deletion_of_a_pod(request):
+            body = {"kind": "Status", "status": "Failure", "message": "a budget", "reason": "Forbidden", "code": 403}
+            return web.json_response(body, status=403)
+        return await go_on()
+
+    cluster.set_fault(fault)
+    await repaired(cluster)
+    assert (await until_event(cluster, "StuckPodNotDeleted")).endswith("it is not deleted: a budget")
+    await cluster.until_states(v1="Suspend", v2="Running")
+    refused = False
+    await cluster.until_states(v2="Success")
+
+
+def is_deletion_of_a_pod(request: web.Request) -> bool:
+    return request.method == "DELETE" and "pods" in request.path.split("/")
