@@ -202,6 +202,24 @@ def test_pod_that_came_up_late_after_it_had_failed_stays() -> None:
     assert not is_deleted(world, bad)
 
 
+def test_pod_that_failed_after_it_had_passed_stays_because_of_its_first_change_pod() -> None:
+    world = World(KIND, replicas=1)
+    world.release("v1")
+    world.rest()
+    (pod,) = world.make(1)
+    world.up(pod)
+    world.run(20)
+    world.touch(pod.crash(world.t))
+    world.run(125)
+    assert world.state() == SUSPEND
+    pod.pod_labels.pop(labels.OPERATE_FINISHED)
+    world.own_labels[labels.IGNORED_SUSPEND] = "true"
+    world.release("v2")
+    world.rest()
+    world.run(1000)
+    assert not is_deleted(world, pod)
+
+
 @pytest.mark.parametrize("leads", [True, False])
 @pytest.mark.parametrize("labelled", [True, False])
 def test_pod_that_was_up_before_stays_however_long_it_is_not_ready(leads: bool, labelled: bool) -> None:
