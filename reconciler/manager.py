@@ -113,7 +113,7 @@ class Manager:
             url_rule=url_rule,
         )
         Routes(self.caches, self.queues, releases.groups_cache)
-        self._groups_cache = releases.groups_cache
+        self._releases = releases
         departures = Departures(clock)
         BudgetRoutes(self.caches.budgets, self.queues.budgets, departures)
         self.metrics.observe(client, self.caches, self.queues.by_name(), self._recorder)
@@ -258,7 +258,7 @@ class Manager:
         """Run the controllers. The manager calls this while it holds the Lease."""
         for key in self._settings.required:
             self.queues.settings.add(key)
-        self._groups_cache.clear()  # another leader may have decided since an earlier term of this process
+        self._releases.forget()  # another leader may have decided since an earlier term of this process
         queues = self.queues.by_name()
         self.metrics.leader.set(1)
         try:

@@ -74,6 +74,16 @@ class OnStartFailure(enum.StrEnum):
     SUSPEND = "suspend"
 
 
+class OnNothingServes(enum.StrEnum):
+    """The reaction to overdue pods if no pod of any version serves."""
+
+    ROLLBACK = "rollback"
+    """Release the last version that passed again, although none of its pods proves that it works. The default for
+    rolling strategies."""
+    SUSPEND = "suspend"
+    """The default for the strategies `Recreate` and `OnDelete`, and with `onStartFailure: suspend`."""
+
+
 class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The rules of a policy for a release. If a value is not set, the reconciler's option or the setting applies."""
 
@@ -126,6 +136,14 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
     on_start_failure: Annotated[OnStartFailure, doc("The reaction to overdue pods: `rollback` or `suspend`.")] = (
         OnStartFailure.ROLLBACK
     )
+    on_nothing_serves: Annotated[
+        OnNothingServes | None,
+        doc(
+            "The reaction to overdue pods if no pod of any version serves: `rollback` (default), or `suspend` (default "
+            "with the strategy `Recreate` or `OnDelete`, or with `onStartFailure: suspend`). A version that was itself "
+            "restored by a rollback is suspended."
+        ),
+    ] = None
     rollback_share: Annotated[
         Share | None,
         doc("How many of a version's pods must be overdue to end its release: a number, or a share (`10%`)."),

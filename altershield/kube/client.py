@@ -194,13 +194,21 @@ class Client:
         return decode(await self.request("PATCH", path, query=query, body=patch, content_type=type_), as_)
 
     async def delete(
-        self, resource: Resource, name: str, namespace: str = "", *, uid: str = "", propagation: str = ""
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str = "",
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str = "",
     ) -> None:
-        """Delete an object. With `uid`: ConflictError if the object of that name has another uid. `propagation` is
-        Background, Foreground or Orphan."""
+        """Delete an object. With `uid`: ConflictError if the object of that name has another uid; with
+        `resource_version`: if it has changed since. `propagation` is Background, Foreground or Orphan."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
-        if uid:
-            options["preconditions"] = {"uid": uid}
+        preconditions = {"uid": uid, "resourceVersion": resource_version}
+        if any(preconditions.values()):
+            options["preconditions"] = {name: value for name, value in preconditions.items() if value}
         if propagation:
             options["propagationPolicy"] = propagation
         await self.request("DELETE", resource.path(namespace, name), body=options)

@@ -21,6 +21,7 @@ _REFUSALS = (
 the cause. If a resource is missing, the reason begins with `OutOf`: `OutOfcpu`, `OutOfpods` (kubelet/lifecycle, cm,
 eviction, nodeshutdown)."""
 
+_FIRST_STATUS = 2  # seconds by which two times in the first status of a pod may differ, because they are rounded
 _MAX_TEXT = 300  # characters of a kubelet's message; some quote a registry's whole response
 
 
@@ -78,6 +79,9 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     """When the pod got its node, Unix seconds by the API server's clock; 0 if it has none."""
     creating: bool
     """The pod has a node, but no container could be started yet: images, volumes or the network are missing."""
+    was_ready: bool = False
+    """The pod is ready, or its readiness has changed since its kubelet began to start it, by the kubelet's clock. Also
+    true if the kubelet's times are missing."""
 
     @property
     def exists(self) -> bool:
@@ -128,6 +132,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
     reason: str = ""
     message: str = ""
     pod_ip: str = msgspec.field(default="", name="podIP")
+    start_time: str | None = None
     conditions: tuple[_Condition, ...] = ()
     container_statuses: tuple[_ContainerStatus, ...] | None = None
     init_container_statuses: tuple[_ContainerStatus, ...] | None = None
@@ -174,7 +179,15 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         unscheduled,
         int(unix(scheduled.last_transition_time)) if scheduled is not None and scheduled.status == "True" else 0,
         bool(wire.spec.node_name) and _creating(statuses),
+        is_ready or (ready is not None and _has_changed(ready, status)),
     )
+
+
+def _has_changed(ready: _Condition, status: _Status) -> bool:
+    """Whether the condition has changed since the kubelet began to start the pod. The first status has both times."""
+    if not ready.last_transition_time or not status.start_time:
+        return True
+    return unix(ready.last_transition_time) > unix(status.start_time) + _FIRST_STATUS
 
 
 def _disrupted(status: _Status, conditions: dict[str, _Condition]) -> bool:

@@ -34,6 +34,10 @@ MEANINGS = {
     "or the setting `rollback` was switched off.",
     "RollbackRefused": "The API server refused to change the workload. AlterShield tries again. The message contains "
     "the API server's answer.",
+    "StuckPodDeleted": "A pod of an older version never came up, and the workload's controller waited for it. "
+    "AlterShield deleted the pod.",
+    "StuckPodNotDeleted": "As `StuckPodDeleted`, but a budget or a policy refuses the deletion. The message says "
+    "which. AlterShield tries again.",
     "RollbackImpossible": "A person asked for a rollback, but its target is not known. The message lists the values "
     "that `rollbackTo` accepts.",
     "RequestCarriedOut": "A person's request was carried out. The message says who asked for what, why, and what was "
@@ -114,15 +118,20 @@ def reasons() -> dict[str, str]:
 def _raised(call: ast.Call) -> Iterator[tuple[str, str]]:
     match call:
         case ast.Call(func=ast.Name(id="Announce" | "Announcement"), args=[ast.Constant(value=str(reason)), *_]):
-            warning = not any(
-                isinstance(keyword.value, ast.Constant) and keyword.value.value is False
-                for keyword in call.keywords
-                if keyword.arg == "warning"
-            )
-            yield reason, "Warning" if warning else "Normal"
+            yield reason, _type(call)
         case ast.Call(
             func=ast.Attribute(attr="event"), args=[_, ast.Name(id=type_), ast.Constant(value=str(reason)), *_]
         ):
             yield reason, type_.capitalize()
         case ast.Call(func=ast.Attribute(attr="announce"), args=[_, ast.Constant(value=str(reason)), *_]):
-            yield reason, "Warning"
+            yield reason, _type(call)
+
+
+def _type(call: ast.Call) -> str:
+    """The type of the Events of this call."""
+    normal = any(
+        isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+        for keyword in call.keywords
+        if keyword.arg == "warning"
+    )
+    return "Normal" if normal else "Warning"

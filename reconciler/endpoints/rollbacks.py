@@ -17,8 +17,7 @@ from reconciler.endpoints.suspended import filled
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.ownership import WorkloadKey, belongs
 from reconciler.machinery.writer import Writer
-from reconciler.releases.projection import Release
-from reconciler.releases.requests import went_back_to
+from reconciler.releases.projection import Release, went_back_to
 
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.2  # for the caches to get the change that a write met

@@ -183,16 +183,23 @@ class Writer:
         )
         return self._to_cache(self._caches.budgets.budgets_informer, answer, "update status")
 
-    async def delete(self, resource: Resource, metadata: Metadata) -> None:
-        """Delete the object with this uid. It is no error if the object does not exist any more."""
+    async def delete(self, resource: Resource, metadata: Metadata, *, unchanged: bool = False) -> bool:
+        """Delete the object with this uid; `unchanged`: only if it has this resourceVersion. Returns whether it was
+        deleted. It is no error if the object does not exist any more."""
         try:
             async with self._turns.of(metadata.namespace):
                 await self._client.delete(
-                    resource, metadata.name, metadata.namespace, uid=metadata.uid, propagation="Background"
+                    resource,
+                    metadata.name,
+                    metadata.namespace,
+                    uid=metadata.uid,
+                    resource_version=metadata.resource_version if unchanged else "",
+                    propagation="Background",
                 )
         except (NotFoundError, ConflictError):
-            return
+            return False
         self._metrics.writes.labels(resource.kind, "delete").inc()
+        return True
 
     async def _save(self, resource: Resource, metadata: Metadata, status: dict[str, Any]) -> msgspec.Raw:
         patch = {"metadata": {"resourceVersion": metadata.resource_version}, "status": status}

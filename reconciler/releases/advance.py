@@ -30,7 +30,6 @@ from reconciler.releases.status import (
     with_lists,
     with_update_time,
 )
-from reconciler.releases.stuck_pods import stuck_pods_of_older_versions
 from reconciler.releases.waiting import with_settling, with_waits
 
 
@@ -73,7 +72,6 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
         before += verification.marks(snapshot, groups, now)
         before += verification.create_batches(groups, [*taken, *verification.failed_batches(failing)])
         before += _restore_labels(snapshot, groups)
-        before += stuck_pods_of_older_versions(snapshot, groups)
         after += [Remove(each) for each in verification.surplus(groups)]
     size = snapshot.settings.batch(snapshot.workload.replicas)
     if release.spec.count_threshold != size:

@@ -10,7 +10,7 @@ from altershield.releases.release import version
 from reconciler.releases import failure, pause, requests, rollback, suspension, verification
 from reconciler.releases.advance import advance
 from reconciler.releases.effects import After, Announce, Before, Decision
-from reconciler.releases.ending import automatic_target, ending, no_rollback_reason, overdue_verdict, serving
+from reconciler.releases.ending import automatic_target, ending, no_rollback_reason, overdue_verdict
 from reconciler.releases.snapshot import RollbackReason, Snapshot
 from reconciler.releases.status import begin_with, with_update_time
 
@@ -91,7 +91,7 @@ def _end(snapshot: Snapshot, now: float) -> Decision | None:
     targets = snapshot.targets
     if targets is None:
         return Decision(read_live=True)
-    refusal = no_rollback_reason(snapshot, serving(targets))
+    refusal = no_rollback_reason(snapshot, targets)
     if refusal in ("", snapshot.settings.rollback_off):
         target = automatic_target(snapshot, targets)
         if isinstance(target, str):

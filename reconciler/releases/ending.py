@@ -1,5 +1,9 @@
-"""Decides when overdue pods end a release. It is rolled back if an older version serves, else it is suspended. Pure
-functions."""
+"""Decides when overdue pods end a release. Pure functions.
+
+It is rolled back if an older version serves, or if nothing serves any more: then the last version that passed can only
+be better. In the second case no ready pod proves that this version works, so this happens once in a row: a version that
+was itself restored by a rollback is suspended. In all other cases the release is suspended.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,12 +13,17 @@ import msgspec
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, has_reason
+from altershield.api.policy import OnNothingServes
 from altershield.releases import rolled_back, state, version
+from altershield.releases.enforcement import named
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy
 from reconciler.releases.group import Group
 from reconciler.releases.health import TrackedPod
+from reconciler.releases.projection import went_back_to
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
+
+_SERVING = (Group.PASSED, Group.CHECKING, Group.PREPARING, Group.OBSERVING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,30 +86,45 @@ def _since(tracked: TrackedPod, now: float) -> str:
     return f"any more (it was up until {seconds} ago)" if tracked.was_up else f"after {seconds}"
 
 
-def no_rollback_reason(snapshot: Snapshot, serving: int) -> str:
-    """The reason why the release is not rolled back automatically; empty if it may be rolled back. `serving`: the
-    number of ready pods of other versions. The reason that rollbacks are off comes last, because the report about the
-    mode `enforce` needs the other reasons."""
-    workload = snapshot.workload
-    if snapshot.settings.no_start_rollback:  # first: the mode `enforce` would not roll back either
+def no_rollback_reason(snapshot: Snapshot, targets: Sequence[Target]) -> str:
+    """The reason why the release is not rolled back automatically; empty if it may be rolled back. The reason that
+    rollbacks are off comes last, because the report about the mode `enforce` needs the other reasons."""
+    workload, policy = snapshot.workload, snapshot.release.spec.policy
+    nothing_serves = not _serving(targets) and not _is_any_up(snapshot)
+    always = nothing_serves and policy.on_nothing_serves is OnNothingServes.ROLLBACK
+    if snapshot.settings.no_start_rollback and not always:  # first: the mode `enforce` would not roll back either
         return snapshot.settings.no_start_rollback
-    if workload.strategy is not Strategy.ROLLING:
+    if workload.strategy is not Strategy.ROLLING and not always:
         return f"the update strategy is {workload.strategy}, not a rolling one"
     if workload.paused:
         return "the rollout is paused"
     if has_reason(snapshot.release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN):
         return "this version was rolled back once before and then released again"
-    if not serving:
+    if nothing_serves:
+        if policy.on_nothing_serves is OnNothingServes.SUSPEND:
+            return f"no pod of any version serves, and {named(policy)} has onNothingServes: suspend"
+        if any(rolled_back(each) and went_back_to(each, workload) for each in snapshot.others):
+            return "no pod of any version serves, and this version was itself restored by a rollback"
+    elif not _serving(targets):
         return "no pod of an older version is ready"
     if not snapshot.settings.rollback:
         return snapshot.settings.rollback_off
     return ""
 
 
-def serving(targets: Sequence[Target]) -> int:
+def _serving(targets: Sequence[Target]) -> int:
     """The number of ready pods of other versions, without those of versions that were rolled back: they serve only
     until the controller has deleted them."""
     return sum(each.serving for each in targets if each.release is None or not rolled_back(each.release))
+
+
+def _is_any_up(snapshot: Snapshot) -> bool:
+    """Whether a pod of this version is up, or is ready and has time left to come up. A pod that is overdue is neither,
+    although it may be ready at the moment."""
+    groups = snapshot.groups
+    if groups is None or any(map(groups.count, _SERVING)):
+        return True
+    return any(tracked.pod.ready for tracked in groups.pods_in(Group.FAILED))
 
 
 def automatic_target(snapshot: Snapshot, targets: Sequence[Target]) -> Target | str:

@@ -110,14 +110,10 @@ class Executor:
                 case Repeat(batch):
                     await self._batches.repeat(batch)
                 case Announce(reason, message, warning):
-                    self._announce(workload, reason, message, warning=warning)
+                    self.announce(workload, reason, message, warning=warning)
                 case _:
                     assert_never(effect)
         return release
-
-    def announce(self, workload: Workload, reason: str, message: str) -> None:
-        """Send a Warning Event about the workload."""
-        self._announce(workload, reason, message, warning=True)
 
     async def _before(self, release: Release, workload: Workload, effects: Sequence[Before]) -> Release:
         """Carry out the effects of the first phase. Effects on different pods run at the same time."""
@@ -131,7 +127,7 @@ class Executor:
                 case CreateBatch():
                     work.append(self._batches.create(release, effect))
                 case DeletePod(pod):
-                    work.append(self._writer.delete(PODS, pod.metadata))
+                    work.append(self._delete_pod(pod))
                 case Overrule():
                     work.append(self._batches.overrule(effect))
                 case SetThreshold() | AllowRepair() | Resume() | KeepHistory() | RestoreManagers():
@@ -158,6 +154,9 @@ class Executor:
             elif isinstance(effect, KeepHistory) and self._history is not None:
                 await self._history.keep(release, workload, effect.status)
         return release
+
+    async def _delete_pod(self, pod: Pod) -> None:
+        await self._writer.delete(PODS, pod.metadata)
 
     async def _remove(self, obj: ChangeWorkload | Batch) -> None:
         await self._writer.delete(CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS, obj.metadata)
@@ -216,7 +215,8 @@ class Executor:
         }  # fmt: skip
         await self._writer.patch(self._caches.workloads[workload.kind], workload, [unchanged, *operations])
 
-    def _announce(self, workload: Workload, reason: str, message: str, *, warning: bool) -> None:
+    def announce(self, workload: Workload, reason: str, message: str, *, warning: bool = True) -> None:
+        """Send an Event about the workload."""
         resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
         regarding = ObjectRef(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid)
         self._recorder.event(regarding, WARNING if warning else NORMAL, reason, message)

@@ -10,6 +10,7 @@ from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadSpec, 
 from altershield.api.meta import ObjectMeta
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import AppliedPolicy
+from altershield.workloads.workload import Workload
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -93,6 +94,13 @@ def _shared(each: T) -> T:
         if type(value) is str and not field.endswith("_time"):  # times are rarely equal
             msgspec.structs.force_setattr(each, field, sys.intern(value))
     return each
+
+
+def went_back_to(release: Release, workload: Workload) -> bool:
+    """Whether the current version is the one to which the version of `release` was rolled back."""
+    target = release.status.rollback_target
+    versions = {release.status.rollback_to, target.version, target.fingerprint} - {""}
+    return workload.version in versions or workload.fingerprint == target.fingerprint != ""
 
 
 def without_lists(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:

@@ -35,6 +35,7 @@ from reconciler.releases.reporting import RETRY_SECONDS, OrderServer, Reporter, 
 from reconciler.releases.rollback_writer import Refused
 from reconciler.releases.snapshot import Snapshot
 from reconciler.releases.stuck_pods import stuck_pods
+from reconciler.releases.stuck_pods_check import StuckPodsCheck
 from reconciler.releases.target_reader import TargetReader
 from reconciler.releases.ungated import current_revision
 from reconciler.releases.ungated_check import UngatedCheck
@@ -75,10 +76,16 @@ class ReleaseReconciler:
         history = HistoryWriter(caches, writer, self._live, history_limit)
         self._executor = Executor(caches, writer, self._live, recorder, metrics, clock, history=history)
         self._ungated = UngatedCheck(caches, writer, self._live, self._creator, self._executor, metrics, clock)
+        self._stuck_pods = StuckPodsCheck(client, caches, writer, self._live, self._executor, timing, clock)
         self._reporter = Reporter(server, writer, clock)
         self._server = server is not None
         self._refusals: dict[WorkloadKey, int] = {}
         """How often in a row the API server refused to release the older template, by workload."""
+
+    def forget(self) -> None:
+        """Forget what was seen of pods. It is rebuilt when it is needed."""
+        self.groups_cache.clear()
+        self._stuck_pods.clear()
 
     async def reconcile(self, key: WorkloadKey) -> float | None:
         """Returns the seconds after which the workload is reconciled again, or None."""
@@ -87,6 +94,7 @@ class ReleaseReconciler:
             self.groups_cache.discard(key)
             self._refusals.pop(key, None)
             self._ungated.discard(key)
+            self._stuck_pods.discard(key)
             return None
         if self._caches.filling(key.namespace) is not None:
             return _FILLING
@@ -122,9 +130,12 @@ class ReleaseReconciler:
         if state(release) is WorkloadState.FAILED and not is_refused(release):
             await self._begin(workload, existing)  # the failed release is an earlier one: the current release begins
             return None
-        if state(release) is WorkloadState.FAILED and release.status.request is None:
-            return None
-        return await self._verify(key, workload, release, [each for each in existing if each is not release])
+        due = None
+        if state(release) is not WorkloadState.FAILED or release.status.request is not None:
+            due = await self._verify(key, workload, release, [each for each in existing if each is not release])
+        present = self._caches.releases.get(release.metadata.namespace, release.metadata.name) or release
+        freed = await self._stuck_pods.free(key, workload, present, [each for each in own if each is not release])
+        return min((each for each in (due, freed) if each is not None), default=None)
 
     async def _end_rollback(self, key: WorkloadKey, workload: Workload, release: Release) -> float | None:
         """Close a ChangeWorkload in the state Rollback whose version is no longer the workload's current one."""

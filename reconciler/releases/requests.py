@@ -17,14 +17,13 @@ from altershield.api.workload_requests import Request, Result, Verb
 from altershield.releases import rolled_back, state
 from altershield.releases.release import version
 from altershield.workloads.pods import clip
-from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch
 from reconciler.releases import rollback, suspension, verification
 from reconciler.releases.effects import AllowRepair, Before, CreateBatch, Decision, Overrule, Remove, Repeat, Resume
 from reconciler.releases.ending import overdue_pods, overdue_verdict
 from reconciler.releases.group import Group
 from reconciler.releases.pod_groups import PodGroups
-from reconciler.releases.projection import Release
+from reconciler.releases.projection import Release, went_back_to
 from reconciler.releases.request_answers import UNCHANGED, answered
 from reconciler.releases.snapshot import RollbackReason, Snapshot
 from reconciler.releases.status import LISTED_FAILED, Draft, begin_with, with_update_time
@@ -203,13 +202,6 @@ def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
 
 
 # helpers
-
-
-def went_back_to(release: Release, workload: Workload) -> bool:
-    """Whether the current version is the one to which the version of `release` was rolled back."""
-    target = release.status.rollback_target
-    versions = {release.status.rollback_to, target.version, target.fingerprint} - {""}
-    return workload.version in versions or workload.fingerprint == target.fingerprint != ""
 
 
 def _missing_batch(snapshot: Snapshot, now: float) -> CreateBatch | None:

@@ -26,7 +26,7 @@ from altershield.releases.release import version as version_of
 from altershield.workloads.workload import Workload
 from reconciler.releases import failure, verification
 from reconciler.releases.effects import Announce, Before, Decision, ReleaseAgain, RestoreManagers
-from reconciler.releases.ending import automatic_target, ending, no_rollback_reason, serving
+from reconciler.releases.ending import automatic_target, ending, no_rollback_reason
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
 from reconciler.releases.status import Draft, begin, begin_with, failed_pods, with_update_time
@@ -110,7 +110,7 @@ def next_step(snapshot: Snapshot, now: float) -> Decision:
         elif ending(snapshot, now) is None:
             refusal = "enough of its pods have come up"
         else:
-            refusal = no_rollback_reason(snapshot, serving(targets))
+            refusal = no_rollback_reason(snapshot, targets)
         if refusal:
             return withdraw(snapshot, refusal, now)
         best = automatic_target(snapshot, targets)

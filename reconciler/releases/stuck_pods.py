@@ -1,43 +1,160 @@
-"""The pods of a version that failed for which the workload's controller would wait without end. Pure functions."""
+"""Which pods of older versions are deleted because the workload's controller would wait for them without end. Without
+I/O.
 
-from collections.abc import Iterable
+A pod that only starts slowly, or that was up and is not ready for a moment, is left alone: a wrong deletion is worse
+than a wait. So a pod is deleted only if all of this is true:
 
-from altershield.releases import rolled_back
+- The controller waits for it (`altershield.workloads.blocking`).
+- It is overdue, by the same rules as the pods of a release. A pod without a node is overdue too, because it never ran.
+- Nothing says that it was up: neither its label `operate-finished`, nor a ChangePod, nor what this process saw.
+- It was not ready when this process first read it, and had never been ready before, by its kubelet's times. Or else
+  AlterShield failed it because it did not come up, which its ChangePod says.
+
+The pods of a version that was rolled back are deleted as soon as they are not ready.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from altershield.api.change_workload import WorkloadState
+from altershield.api.condition_types import Giver
+from altershield.releases import rolled_back, state
 from altershield.workloads import BY_KIND, is_pod_of_revision
+from altershield.workloads.blocking import blocking_pods, is_kept
 from altershield.workloads.pods import Pod
-from altershield.workloads.workload import Workload
+from altershield.workloads.workload import Strategy, Workload
+from reconciler.batches.batch import Batch
 from reconciler.releases.effects import DeletePod
-from reconciler.releases.pod_groups import PodGroups
-from reconciler.releases.snapshot import Snapshot
+from reconciler.releases.health import Health, Timing, TrackedPod, assess, start_tracking, update_tracked
+from reconciler.releases.pod_groups import Nodes
+from reconciler.releases.projection import Release
+from reconciler.releases.rules import timing_of
+
+
+class Stuck(NamedTuple):
+    pods: list[Pod]
+    """The pods to delete."""
+    due: float | None
+    """When another pod may be overdue, Unix seconds; None if no pod can be without an event."""
+
+
+class StuckPods:
+    """The pods of one workload that are not up. `len` is their number."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._nodes = nodes
+        self._tracked: dict[str, TrackedPod] = {}
+        self._doubtful: set[str] = set()
+        """The uids of pods that had been ready before this process first read them. They may have been up."""
+
+    def __len__(self) -> int:
+        return len(self._tracked)
+
+    def find(
+        self,
+        workload: Workload,
+        pods: Iterable[Pod],
+        present: Release,
+        others: Sequence[Release],
+        batches: Iterable[Batch],
+        timing: Timing,
+        now: float,
+        *,
+        enabled: bool,
+    ) -> Stuck:
+        """The pods to delete at `now` (Unix seconds).
+
+        `pods`: those of the workload, of every version. `present`: its current release, `others`: its other releases.
+        `batches`: the batches of all releases. `timing`: the times of releases without a policy. `enabled`: whether
+        pods of versions that were not rolled back are deleted too.
+        """
+        overdue, due = self._overdue(workload, pods, _longest(timing, [present, *others]), now)
+        if state(present) is WorkloadState.ROLLBACK:
+            return Stuck([], None)  # the present version is about to be replaced
+        waits_for = blocking_pods(workload, (tracked.pod for tracked in self._tracked.values()))
+        found = {pod.metadata.uid: pod for pod in _of_rolled_back(workload, waits_for, others)}
+        if not enabled or workload.held or workload.strategy is not Strategy.ROLLING:
+            return Stuck(list(found.values()), None)
+        candidates = [pod for pod in waits_for if pod.metadata.uid in overdue and not pod.finished]
+        if candidates:
+            failed, came_up = _in_batches(batches)
+            for pod in candidates:
+                names = {pod.metadata.packed_uid, pod.metadata.name}
+                doubtful = pod.metadata.uid in self._doubtful and not names & failed
+                if not doubtful and not names & came_up:
+                    found[pod.metadata.uid] = pod
+        return Stuck(list(found.values()), due if waits_for else None)
+
+    def _overdue(
+        self, workload: Workload, pods: Iterable[Pod], timing: Timing, now: float
+    ) -> tuple[set[str], float | None]:
+        """The uids of the pods that are overdue, and when another one may be. A pod that became ready stays tracked
+        until it is up, because it may crash before. The pods of the present version are tracked too: they may be those
+        of an older version soon."""
+        there = {
+            pod.metadata.uid: pod for pod in pods if pod.exists and (not pod.ready or pod.metadata.uid in self._tracked)
+        }
+        self._tracked = {uid: tracked for uid, tracked in self._tracked.items() if uid in there}
+        found, wakes = set(), []
+        for uid, pod in there.items():
+            tracked = self._tracked.get(uid)
+            if tracked is None:
+                tracked = start_tracking(pod, 0.0, now, was_up=False, down_since=None, in_place=False)
+                self._tracked[uid] = tracked
+                if pod.was_ready:
+                    self._doubtful.add(uid)
+            elif tracked.pod is not pod:
+                update_tracked(tracked, pod, now, updated_in_place=tracked.pod.hash != pod.hash)
+            health, due = assess(
+                tracked,
+                workload.min_ready,
+                timing,
+                now,
+                node_ready=self._nodes.node_ready(pod.node),
+                node_lost=self._nodes.node_lost(pod.node),
+            )
+            if health is Health.UP:
+                del self._tracked[uid]
+            elif health is Health.OVERDUE or (health is Health.HELD_UP and pod.unscheduled):
+                found.add(uid)
+            elif due is not None:
+                wakes.append(due)
+        self._doubtful &= self._tracked.keys()
+        return found, min(wakes, default=None)
 
 
 def stuck_pods(workload: Workload, pods: Iterable[Pod]) -> tuple[DeletePod, ...]:
-    """The deletions of the pods of a failed version for which the workload's controller would wait without end.
+    """The deletions that end a rollback: the pods of the failed version that are not ready, if the controller would
+    wait for them.
 
     A pod that a partition holds back is created again with the revision that was rolled out completely. A pod that has
     this revision is not deleted, because its replacement would be deleted too before it is ready.
     """
     if not workload.waits_for_ready:
         return ()
-    return tuple(DeletePod(pod) for pod in pods if pod.exists and not pod.ready and not _is_kept(workload, pod))
+    return tuple(DeletePod(pod) for pod in pods if pod.exists and not pod.ready and not is_kept(workload, pod))
 
 
-def _is_kept(workload: Workload, pod: Pod) -> bool:
-    """Whether the pod is created again with the same template when it is deleted."""
-    ordinal = pod.metadata.name.rpartition("-")[2]
-    return pod.hash == workload.kept_revision and ordinal.isdecimal() and int(ordinal) < workload.kept_below
+def _of_rolled_back(workload: Workload, pods: Iterable[Pod], others: Iterable[Release]) -> list[Pod]:
+    """The pods of versions that were rolled back. A pod that was ready when its version was rolled back may have become
+    unready since."""
+    adapter = BY_KIND[workload.kind]
+    sources = [each.status.source for each in others if rolled_back(each) and each.status.source.uid]
+    return [pod for pod in pods if any(is_pod_of_revision(adapter, pod, source.name, source.uid) for source in sources)]
 
 
-def stuck_pods_of_older_versions(snapshot: Snapshot, groups: PodGroups) -> tuple[DeletePod, ...]:
-    """The deletions of such pods of versions that were rolled back earlier. A pod that was ready when its version was
-    rolled back may have become unready since."""
-    adapter = BY_KIND[snapshot.workload.kind]
-    gone = [each.status.source for each in snapshot.others if rolled_back(each) and each.status.source.uid]
-    return stuck_pods(
-        snapshot.workload,
-        (
-            pod
-            for pod in groups.older
-            if any(is_pod_of_revision(adapter, pod, source.name, source.uid) for source in gone)
-        ),
-    )
+def _longest(timing: Timing, own: Sequence[Release]) -> Timing:
+    """The longest times of these releases, because the version of a pod may have no ChangeWorkload any more."""
+    found = [timing_of(timing, each.spec.policy) for each in own]
+    return Timing(max(each.start_timeout for each in found), max(each.observe for each in found))
+
+
+def _in_batches(batches: Iterable[Batch]) -> tuple[set[int | str], set[int | str]]:
+    """The packed uids of the pods that failed because they did not come up, and of the other pods in ChangePods, which
+    came up. An older release of AlterShield wrote names without uids."""
+    failed, came_up = set[int | str](), set[int | str]()
+    for batch in batches:
+        (failed if batch.giver == Giver.HEALTH else came_up).update(
+            member.packed_uid or member.pod for member in batch.members
+        )
+    return failed, came_up

@@ -176,12 +176,14 @@ def failed_without_batch(release: Release, groups: PodGroups) -> tuple[PodInfo, 
 
 
 def marks(snapshot: Snapshot, groups: PodGroups, now: float) -> tuple[Mark, ...]:
-    """The effects that write `operate-finished` on pods that are up and do not have a valid one."""
+    """The effects that write `operate-finished` on pods that are up and do not have a valid one. A pod that failed
+    because it was late gets it too when it comes up: its absence says that a pod was never up."""
     began = snapshot.release.spec.create_time_unix
     return tuple(
         Mark(tracked.pod, int(groups.up_at(tracked)))
-        for tracked in groups.pods_in(Group.PREPARING)
-        if not _marked(tracked.pod, began, now)
+        for group in (Group.PREPARING, Group.FAILED)
+        for tracked in groups.pods_in(group)
+        if groups.up_at(tracked) and not _marked(tracked.pod, began, now)
     )
 
 

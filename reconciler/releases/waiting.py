@@ -5,6 +5,7 @@ from collections import Counter
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, unix
+from altershield.workloads.blocking import blocking_pods
 from altershield.workloads.pods import Fault
 from altershield.workloads.workload import Workload
 from reconciler.releases.ending import health_counts, overdue_message, overdue_pods
@@ -118,7 +119,13 @@ def _stall(
         return (StallReason.PAUSED, f"the rollout is paused, and {missing} pods of this version are missing"), None
     metadata = workload.metadata
     text = f"{missing} of {groups.wanted} pods are missing, and none came up for {int(grace)} s; "
-    if snapshot.budget:
+    older = blocking_pods(workload, groups.older)
+    if older:
+        text += (
+            f"{workload.kind} {metadata.name} waits for pod {older[0].metadata.name} of an older version; "
+            f"to see what to do: altershield why {workload.kind.lower()}/{metadata.name} -n {metadata.namespace}"
+        )
+    elif snapshot.budget:
         text += (
             f"PodUnavailableBudget {snapshot.budget} admits no deletion of the workload's pods now; to see why: "
             f"altershield budgets {snapshot.budget} -n {metadata.namespace}"

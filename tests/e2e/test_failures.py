@@ -68,6 +68,8 @@ class Case(NamedTuple):
 
 
 SLOWLY = {"minReadySeconds": 5}
+ONLY_POD = {"replicas": 1, "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}
+"""The only pod is deleted before its successor exists."""
 ROLLED_BACK, SUSPENDED, STALLED = (End.ROLLED_BACK,), (End.SUSPENDED,), (End.STALLED,)
 HUGE = {"resources": {"requests": {"cpu": "4096"}}}
 ELSEWHERE = {"tolerations": [{"operator": "Exists"}]}
@@ -97,6 +99,8 @@ CASES = (
     Case("bad-config", "badconfig:1", ROLLED_BACK, "CreateContainerConfigError"),
     Case("init-crashes", "busybox:2", ROLLED_BACK, "exit code 1", pod=CRASHING_INIT),
     Case("recreate", "nosuch:1", SUSPENDED, "ImagePull", spec={"strategy": {"type": "Recreate"}}),
+    Case("only-pod", "nosuch:1", ROLLED_BACK, "ImagePull", spec=ONLY_POD),
+    Case("only-pod-statefulset", "crash:1", ROLLED_BACK, "exit code 1", ORDERED, spec={"replicas": 1}),
     # faults of the cluster
     Case("unschedulable", "busybox:2", STALLED, "Unschedulable", pod={"containers": [container("busybox:2", **HUGE)]}),
     Case("node-lost", "busybox:2", STALLED, "NodeNotReady"),

@@ -1,12 +1,15 @@
 """Releases of every kind of workload: verified, suspended, repaired, and rolled back automatically and on request."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from altershield.api import labels
+from altershield.api.resources import DEFENSE_POLICIES
 from tests.e2e.conftest import START_TIMEOUT
 from tests.e2e.kinds import CLONE_SET_IN_PLACE, DAEMON_SET, DEPLOYMENT, KINDS, ORDERED, PARALLEL
 from tests.e2e.story import NAME, Story, StoryResults, running_stories
@@ -96,6 +99,60 @@ def rolled_back_on_request(story: Story) -> None:
     eventually(lambda: labels.SUSPEND not in story.labels(), "the suspension to end")
 
 
+def freed_after_a_first_release_that_is_broken(story: Story) -> None:
+    bad = story.release("crash:1")
+    story.until(bad, "Suspend", START_TIMEOUT + 60)
+    story.kubectl("label", story.kind.resource, NAME, f"{labels.IGNORED_SUSPEND}=true")
+    story.released("busybox:1")
+    story.until_all_ready("busybox:1")
+    eventually(lambda: labels.SUSPEND not in story.labels(), "the suspension to end")
+
+
+def freed_after_two_broken_releases(story: Story) -> None:
+    """Both are replaced before AlterShield could roll them back."""
+    story.released("busybox:1")
+    story.release("nosuch:2")
+    eventually(lambda: _has_pod(story, "nosuch:2"), "the broken pod")
+    story.release("nosuch:3")
+    story.released("busybox:4")
+    story.until_all_ready("busybox:4")
+    story.release("nosuch:5")
+    eventually(lambda: _has_pod(story, "nosuch:5"), "the broken pod")
+    story.kubectl("rollout", "undo", story.kind.resource, NAME)
+    story.until_all_ready("busybox:4")
+    story.until(story.version(), "Success")
+
+
+def freed_by_the_command_that_why_prints(story: Story) -> None:
+    """Under a policy that only observes, AlterShield does not delete the pod."""
+    kind = {"apiVersion": DEFENSE_POLICIES.api_version, "kind": DEFENSE_POLICIES.kind}
+    story.kubectl.apply(json.dumps({**kind, "metadata": {"name": "own"}, "spec": {"mode": "observe"}}))
+    story.kubectl.wait("defensepolicy/own", "condition=Accepted")
+    story.released("busybox:1")
+    story.release("nosuch:2")
+    eventually(lambda: _has_pod(story, "nosuch:2"), "the broken pod")
+    fix = story.release("busybox:3")
+    story.until(fix, "Running")
+    told = _why(story)
+    assert f"Waits for: pod {NAME}-2 of an older version, which is not ready" in told
+    command = f"delete pod -n {story.kubectl.namespace} {NAME}-2"
+    assert f"  kubectl {command}\n" in told
+    story.kubectl(*command.split())
+    story.until(fix, "Success")
+    assert "Waits for: " not in _why(story)
+
+
+def _why(story: Story) -> str:
+    """The output of `altershield why` about the workload."""
+    where = ("-n", story.kubectl.namespace, "--kubeconfig", str(story.kubectl.kubeconfig))
+    command = [sys.executable, "-m", "altershield", "why", f"{story.kind.resource}/{NAME}", *where]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def _has_pod(story: Story, image: str) -> bool:
+    return any(pod["spec"]["containers"][0]["image"] == image for pod in story.pods())
+
+
 def verified_beyond_a_partition(story: Story) -> None:
     first = {"ordinals": {"start": 5}}
     good = story.released("busybox:1", **first)
@@ -112,6 +169,9 @@ STORIES = {
         (rolled_back_automatically, KINDS),
         (rolled_back_on_request, (DEPLOYMENT, ORDERED, DAEMON_SET, CLONE_SET_IN_PLACE)),
         (verified_beyond_a_partition, (ORDERED, PARALLEL)),
+        (freed_after_a_first_release_that_is_broken, (ORDERED, PARALLEL, DEPLOYMENT)),
+        (freed_after_two_broken_releases, (ORDERED,)),
+        (freed_by_the_command_that_why_prints, (ORDERED,)),
     )
     for kind in kinds
 }

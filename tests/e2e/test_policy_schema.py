@@ -38,6 +38,7 @@ FULL = {
     "pauseSeconds": 604_800,
     "onPauseEnd": "continue",
     "onStartFailure": "suspend",
+    "onNothingServes": "rollback",
     "rollbackShare": 2,
     "notify": ["shop-team", "audit"],
 }

@@ -29,6 +29,7 @@ from altershield.api.resources import (
 from altershield.install import crds, rbac
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import NotFoundError
+from altershield.workloads.stateful_sets import STATEFUL_SETS
 from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.apiserver.storage.store import Snapshot
 from kube_sandbox.cluster.settings import SimulationSettings
@@ -52,7 +53,7 @@ LEASE_SECONDS = 3.0
 _SECONDS = 30.0
 _ADMIN = "admin.kubeconfig"
 _KUBECTL = {"fieldManager": "kubectl"}
-_CONTROLLERS = frozenset({"deployments", "jobs", "replicasets", "serviceaccounts"})
+_CONTROLLERS = frozenset({"deployments", "jobs", "replicasets", "serviceaccounts", "statefulsets"})
 
 
 GoOn = Callable[[], Awaitable[web.StreamResponse]]
@@ -198,6 +199,20 @@ class Cluster:
             body={"metadata": {"labels": changed}, "spec": {"template": template}},
             content_type=PatchType.STRATEGIC,
         )
+
+    async def release_in_order(self, version: str, image: str, *, repair: bool = False) -> None:
+        """Create the StatefulSet, or change its template, with `version` in the version labels."""
+        stamp = {labels.VERSION: version}
+        template = workloads.template("db", image, stamp, terminationGracePeriodSeconds=0)
+        try:
+            await self.admin.get(STATEFUL_SETS, "db", self.namespace)
+        except NotFoundError:
+            obj = workloads.manifest("StatefulSet", "db", image, replicas=2, labels=stamp, template=template)
+            await self.admin.create(STATEFUL_SETS, obj, self.namespace)
+            return
+        changed: Object = {**stamp, labels.DEFENSE_STATUS: None, **({labels.IGNORED_SUSPEND: "true"} if repair else {})}
+        patch = {"metadata": {"labels": changed}, "spec": {"template": template}}
+        await self.admin.patch(STATEFUL_SETS, patch, "db", self.namespace, type_=PatchType.STRATEGIC)
 
     async def set_image(self, image: str) -> None:
         """Change the image as `kubectl set image` does, without a gatekeeper."""

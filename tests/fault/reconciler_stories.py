@@ -164,6 +164,24 @@ async def rolled_back_with_a_pass(cluster: Cluster) -> None:
     assert labels.IGNORED_SUSPEND not in (await cluster.deployment())["metadata"]["labels"]
 
 
+async def never_up_in_order(cluster: Cluster) -> None:
+    """The first pod of a StatefulSet never comes up."""
+    await cluster.release_in_order(version("v1"), "nosuch")
+    await cluster.until_states(v1="Suspend")
+
+
+async def repaired_in_order(cluster: Cluster) -> None:
+    """After a first release whose pods never came up. The StatefulSet's controller waits for the broken pod."""
+    await cluster.release_in_order(version("v2"), "busybox:2", repair=True)
+    await cluster.until_states(v2="Success")
+    images = {pod["spec"]["containers"][0]["image"] for pod in await cluster.all(PODS)}
+    assert images == {"busybox:2"}
+    events = [each for each in await cluster.all(EVENTS) if each["reason"] == "StuckPodDeleted"]
+    assert [each.get("count", 1) for each in events] in ([], [1]), (
+        "at most one Event: a reconciler that is killed loses it"
+    )
+
+
 async def second_release(cluster: Cluster) -> None:
     await cluster.release(version("v2"), image="busybox:2")
     await cluster.until_states(v2="Success")
@@ -325,5 +343,6 @@ STORIES = (
     (good_release, suspended, approved),
     (good_release, suspended, resumed),
     (good_release, suspended, retried),
+    (never_up_in_order, repaired_in_order),
     (settings_made, without_version),
 )

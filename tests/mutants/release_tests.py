@@ -13,6 +13,8 @@ RELEASE_TESTS = tuple(
         "clocks",
         "rollback_target",
         "rollback",
+        "nothing_serves",
+        "stuck_pods",
         "verification",
         "reach",
         "batching",

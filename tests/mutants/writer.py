@@ -35,8 +35,9 @@ SOURCES = (
             ('        self._to_cache(self._caches.batches, answer, "patch status")\n', ""),
             ("msgspec.to_builtins(batch.status), msgspec.to_builtins(status))", "{}, msgspec.to_builtins(status))"),
             ("msgspec.to_builtins(setting.status), msgspec.to_builtins(status))", "{}, msgspec.to_builtins(status))"),
-            (", uid=metadata.uid, propagation", ", propagation"),
-            (', propagation="Background"', ""),
+            ("                    uid=metadata.uid,\n", ""),
+            ("metadata.resource_version if unchanged else", "metadata.resource_version if False else"),
+            ('                    propagation="Background",\n', ""),
             ("        except (NotFoundError, ConflictError):", "        except NotFoundError:"),
             ("        except (NotFoundError, ConflictError):", "        except ConflictError:"),
             ('self._metrics.writes.labels(resource.kind, "delete").inc()', "pass"),
@@ -54,7 +55,7 @@ SOURCES = (
             ("if isinstance(old, dict) and isinstance(new, dict):", "if isinstance(old, dict):"),
             ("        controller=True,\n", ""),
             ("        block_owner_deletion=True,\n", ""),
-            ("        uid=metadata.uid,\n", '        uid="",\n'),
+            ("\n        uid=metadata.uid,\n", '\n        uid="",\n'),
         ),
         equivalent=(
             (
@@ -84,16 +85,16 @@ SOURCES = (
             ("CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS", "CHANGE_WORKLOADS"),
             ("CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS", "CHANGE_PODS"),
             (
-                "self._announce(workload, reason, message, warning=warning)",
-                "self._announce(workload, reason, message, warning=True)",
+                "self.announce(workload, reason, message, warning=warning)",
+                "self.announce(workload, reason, message, warning=True)",
             ),
             (
-                "self._announce(workload, reason, message, warning=True)",
-                "self._announce(workload, reason, message, warning=False)",
+                "warning: bool = True) -> None:",
+                "warning: bool = False) -> None:",
             ),
             ("                    work.append(self._mark(pod, at))\n", "                    pass\n"),
             (
-                "                    work.append(self._writer.delete(PODS, pod.metadata))\n",
+                "                    work.append(self._delete_pod(pod))\n",
                 "                    pass\n",
             ),
             ("        if failures:\n            raise next(", "        if False:\n            raise next("),

@@ -16,6 +16,7 @@ from altershield.commands.status.snapshot import Release
 from altershield.commands.status.table import printable, resource_name, waits
 from altershield.releases.enforcement import only_text
 from altershield.releases.release import By
+from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 
 _MAX_PODS = 8
@@ -36,26 +37,35 @@ class Advice(NamedTuple):
 
 
 def explain(
-    shown: Sequence[Release], batches: Sequence[ChangePod], now: float, program: str = "altershield"
+    shown: Sequence[Release],
+    batches: Sequence[ChangePod],
+    now: float,
+    program: str = "altershield",
+    blocking: Sequence[Pod] = (),
 ) -> list[str]:
     """The lines about one workload. `shown`: its releases; `batches`: the ChangePods of the present one; `now`: Unix
-    seconds; `program`: the beginning of the commands to paste."""
+    seconds; `program`: the beginning of the commands to paste; `blocking`: the pods of older versions for which the
+    workload's controller waits."""
     present = next((each for each in shown if each.present), shown[-1])
     workload = present.workload
     lines = [f"{resource_name(workload)} in namespace {workload.metadata.namespace}"]
     change = present.stored.release if present.stored is not None and not present.pending else None
     if change is None:
         lines += _fields([("State", waits(present)), ("Version", present.version)])
-        lines += _fields(_admission(workload, now))
+        lines += _fields([*_admission(workload, now), *_blocking(blocking, 0, now)])
     else:
         lines += _fields(_about(change, workload, batches, now, current=present.present))
+        lines += _fields(_blocking(blocking, change.spec.create_time_unix, now))
         lines += _pods(change)
         lines += _actions(change, now)
     for other in shown:
         if other is not present and other.stored is not None:
             lines += _earlier(other.stored.release, now)
     denied = [each.stored.release for each in shown if each is not present and each.stored is not None]
-    advice = list(_advice(change, workload, program, denied=any(map(releases.rolled_back, denied))))
+    advice = [
+        *_deletions(blocking),
+        *_advice(change, workload, program, denied=any(map(releases.rolled_back, denied))),
+    ]
     lines.append("What to do:" if advice else "What to do: nothing")
     for each in advice:
         lines += [f"  # {each.when}", f"  {each.command}"]
@@ -114,6 +124,26 @@ def _admission(workload: Workload, now: float) -> Iterator[tuple[str, str]]:
         once = "the next release passes, because it has the label ignored-suspend; others are denied"
         text = once if workload.ignores_suspension else "further releases are denied, except a repair"
         yield "Releases", f"suspended{f' since {_time(since, now)}' if since else ''}: {text}"
+
+
+def _blocking(pods: Sequence[Pod], released: int, now: float) -> Iterator[tuple[str, str]]:
+    """The pods for which the controller waits. `released`: when the present version was released, Unix seconds."""
+    for index, pod in enumerate(pods[:_MAX_PODS]):
+        since = max(released, pod.ready_at or pod.metadata.created)
+        words = f" ({pod.trouble})" if pod.trouble is not None else ""
+        text = f"pod {pod.metadata.name} of an older version, which is not ready{words}; it blocks the rollout since "
+        yield ("" if index else "Waits for"), text + _time(since, now)
+    if pods:
+        yield "", "AlterShield deletes such a pod when it is overdue, but not if it may have been up before"
+
+
+def _deletions(blocking: Sequence[Pod]) -> Iterator[Advice]:
+    if blocking:
+        names = " ".join(pod.metadata.name for pod in blocking[:_MAX_PODS])
+        yield Advice(
+            "the rollout must not wait: delete what it waits for",
+            f"kubectl delete pod -n {blocking[0].metadata.namespace} {names}",
+        )
 
 
 def _pods(change: ChangeWorkload) -> list[str]:
@@ -183,6 +213,10 @@ def _advice(change: ChangeWorkload | None, workload: Workload, program: str, *, 
         case WorkloadState.ROLLBACK:
             conditions = change.status.conditions if change is not None else ()
             if has_reason(conditions, ConditionType.ROLLED_BACK, "WriteRefused"):
+                yield Advice(
+                    "the old version is not admitted any more: let one release pass", command("repair", _REASON)
+                )
+                yield Advice("then release a fix that is admitted", f"kubectl apply -n {namespace} -f FIX.yaml")
                 yield Advice("the API server admits the write now: try it again", command("retry", _REASON))
                 yield Advice("keep this version: withdraw the rollback", command("approve", _REASON))
             else:

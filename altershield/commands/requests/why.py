@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
+import msgspec
 import typer
 
 from altershield import releases
@@ -30,6 +31,10 @@ from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError
 from altershield.process import options
+from altershield.workloads import pods as pod_projections
+from altershield.workloads.blocking import blocking_pods
+from altershield.workloads.pods import Pod
+from altershield.workloads.workload import Workload
 
 EXIT_REFUSED = 3
 """Of `altershield why pod/NAME`: the deletion or the eviction of the pod would be refused now."""
@@ -129,8 +134,24 @@ async def _workload(context: str | None, kubeconfig: str | None, namespace: str,
         found = [each for each in shown(snapshot) if each.workload.metadata.name == target.name]
         for uid in dict.fromkeys(each.workload.metadata.uid for each in found):
             own = [each for each in found if each.workload.metadata.uid == uid]
-            print("\n".join(explain(own, await _batches(client, own), time.time(), called_as(sys.argv[0]))))
+            batches, blocking = await _batches(client, own), await _blocking(client, own[0].workload)
+            print("\n".join(explain(own, batches, time.time(), called_as(sys.argv[0]), blocking)))
         return exit_code(outcomes(snapshot))
+
+
+async def _blocking(client: Client, workload: Workload) -> list[Pod]:
+    """The pods of older versions for which the workload's controller waits; empty if the user may not read pods."""
+    if not workload.waits_for_ready:
+        return []
+    try:
+        listed = await client.list(
+            PODS, workload.metadata.namespace, as_=msgspec.Raw, label_selector=workload.list_selector
+        )
+    except ForbiddenError:
+        return []
+    pods = map(pod_projections.read, listed.items)
+    found = blocking_pods(workload, (pod for pod in pods if pod.owner.uid == workload.metadata.uid))
+    return sorted(found, key=lambda pod: pod.metadata.name)
 
 
 async def _batches(client: Client, found: Sequence[Release]) -> list[ChangePod]:

@@ -123,3 +123,27 @@ def test_namespace_is_filled_once_its_pods_and_the_first_lists_are_there(caches:
     metadata = msgspec.structs.replace(other.metadata, namespace="other", uid="other")
     observed(caches, msgspec.structs.replace(other, metadata=metadata))
     assert not caches.is_filled("other"), "its pods are being listed"
+
+
+@pytest.mark.parametrize(
+    ("status", "policy", "phase", "blocks"),
+    [
+        ({}, None, "Running", True),
+        ({}, "AlwaysAllow", "Running", False),
+        ({}, None, "Pending", False),
+        ({"disruptionsAllowed": 1}, None, "Running", False),
+        ({"currentHealthy": 2, "desiredHealthy": 2}, None, "Running", False),
+        ({"currentHealthy": 2, "desiredHealthy": 2}, "IfHealthyBudget", "Running", False),
+        ({"currentHealthy": 1, "desiredHealthy": 2}, None, "Running", True),
+    ],
+)
+def test_eviction_of_an_unready_pod_is_refused_as_by_the_api_server(
+    status: dict[str, int], policy: str | None, phase: str, blocks: bool
+) -> None:
+    made = {
+        "metadata": {"name": "guard", "namespace": NAMESPACE, "uid": "g", "resourceVersion": "1"},
+        "spec": {"selector": {"matchLabels": LABELS}, "unhealthyPodEvictionPolicy": policy},
+        "status": status,
+    }
+    unready = pod(ready=False, phase=phase)
+    assert msgspec.convert(made, DisruptionBudget).blocks_unready(unready) is blocks

@@ -15,6 +15,7 @@ from altershield.api.workload_requests import Action, Request
 from altershield.commands.requests.explanation import explain
 from altershield.commands.status.snapshot import Release
 from tests.unit.commands.status.builders import DONE, ROLLED_BACK, V1, V2, release, stored, workload
+from tests.unit.workloads.objects import pod
 
 NOW = 1_700_000_000
 SUSPENDED = {labels.SUSPEND: str(NOW - 300)}
@@ -62,7 +63,7 @@ WRITE_REFUSED = Condition(ConditionType.ROLLED_BACK, "False", "WriteRefused", "a
         (msgspec.structs.replace(FAILED, previous=PREVIOUS), {}, ["approve", "retry", "rollback"]),
         (FAILED, SUSPENDED, ["approve", "retry", "repair", "resume"]),
         (status(WorkloadState.ROLLBACK), {}, ["wait"]),
-        (status(WorkloadState.ROLLBACK, WRITE_REFUSED), {}, ["retry", "approve"]),
+        (status(WorkloadState.ROLLBACK, WRITE_REFUSED), {}, ["repair", "retry", "approve"]),
         (status(WorkloadState.FAILED, REFUSED), {}, ["retry"]),
         (status(WorkloadState.FAILED, REFUSED, rollback_target=PREVIOUS), {}, ["retry", "rollback"]),
     ],
@@ -71,6 +72,39 @@ def test_advice_fits_the_state(of: ChangeWorkloadStatus | None, own: dict[str, s
     shown = lines(of, **own)
     assert commands(shown) == wanted
     assert ("What to do: nothing" in shown) == (not wanted)
+
+
+def test_rollback_that_the_api_server_refuses_is_followed_by_a_repair_and_a_fix() -> None:
+    shown = lines(status(WorkloadState.ROLLBACK, WRITE_REFUSED), **SUSPENDED)
+    at = shown.index("What to do:")
+    assert shown[at + 1 : at + 5] == [
+        "  # the old version is not admitted any more: let one release pass",
+        '  altershield repair deployment/web -n shop -m "REASON"',
+        "  # then release a fix that is admitted",
+        "  kubectl apply -n shop -f FIX.yaml",
+    ]
+
+
+@pytest.mark.parametrize("of", [DONE, FAILED, status(WorkloadState.FAILED), status(WorkloadState.RUNNING), None])
+def test_pod_that_blocks_the_rollout_is_named_in_every_state(of: ChangeWorkloadStatus | None) -> None:
+    waiting = {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "busybo"}}}
+    blocking = pod(name="web-2", status={"phase": "Pending", "containerStatuses": [waiting]})
+    made = None if of is None else stored(release(of, created=NOW - 900))
+    shown = explain([Release(workload(), made)], (), blocking.metadata.created + 900, blocking=[blocking])
+    (at,) = [number for number, line in enumerate(shown) if line.startswith("Waits for: ")]
+    assert shown[at] == (
+        "Waits for: pod web-2 of an older version, which is not ready (ImagePullBackOff: busybo); "
+        "it blocks the rollout since 2026-08-21T07:29:49Z (15m ago)"
+    )
+    at = shown.index("What to do:")
+    assert shown[at + 2] == "  kubectl delete pod -n shop web-2"
+
+
+def test_pod_blocks_the_rollout_since_the_release_of_the_present_version() -> None:
+    blocking = pod(name="web-2")
+    made = stored(release(DONE, created=blocking.metadata.created + 600))
+    shown = explain([Release(workload(), made)], (), blocking.metadata.created + 900, blocking=[blocking])
+    assert any(line.endswith("it blocks the rollout since 2026-08-21T07:39:49Z (5m ago)") for line in shown)
 
 
 def test_suspension_is_shown_with_time_reason_judge_and_pods() -> None:

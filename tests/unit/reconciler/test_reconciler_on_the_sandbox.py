@@ -337,7 +337,7 @@ async def test_first_version_that_does_not_start_is_suspended_with_the_messages_
     condition = await cluster.until_condition(CHANGE_WORKLOADS, release(V1), "Verified", reason="FailedByHealth")
     assert "ImagePull" in condition["message"]
     condition = await cluster.until_condition(CHANGE_WORKLOADS, release(V1), "RolledBack", reason="NotUndone")
-    assert "no pod of an older version is ready" in condition["message"]
+    assert "no older version has passed verification" in condition["message"]
 
 
 async def replica_set(cluster: Cluster, image: str, version: str) -> Object | None:

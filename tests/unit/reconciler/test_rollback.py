@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from altershield.api import labels
 from altershield.api.condition_types import Giver
 from altershield.api.ops_config import Settings
 
@@ -117,6 +118,20 @@ def test_refused_rollback_write_is_reported_while_verification_and_suspension_co
     assert is_restored(world)
     assert world.state("v2") == FAILED
     assert world.said(ROLLED_BACK, "v2") == ("True", "PodNotUp")
+
+
+@each_kind
+def test_repair_lets_a_fix_pass_while_the_api_server_refuses_the_rollback(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.write_refused = "ValidatingAdmissionPolicy 'registries' denied request: this registry is not allowed"
+    world.run(125)
+    assert (world.state(), world.suspended) == (ROLLBACK, True)
+    world.request("Repair")
+    world.rest()
+    assert (world.state(), labels.IGNORED_SUSPEND in world.own_labels) == (ROLLBACK, True)
+    world.remove(*world.of("v2"))
+    world.roll_out("v3")
+    assert (world.said(ROLLED_BACK, "v3"), world.suspended) == (("", ""), False)
 
 
 @each_kind

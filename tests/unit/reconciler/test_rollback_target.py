@@ -41,7 +41,7 @@ def test_paused_workload_is_not_rolled_back(kind: str) -> None:
 
 
 @each_kind
-def test_release_is_suspended_if_no_older_version_has_ready_pods(kind: str) -> None:
+def test_release_is_suspended_if_the_older_version_has_pods_and_none_is_ready(kind: str) -> None:
     world, _ = second_release(kind)
     for pod in world.of("v1"):
         pod.lose_readiness(world.t)
@@ -50,7 +50,7 @@ def test_release_is_suspended_if_no_older_version_has_ready_pods(kind: str) -> N
     assert (world.image, world.state()) == ("v2", SUSPEND)
     found = world.condition(ROLLED_BACK)
     assert found is not None
-    assert found.message.endswith("not rolled back: no pod of an older version is ready")
+    assert found.message.endswith("web-v1, which holds the last version that passed, is ready")
 
 
 @each_kind

@@ -315,9 +315,16 @@ async def test_status_of_a_setting_is_written_at_its_resource_version(world: Wor
 async def test_delete_names_the_uid_and_deletes_dependents_in_the_background(world: World) -> None:
     world.api.answers = [None]
     await world.writer.delete(PODS, pod().metadata)
-    options = {"uid": "sleep-1-a-uid", "propagation": "Background"}
+    options = {"uid": "sleep-1-a-uid", "resource_version": "", "propagation": "Background"}
     assert world.api.requests == [("delete", (PODS, "sleep-1-a", "default"), options)]
     assert world.written("Pod", "delete") == 1
+
+
+async def test_delete_of_an_unchanged_object_names_its_resource_version(world: World) -> None:
+    world.api.answers = [None]
+    known = pod().metadata
+    assert await world.writer.delete(PODS, known, unchanged=True)
+    assert world.api.requests[0][2]["resource_version"] == known.resource_version != ""
 
 
 @pytest.mark.parametrize("error", [NotFoundError("gone"), ConflictError("another object of the same name")])

@@ -67,6 +67,24 @@ def test_time_of_a_missing_condition_or_transition_is_zero() -> None:
     assert pod(status={"conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": None}]}).ready_at == 0
 
 
+@pytest.mark.parametrize(
+    ("ready", "start", "was_ready"),
+    [
+        (condition("Ready", True), CREATED, True),
+        (condition("Ready", False), CREATED, False),
+        (condition("Ready", False), "2026-08-21T07:29:47Z", False),
+        (condition("Ready", False), "2026-08-21T07:29:46Z", True),
+        (condition("Ready", False), None, True),
+        ({"type": "Ready", "status": "False"}, CREATED, True),
+        (SCHEDULED, None, False),
+    ],
+)
+def test_pod_was_ready_if_its_readiness_has_changed_since_its_start(
+    ready: Object, start: str | None, was_ready: bool
+) -> None:
+    assert pod(status={"conditions": [ready], "startTime": start}).was_ready is was_ready
+
+
 def test_scheduled_at_is_zero_if_pod_scheduled_is_false() -> None:
     assert pod(status={"conditions": [condition("PodScheduled", False)]}).scheduled_at == 0
 

@@ -131,6 +131,7 @@ class Cluster:
                     else {"type": "OnDelete"}
                 )
                 status["currentRevision"] = self.current_revision
+                status["updateRevision"] = f"{NAME}-{self.image}"
             case "DaemonSet":
                 status["desiredNumberScheduled"] = self.replicas
                 spec["updateStrategy"] = (

@@ -111,6 +111,7 @@ class SimPod:
             "status": {
                 **(_texts(self.refused) if self.refused is not None else {}),
                 "phase": self.phase,
+                **({"startTime": rfc3339(self.born + kubelet)} if self.node else {}),
                 "podIP": "10.0.0.1",
                 "conditions": conditions,
                 "containerStatuses": [] if self.unscheduled else [status],

@@ -25,7 +25,7 @@ from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.rules import settings_of, timing_of
 from reconciler.releases.snapshot import Snapshot, Target
-from reconciler.releases.stuck_pods import stuck_pods
+from reconciler.releases.stuck_pods import StuckPods, stuck_pods
 from reconciler.releases.target_reader import TargetReader
 from reconciler.releases.ungated import Revision, current_revision
 
@@ -45,10 +45,11 @@ class World(Executor):
         """The name of a PodUnavailableBudget that admits no deletion of the workload's pods."""
         self.looks = 0
         self.decision = Decision()
+        self.stuck_pods = StuckPods(self)
 
     def die(self) -> None:
-        """The leader dies, and its pod groups are lost."""
-        self.groups = None
+        """The leader dies, and what it knows about pods is lost."""
+        self.groups, self.stuck_pods = None, StuckPods(self)
 
     def reconcile(self) -> bool:
         """Run each controller once. Return whether anything was written."""
@@ -124,7 +125,28 @@ class World(Executor):
         if release is None or not workload.processed:
             self._begin(workload, release, [each for each in own if each is not release])
             return
-        self._go_on(workload, release, [each for each in own if each is not release])
+        others = [each for each in own if each is not release]
+        self._go_on(workload, release, others)
+        self._free(workload, release, others)
+
+    def _free(self, workload: Workload, release: Release, others: list[Release]) -> None:
+        """Delete the pods of older versions for which the workload's controller would wait without end."""
+        found = self.stuck_pods.find(
+            workload,
+            [self.project(pod) for pod in self.pods.values()],
+            release,
+            others,
+            [batch_projections.project(each) for each in self.batches.values()],
+            self.timing,
+            self.now,
+            enabled=settings_of(self.settings, release.spec.policy).rollback,
+        )
+        for pod in found.pods:
+            self._write("delete pod")
+            self.remove(self.pods[pod.metadata.uid])
+        if found.due is not None:
+            dues = [each for each in (self.decision.requeue_after, max(0.0, found.due - self.now)) if each is not None]
+            self.decision = replace(self.decision, requeue_after=min(dues))
 
     def _begin(self, workload: Workload, release: Release | None, others: list[Release]) -> None:
         version = workload.version

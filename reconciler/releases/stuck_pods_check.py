@@ -1,0 +1,130 @@
+"""Deletes the pods of older versions for which a workload's controller would wait without end. `stuck_pods.py` decides
+which pods these are."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from altershield.api.resources import DISRUPTION_BUDGETS, PODS
+from altershield.budget_caches.disruption_budgets import DisruptionBudget
+from altershield.budgets import pods as budget_pods
+from altershield.kube.client import Client
+from altershield.kube.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError
+from altershield.workloads import pods as pod_projections
+from altershield.workloads.blocking import blocking_pods
+from altershield.workloads.pods import Pod
+from altershield.workloads.workload import Workload
+from reconciler.machinery.caches import Caches
+from reconciler.machinery.ownership import WorkloadKey
+from reconciler.machinery.writer import Writer
+from reconciler.releases.executor import Executor
+from reconciler.releases.health import Timing
+from reconciler.releases.live_reader import LiveReader
+from reconciler.releases.projection import Release
+from reconciler.releases.rules import settings_of
+from reconciler.releases.stuck_pods import StuckPods
+
+_RETRY_FIRST = 5.0  # seconds until a refused deletion is tried again; later, as long as the pod exists
+_RETRY_LAST = 300.0
+
+
+class StuckPodsCheck:
+    """`clock` returns Unix seconds by the API server's clock. All methods raise the errors of the client."""
+
+    def __init__(
+        self,
+        client: Client,
+        caches: Caches,
+        writer: Writer,
+        live: LiveReader,
+        executor: Executor,
+        timing: Timing,
+        clock: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._caches = caches
+        self._writer = writer
+        self._live = live
+        self._executor = executor
+        self._timing = timing
+        self._clock = clock
+        self._stuck: dict[WorkloadKey, StuckPods] = {}
+
+    def discard(self, key: WorkloadKey) -> None:
+        """Forget a workload that is deleted or not governed."""
+        self._stuck.pop(key, None)
+
+    def clear(self) -> None:
+        """Forget all workloads: this process did not see what happened to their pods."""
+        self._stuck.clear()
+
+    async def free(
+        self, key: WorkloadKey, workload: Workload, present: Release, others: Sequence[Release]
+    ) -> float | None:
+        """Delete the stuck pods of a workload. Returns the seconds after which it is to be checked again, or None.
+
+        `present`: its current release, `others`: its other releases.
+        """
+        if not workload.waits_for_ready:
+            self.discard(key)
+            return None
+        now = self._clock()
+        stuck = self._stuck.pop(key, None) or StuckPods(self._caches)
+        found = stuck.find(
+            workload,
+            self._caches.pods_of(workload),
+            present,
+            others,
+            (batch for each in (present, *others) for batch in self._caches.batches_of(each)),
+            self._timing,
+            now,
+            enabled=settings_of(self._caches.in_effect(), present.spec.policy).rollback,
+        )
+        if len(stuck):
+            self._stuck[key] = stuck
+        dues = [] if found.due is None else [max(0.0, found.due - now)]
+        if found.pods:
+            live = (await self._live.workload(workload)).workload
+            known = live.version == workload.version and live.generation == workload.generation
+            for pod in found.pods if known else ():
+                if not await self._delete(live, pod):
+                    dues.append(min(max(now - pod.metadata.created, _RETRY_FIRST), _RETRY_LAST))
+        return min(dues, default=None)
+
+    async def _delete(self, workload: Workload, known: Pod) -> bool:
+        """Delete the pod if the API server has it as it is known. Returns False if somebody refuses this."""
+        name, namespace = known.metadata.name, known.metadata.namespace
+        try:
+            raw = await self._client.get(PODS, name, namespace, as_=msgspec.Raw)
+        except NotFoundError:
+            return True
+        pod = pod_projections.read(raw)
+        if pod.metadata.uid != known.metadata.uid or not blocking_pods(workload, [pod]):
+            return True  # it is another pod, or the watch queues the workload when it brings the change
+        refusal = await self._budget_refusal(namespace, budget_pods.read(raw))
+        if not refusal:
+            try:
+                deleted = await self._writer.delete(PODS, pod.metadata, unchanged=True)
+            except (BadRequestError, ForbiddenError, InvalidError) as error:
+                refusal = str(error)  # of a PodUnavailableBudget, for example
+            else:
+                if deleted:
+                    self._announce_deleted(workload, pod)
+                return True
+        controller = f"{workload.kind} {workload.metadata.name}"
+        message = (
+            f"pod {name} of an older version is not up, and {controller} waits for it; it is not deleted: {refusal}"
+        )
+        self._executor.announce(workload, "StuckPodNotDeleted", message)
+        return False
+
+    async def _budget_refusal(self, namespace: str, pod: budget_pods.Pod) -> str:
+        """The PodDisruptionBudget that allows no disruption of the pod now; empty if there is none."""
+        listed = await self._client.list(DISRUPTION_BUDGETS, namespace, as_=DisruptionBudget)
+        names = [each.metadata.name for each in listed.items if each.blocks_unready(pod)]
+        return f"PodDisruptionBudget {names[0]} allows no disruption" if names else ""
+
+    def _announce_deleted(self, workload: Workload, pod: Pod) -> None:
+        controller, words = f"{workload.kind} {workload.metadata.name}", pod.trouble or "not ready"
+        message = f"pod {pod.metadata.name} of an older version was deleted: {words}; {controller} waited for it"
+        self._executor.announce(workload, "StuckPodDeleted", message, warning=False)
