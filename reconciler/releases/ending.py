@@ -74,7 +74,10 @@ def overdue_verdict(tracked: TrackedPod, now: float) -> str:
 
 def _since(tracked: TrackedPod, now: float) -> str:
     seconds = f"{int(now - tracked.down_since)} s"
-    return f"any more (it was up until {seconds} ago)" if tracked.was_up else f"after {seconds}"
+    if tracked.was_up:
+        return f"any more (it was up until {seconds} ago)"
+    why = tracked.limit.why if tracked.limit is not None else ""
+    return f"after {seconds} ({why})" if why else f"after {seconds}"
 
 
 def no_rollback_reason(snapshot: Snapshot, serving: int) -> str:

@@ -111,6 +111,11 @@ class PodGroups:
         """The pods of a group, in the order in which they entered it."""
         return self._groups[group].values()
 
+    def longest_limit(self, group: Group) -> float:
+        """The longest time that a pod of the group may take to come up, in seconds; 0 if the group is empty."""
+        limits = (each.limit for each in self._groups[group].values())
+        return max((each.seconds if each is not None else self._timing.start_timeout for each in limits), default=0.0)
+
     def up_at(self, tracked: TrackedPod) -> float:
         """When the pod came up, Unix seconds; 0 if it is not up."""
         return self._up_at.get(tracked.pod.metadata.uid, 0.0)
@@ -261,7 +266,7 @@ class PodGroups:
 
     def refresh(self, workload: Workload, now: float) -> None:
         """Bring the groups up to date at `now` (Unix seconds)."""
-        if workload.min_ready != self.workload.min_ready:
+        if (workload.min_ready, workload.start) != (self.workload.min_ready, self.workload.start):
             self._changed.update(self._tracked)
         self.workload = workload
         # while the cluster refuses to create pods, no pod replaces another one
@@ -305,7 +310,7 @@ class PodGroups:
             tracked.down_since, tracked.broken = now, True  # for the case that the pod is not up any more
         health, due = assess(
             tracked,
-            self.workload.min_ready,
+            self.workload,
             self._timing,
             now,
             node_ready=self._nodes.node_ready(tracked.pod.node),

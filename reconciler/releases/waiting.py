@@ -104,8 +104,8 @@ def _stall(
     missing = max(0, groups.wanted - len(groups))
     if not (missing or groups.count(Group.DOWN)) or groups.count(Group.OBSERVING) or target is WorkloadState.SUCCESS:
         return None, None
-    # pods that are down have the start timeout from their creation; only then does the stall begin
-    due = max(groups.progress_at, resumed_at) + grace * (2 if groups.count(Group.DOWN) else 1)
+    # pods that are down have their time from their creation; only then does the stall begin
+    due = max(groups.progress_at, resumed_at) + grace + groups.longest_limit(Group.DOWN)
     if now < due:
         return None, due
     if not missing:
