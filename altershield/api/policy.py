@@ -109,7 +109,7 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
     start_timeout_seconds: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=86_400)] | None,
         doc(
-            "Seconds that a pod may take to come up; longer if its own probes allow more. An annotation of the workload "
+            "Seconds that a pod may take to come up; more if its own probes allow more. An annotation of the workload "
             "overrides it."
         ),
     ] = None

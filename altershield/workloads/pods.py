@@ -262,7 +262,7 @@ def _has_initialized(container: _ContainerStatus, is_sidecar: bool) -> bool:
 
 
 def _not_ready(containers: tuple[_ContainerStatus, ...]) -> tuple[_ContainerStatus, ...]:
-    """The containers for which a pod waits that is not ready. All of them, if it waits for a readiness gate. A container
+    """The containers for which a pod waits that is not ready; all of them if it waits for a readiness gate. A container
     whose turn to start has not come does not count while another one runs."""
     found = tuple(each for each in containers if not each.ready) or containers
     started = tuple(

@@ -22,7 +22,7 @@ def slow_release(kind: str = "Deployment", container: Any = SLOW, **world: float
 
 @each_kind
 def test_pod_is_overdue_after_the_time_that_its_startup_probe_allows(kind: str) -> None:
-    world, pod = slow_release(kind)
+    world, _ = slow_release(kind)
     world.run(299)
     assert (world.image, world.state()) == ("v2", RUNNING)
     assert "ReleaseStalled" not in world.reasons
@@ -45,7 +45,7 @@ def test_release_that_needs_longer_than_the_start_timeout_and_is_allowed_to_is_n
 
 def test_new_leader_grants_the_same_time() -> None:
     for dies_at in (100, 200):
-        world, pod = slow_release()
+        world, _ = slow_release()
         world.run(dies_at)
         world.die()
         world.run(299 - dies_at)
@@ -152,7 +152,7 @@ def test_longer_one_of_start_timeout_and_budget_counts_and_the_cap_limits_the_bu
     ids=str,
 )
 def test_budget_of_probes(container: Any, seconds: int) -> None:
-    world, pod = slow_release(container=container)
+    world, _ = slow_release(container=container)
     world.run(seconds - 1)
     assert world.image == "v2"
     world.run(1)
@@ -212,7 +212,7 @@ def test_init_container_that_crashed_has_no_budget() -> None:
 
 
 def test_release_whose_pods_are_in_their_budget_is_not_stalled() -> None:
-    world, pod = slow_release(container={"startupProbe": {"failureThreshold": 90}})
+    world, _ = slow_release(container={"startupProbe": {"failureThreshold": 90}})
     world.run(890)
     assert world.state() == RUNNING
     assert world.condition(STALLED) is None

@@ -35,6 +35,8 @@ class SimPod:
     owner: Object = field(default_factory=dict)
     phase: str = "Running"
     unscheduled: bool = False
+    silent: bool = False
+    """Whether no scheduler looks at the pod."""
     creating: bool = False
     deleting: bool = False
     init_until: float = 0.0
@@ -115,6 +117,8 @@ class SimPod:
                 "message": "0/3 nodes are available" if self.unscheduled else "",
             },
         ]
+        if self.silent:
+            conditions.clear()
         metadata: Object = {
             "name": self.name,
             "namespace": NAMESPACE,
