@@ -79,10 +79,11 @@ def creation_wake(snapshot: Snapshot, groups: PodGroups, now: float) -> float | 
 
 
 def _is_creation_late(snapshot: Snapshot, groups: PodGroups, now: float) -> bool:
-    if snapshot.workload.paused or not pods_missing(snapshot, groups):
+    present = state(snapshot.release)
+    if present is WorkloadState.SUSPEND or snapshot.workload.paused or not pods_missing(snapshot, groups):
         return False
     # a rollback that has begun goes on: a new leader does not know when the last pod came up
-    return state(snapshot.release) is WorkloadState.ROLLBACK or now >= _creation_late_at(snapshot, groups)
+    return present is WorkloadState.ROLLBACK or now >= _creation_late_at(snapshot, groups)
 
 
 def cause_unknown(snapshot: Snapshot, now: float) -> bool:
