@@ -145,12 +145,10 @@ def _held_up(snapshot: Snapshot, groups: PodGroups) -> Stall:
         return Fault.NODE_NOT_READY, f"{groups.count(Group.HELD_UP)} pods are not up, and the cluster is the cause"
     found, count = faults.most_common(1)[0]
     first = next(tracked for tracked in groups.pods_in(Group.HELD_UP) if groups.fault(tracked) is found)
-    words = f"node {first.pod.node}" if found is Fault.NODE_NOT_READY and first.pod.trouble is None else reason(first)
-    return (
-        found,
-        f"{count} of {len(groups)} pods are not up, and the cluster is the cause: {first.pod.metadata.name}: {words}; "
-        f"{_unless_caused(snapshot)}",
-    )
+    text = f"{count} of {len(groups)} pods are not up, and the cluster is the cause: {first.pod.metadata.name}: "
+    if found is Fault.NODE_NOT_READY:
+        return found, f"{text}{first.pod.trouble or f'node {first.pod.node}'}"
+    return found, f"{text}{reason(first)}; {_unless_caused(snapshot)}"
 
 
 def _unless_caused(snapshot: Snapshot) -> str:

@@ -179,7 +179,7 @@ CASES = (
         "starts-too-slowly",
         SLOW,
         ROLLED_BACK,
-        "exit code 137",
+        "is not up after",
         pod={"containers": [container(SLOW, startupProbe={"periodSeconds": 1, "failureThreshold": 10, **TCP})]},
     ),
     # no pods

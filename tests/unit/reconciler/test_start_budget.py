@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 
 from altershield.api.policy import AppliedPolicy
+from altershield.workloads.pods import Starting
+from altershield.workloads.start_budget import StartBudget
+from reconciler.releases.limits import limit, updated_in_place
 
 from .scenarios import ROLLED_BACK, RUNNING, STALLED, each_kind, is_over, is_restored, second_release, serving
 from .world import SimPod, World
@@ -232,6 +235,38 @@ def test_pod_updated_in_place_has_the_budget_too() -> None:
     assert world.image == "v2"
     world.run(1)
     assert is_restored(world)
+
+
+BUDGET = StartBudget(300, (("proxy", 200),), 600)
+
+
+@pytest.mark.parametrize(
+    ("starting", "seconds"),
+    [
+        (None, 120),
+        (Starting(0, 30), 330),
+        (Starting(200, None), 320),
+        (Starting(200, 30), 330),
+        (Starting(0, 30, restarted=True), 120),
+        (Starting(200, 230, restarted=True), 320),
+        (Starting(0, 30, "migrate"), 630),
+        (Starting(50, 70, "migrate"), 670),
+        (Starting(0, 30, "proxy"), 230),
+        (Starting(900, None, "migrate"), 1000),
+        (Starting(0, 950, "migrate"), 1000),
+    ],
+    ids=str,
+)
+def test_limit_of_a_pod_that_starts(starting: Starting | None, seconds: int) -> None:
+    assert limit(starting, BUDGET, 120, 1000, 0).seconds == seconds
+    assert limit(starting, StartBudget(0, (), 0), 2000, 1000, 0).seconds >= 2000, "a longer start timeout counts"
+
+
+@pytest.mark.parametrize(("restarts", "restarted"), [(0, False), (1, False), (2, True)])
+def test_update_in_place_restarts_a_container_once(restarts: int, restarted: bool) -> None:
+    found = updated_in_place(Starting(50, 9000, restarted=True), restarts=restarts)
+    assert found == Starting(0, 0, restarted=restarted)
+    assert updated_in_place(Starting(50, None), restarts=restarts).running_since is None
 
 
 def test_restart_begins_nothing_anew_while_only_min_ready_seconds_keep_the_pod_from_being_up() -> None:
