@@ -128,8 +128,10 @@ def test_pods_that_are_added_after_success_do_not_end_the_release() -> None:
     world.settings = type(world.settings)(share="1")
     world.replicas = 5
     unscheduled(world, *world.make(1))
+    looks = world.looks
     world.run(2000)
     assert (world.image, world.state()) == ("v2", SUCCESS)
+    assert world.looks == looks
 
 
 def test_new_leader_knows_since_when_the_pod_has_no_node() -> None:
@@ -200,7 +202,11 @@ def test_release_whose_pods_cannot_be_created_waits_if_it_is_not_the_cause(
     world.run(5000)
     assert (world.image, world.state(), world.suspended) == ("v2", RUNNING, False)
     assert world.said(STALLED)[0] == "True"
-    assert world.looks <= 10
+    looks = world.looks
+    assert looks <= 10
+    for _ in range(5):
+        world.rest()
+    assert world.looks == looks, "an event of a pod causes no read"
 
 
 def test_rollback_of_a_release_without_pods_goes_on_under_a_new_leader() -> None:
@@ -226,6 +232,17 @@ def test_release_whose_pods_cannot_be_created_and_that_must_not_be_rolled_back_w
     assert world.said(STALLED) == ("True", "FailedCreate" if text else "PodsMissing")
     assert (world.condition(ROLLED_BACK) is not None) == bool(text)
     assert world.rest() == 0
+
+
+def test_suspended_release_does_not_look_for_the_cause_of_missing_pods() -> None:
+    world = first_release("StatefulSet")
+    (pod,) = world.make(1)
+    world.touch(pod.wait_for_image())
+    world.run(121)
+    assert world.state() == SUSPEND
+    looks = world.looks
+    world.run(2000)
+    assert world.looks == looks
 
 
 CONTAINER = {"name": "main", "image": "nginx:1", "resources": {"requests": {"cpu": "1"}}}
