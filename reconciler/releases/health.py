@@ -249,7 +249,7 @@ def _limit(tracked: TrackedPod, workload: Workload, timing: Timing) -> Limit:
 
 def held_up_until(tracked: TrackedPod, timing: Timing) -> float:
     """Until when a pod is not overdue that the cluster holds up, Unix seconds."""
-    return tracked.down_since + max(timing.unschedulable, tracked.limit.seconds if tracked.limit is not None else 0.0)
+    return tracked.down_since + timing.unschedulable
 
 
 def _set_held_up(tracked: TrackedPod, now: float, *, held_up: bool) -> None:

@@ -53,7 +53,6 @@ SOURCES = (
             ("if found in blamed and now >= ends:", "if found in blamed:"),
             ("if found in blamed and now >= ends:", "if now >= ends:"),
             ("min(again, ends) if now < ends else again", "again"),
-            ("max(timing.unschedulable, tracked.limit.seconds if", "(timing.unschedulable if"),
             ("    if tracked.was_up or tracked.inherited:\n", "    if tracked.inherited:\n"),
             ("workload.min_ready if tracked.was_ready else 0", "workload.min_ready"),
             ("workload.min_ready if tracked.was_ready else 0", "0"),

@@ -69,7 +69,7 @@ def test_pod_that_the_cluster_holds_up_because_of_the_release_is_overdue_after_a
 @pytest.mark.parametrize(
     ("policy", "seconds"),
     [
-        ({"unschedulable_seconds": 150}, 150),
+        ({"unschedulable_seconds": 145}, 145),
         ({"unschedulable_seconds": 30}, 120),
         ({"start_timeout_seconds": 700}, 700),
     ],

@@ -237,6 +237,15 @@ def test_pod_updated_in_place_has_the_budget_too() -> None:
     assert is_restored(world)
 
 
+def test_min_ready_seconds_give_no_time_to_a_pod_that_was_never_ready() -> None:
+    world, _ = slow_release(container={})
+    world.min_ready = 300
+    world.run(119)
+    assert world.image == "v2"
+    world.run(1)
+    assert is_restored(world)
+
+
 BUDGET = StartBudget(300, (("proxy", 200),), 600)
 
 
