@@ -243,5 +243,6 @@ def _decisive_fields(pod: Pod) -> tuple[object, ...]:
         pod.ip,
         pod.unscheduled,
         pod.creating,
+        pod.starting,
         pod.trouble,
     )

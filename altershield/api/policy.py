@@ -29,6 +29,12 @@ RECEIVER_NAME = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 MAX_PAUSE = 7 * 86_400
 """The maximum of `pauseSeconds`."""
 
+MAX_START_SECONDS = 1800
+"""The default of `maxStartSeconds`."""
+
+UNSCHEDULABLE_SECONDS = 600
+"""The default of `unschedulableSeconds`: an autoscaler needs time."""
+
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=86_400)]
 
 Share = (
@@ -112,7 +118,24 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
     observe_seconds: Annotated[Seconds | None, doc("Seconds for which a pod has to stay ready.")] = None
     start_timeout_seconds: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=86_400)] | None,
-        doc("Seconds that a pod may take to come up. An annotation of the workload overrides it."),
+        doc(
+            "Seconds that a pod may take to come up; more if its own probes allow more. An annotation of the workload "
+            "overrides it."
+        ),
+    ] = None
+    max_start_seconds: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=86_400)] | None,
+        doc(
+            "Seconds to which the probes and init containers of a pod may extend the start timeout. Default: "
+            f"{MAX_START_SECONDS}."
+        ),
+    ] = None
+    unschedulable_seconds: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=86_400)] | None,
+        doc(
+            "Seconds after which pods are overdue that the cluster does not create, schedule or start because of what "
+            f"the release changed. Default: {UNSCHEDULABLE_SECONDS}."
+        ),
     ] = None
     batch: Annotated[Share | None, doc("Pods in a batch: a number, or a share of the replicas (`10%`).")] = None
     mode: Annotated[Mode, doc("`observe`, `warn` or `enforce`.")] = Mode.ENFORCE

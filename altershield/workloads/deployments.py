@@ -30,6 +30,7 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     replicas: int = 1
     paused: bool = False
     min_ready_seconds: int = 0
+    progress_deadline_seconds: int | None = None
     strategy: _Strategy = _Strategy()
     selector: WireSelector = WireSelector()
 
@@ -84,7 +85,14 @@ class Deployments:
             max_surge=spec.strategy.rolling_update.max_surge if spec.strategy.rolling_update else "25%",
             updated=wire.status.updated_replicas,
             max_unavailable=spec.strategy.rolling_update.max_unavailable if spec.strategy.rolling_update else 1,
-            **common(DEPLOYMENTS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),
+            **common(
+                DEPLOYMENTS.kind,
+                wire.metadata,
+                spec.selector,
+                spec.template,
+                wire.status.observed_generation,
+                spec.progress_deadline_seconds,
+            ),
         )
 
     def template(self, revision: Object) -> Object | None:

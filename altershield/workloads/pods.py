@@ -22,6 +22,9 @@ the cause. If a resource is missing, the reason begins with `OutOf`: `OutOfcpu`,
 eviction, nodeshutdown)."""
 
 _FIRST_STATUS = 2  # seconds by which two times in the first status of a pod may differ, because they are rounded
+_BEFORE_START = ("ContainerCreating", "PodInitializing", "")
+"""Reasons why a container waits that nothing keeps from starting."""
+
 _MAX_TEXT = 300  # characters of a kubelet's message; some quote a registry's whole response
 
 
@@ -45,6 +48,20 @@ class Trouble(msgspec.Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         code = "" if self.exit_code is None else f" (exit code {self.exit_code})"
         return clip(f"{self.reason}{code}: {self.message}" if self.message else f"{self.reason}{code}")
+
+
+class Starting(msgspec.Struct, frozen=True, gc=False):
+    """How far the start of a pod has come. Times are seconds since the kubelet accepted the pod, so its clock does not
+    matter."""
+
+    since: int = 0
+    """When the last init container completed, if none of them ran twice; 0 if none has completed."""
+    running_since: int | None = None
+    """Since when the containers that the pod waits for have been running; None if one of them does not run."""
+    init: str = ""
+    """The init container that is running; empty: the init containers have completed."""
+    restarted: bool = False
+    """Whether one of the containers that the pod waits for runs again."""
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False):
@@ -82,6 +99,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     was_ready: bool = False
     """The pod is ready, or its readiness has changed since its kubelet began to start it, by the kubelet's clock. Also
     true if the kubelet's times are missing."""
+    starting: Starting | None = None
+    """How far its start has come; None if it is ready, or if nothing has started."""
 
     @property
     def exists(self) -> bool:
@@ -100,20 +119,27 @@ class _Waiting(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
 
 
+class _Running(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    started_at: str | None = None
+
+
 class _Terminated(msgspec.Struct, frozen=True, rename="camel", gc=False):
     exit_code: int = 0
     reason: str = ""
     message: str = ""
+    finished_at: str | None = None
 
 
 class _State(msgspec.Struct, frozen=True, gc=False):
     waiting: _Waiting | None = None
+    running: _Running | None = None
     terminated: _Terminated | None = None
 
 
 class _ContainerStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
     name: str = ""
     ready: bool = False
+    started: bool | None = None
     restart_count: int = 0
     state: _State = _State()
     last_state: _State = _State()
@@ -138,8 +164,14 @@ class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
     init_container_statuses: tuple[_ContainerStatus, ...] | None = None
 
 
+class _InitContainer(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    name: str = ""
+    restart_policy: str | None = None
+
+
 class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     node_name: str = ""
+    init_containers: tuple[_InitContainer, ...] | None = None
 
 
 class _Wire(msgspec.Struct, frozen=True, gc=False):
@@ -180,6 +212,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         int(unix(scheduled.last_transition_time)) if scheduled is not None and scheduled.status == "True" else 0,
         bool(wire.spec.node_name) and _creating(statuses),
         is_ready or (ready is not None and _has_changed(ready, status)),
+        None if is_ready or not status.start_time else _starting(wire.spec, status, conditions),
     )
 
 
@@ -208,10 +241,52 @@ def _disrupted(status: _Status, conditions: dict[str, _Condition]) -> bool:
 
 def _creating(statuses: tuple[_ContainerStatus, ...]) -> bool:
     """Whether all containers wait to be started for the first time."""
-    return all(
-        each.state.waiting is not None and each.state.waiting.reason in ("ContainerCreating", "PodInitializing", "")
-        for each in statuses
+    return all(each.state.waiting is not None and each.state.waiting.reason in _BEFORE_START for each in statuses)
+
+
+def _starting(spec: _Spec, status: _Status, conditions: dict[str, _Condition]) -> Starting | None:
+    """How far the start has come. Of the init containers, the pod waits for the first one that has not completed, or
+    that keeps running (a sidecar) and has not started; afterwards for all containers that are not ready."""
+    accepted, init, since = unix(status.start_time), status.init_container_statuses or (), 0.0
+    sidecars = {each.name for each in spec.init_containers or () if each.restart_policy == "Always"}
+    waits_for = next((each for each in init if not _has_initialized(each, each.name in sidecars)), None)
+    for each in init:
+        if each is waits_for:
+            break
+        ended = each.state.terminated
+        since = max(since, unix(ended.finished_at) - accepted if ended is not None else 0.0)
+    initialized = conditions.get("Initialized")
+    if init and waits_for is None and initialized is not None and initialized.status == "True":
+        since = max(since, unix(initialized.last_transition_time) - accepted)  # a sidecar does not complete
+    if any(each.restart_count for each in init if each.name not in sidecars):
+        since = 0.0
+    waiting = (waits_for,) if waits_for is not None else _not_ready(status.container_statuses or ())
+    began = [unix(each.state.running.started_at) - accepted for each in waiting if each.state.running is not None]
+    runs = bool(waiting) and len(began) == len(waiting)
+    if not runs and since < 1:
+        return None
+    return Starting(
+        int(since),
+        max(0, int(max(began))) if runs else None,
+        sys.intern(waits_for.name) if waits_for is not None else "",
+        any(each.restart_count for each in waiting),
     )
+
+
+def _has_initialized(container: _ContainerStatus, is_sidecar: bool) -> bool:
+    """Whether the next container may start. A running init container that is no sidecar is `started`, too."""
+    ended = container.state.terminated
+    return bool(container.started) if is_sidecar else ended is not None and ended.exit_code == 0
+
+
+def _not_ready(containers: tuple[_ContainerStatus, ...]) -> tuple[_ContainerStatus, ...]:
+    """The containers for which a pod waits that is not ready; all of them if it waits for a readiness gate. A container
+    whose turn to start has not come does not count while another one runs."""
+    found = tuple(each for each in containers if not each.ready) or containers
+    started = tuple(
+        each for each in found if each.state.waiting is None or each.state.waiting.reason not in _BEFORE_START
+    )
+    return started or found
 
 
 def _trouble(
@@ -223,7 +298,7 @@ def _trouble(
         return _as_trouble(status.reason, status.message)
     for container in statuses:
         state, last = container.state, container.last_state.terminated
-        if state.waiting is not None and state.waiting.reason not in ("ContainerCreating", "PodInitializing", ""):
+        if state.waiting is not None and state.waiting.reason not in _BEFORE_START:
             if last is None:
                 return _as_trouble(state.waiting.reason, state.waiting.message)
             why = last.reason if last.reason not in ("", "Error") else ""

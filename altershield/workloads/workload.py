@@ -18,6 +18,7 @@ from altershield.api.label_selectors import selects
 from altershield.api.released_by import ANNOTATION as RELEASED_BY
 from altershield.workloads.applied import digest
 from altershield.workloads.meta import Meta, WorkloadMeta
+from altershield.workloads.start_budget import StartBudget, start_budget
 
 _MAX_SELECTOR = 2048  # bytes; some proxies accept URLs of 8 KiB, and three bytes may stand for one
 
@@ -107,6 +108,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """The annotation `released-by`, until the version is processed: then its ChangeWorkload has it."""
     applied: str = ""
     """The digest of what clients stored about the pod template (`applied.digest`)."""
+    start: StartBudget = StartBudget()
+    """How long its pods may take to start, by the probes of its template."""
 
     @property
     def list_selector(self) -> str:
@@ -194,9 +197,15 @@ def generates(annotations: Mapping[str, Any] | None) -> tuple[tuple[str, str], .
 
 
 def common(
-    kind: str, metadata: WorkloadMeta, selector: WireSelector, template: WireTemplate, observed_generation: int
+    kind: str,
+    metadata: WorkloadMeta,
+    selector: WireSelector,
+    template: WireTemplate,
+    observed_generation: int,
+    progress_deadline: int | None = None,
 ) -> dict[str, Any]:
-    """The arguments of `Workload` that are read in the same way for every kind."""
+    """The arguments of `Workload` that are read in the same way for every kind. `progress_deadline`:
+    `progressDeadlineSeconds`, if the kind has it."""
     own: Mapping[str, str] = metadata.labels or {}
     return {
         "metadata": metadata.projection,
@@ -220,4 +229,5 @@ def common(
         else str((metadata.annotations or {}).get(RELEASED_BY) or ""),
         "applied": digest(metadata.annotations, metadata.managed_fields),
         "start_timeout": sys.intern(str((metadata.annotations or {}).get(START_TIMEOUT) or "")[:64]),
+        "start": start_budget(template.spec, progress_deadline),
     }

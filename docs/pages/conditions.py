@@ -22,8 +22,8 @@ STALL_REASONS: dict[str, str] = {
     Fault.VOLUME: "A volume of the pods cannot be attached or mounted. A ConfigMap or Secret that does not exist "
     "is not such a volume: the release is the cause.",
     Fault.SANDBOX: "The node cannot set up the pods' network or sandbox.",
-    StallReason.FAILED_CREATE: "The API server refuses the pods: a quota, a webhook, a missing service account. Only "
-    "Deployments report this; for other kinds the reason is `PodsMissing`.",
+    StallReason.FAILED_CREATE: "The API server refuses the pods: a quota, a webhook, a missing service account. At "
+    "first, only Deployments report this; for other kinds the reason is `PodsMissing`.",
     StallReason.PODS_MISSING: "Pods of this version are missing, no pod was created or came up during the start "
     "timeout, and the workload's status does not say why. The message names a PodUnavailableBudget that admits no "
     "deletion of the workload's pods, if there is one.",

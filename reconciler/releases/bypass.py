@@ -8,9 +8,8 @@ from altershield.api.workload_requests import BYPASS, Action, Result
 from altershield.releases.release import rolled_back, version
 from altershield.workloads.workload import Workload
 from reconciler.releases.effects import Announce, Decision
-from reconciler.releases.projection import Release
+from reconciler.releases.projection import Release, went_back_to
 from reconciler.releases.request_answers import with_action
-from reconciler.releases.requests import went_back_to
 from reconciler.releases.snapshot import RollbackReason
 from reconciler.releases.status import begin, with_update_time
 

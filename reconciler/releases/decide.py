@@ -10,7 +10,13 @@ from altershield.releases.release import version
 from reconciler.releases import failure, pause, requests, rollback, suspension, verification
 from reconciler.releases.advance import advance
 from reconciler.releases.effects import After, Announce, Before, Decision
-from reconciler.releases.ending import automatic_target, ending, no_rollback_reason, overdue_verdict
+from reconciler.releases.ending import (
+    automatic_target,
+    cause_unknown,
+    ending,
+    no_rollback_reason,
+    overdue_verdict,
+)
 from reconciler.releases.snapshot import RollbackReason, Snapshot
 from reconciler.releases.status import begin_with, with_update_time
 
@@ -85,6 +91,8 @@ def _fail(snapshot: Snapshot, now: float) -> Decision | None:
 
 def _end(snapshot: Snapshot, now: float) -> Decision | None:
     """Roll back or suspend a release whose pods do not come up; None if the release does not end now."""
+    if snapshot.targets is None and cause_unknown(snapshot, now):
+        return Decision(read_live=True)
     found = ending(snapshot, now)
     if found is None or snapshot.groups is None:
         return None

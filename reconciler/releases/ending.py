@@ -12,14 +12,17 @@ import msgspec
 
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, has_reason
+from altershield.api.meta import find_condition, has_reason, unix
 from altershield.api.policy import OnNothingServes
 from altershield.releases import rolled_back, state, version
 from altershield.releases.enforcement import named
+from altershield.workloads import BY_KIND
 from altershield.workloads.pods import clip
-from altershield.workloads.workload import Strategy
+from altershield.workloads.workload import Strategy, Workload
+from reconciler.releases.blame import causes
 from reconciler.releases.group import Group
-from reconciler.releases.health import TrackedPod
+from reconciler.releases.health import TrackedPod, held_up_until
+from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import went_back_to
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
 
@@ -39,12 +42,74 @@ class Ending:
 def ending(snapshot: Snapshot, now: float) -> Ending | None:
     """The end of the release, at `now` (Unix seconds); None if the release does not end now."""
     groups = snapshot.groups
-    if groups is None or not groups.count(Group.OVERDUE) or not health_counts(snapshot):
+    if groups is None or not health_counts(snapshot):
         return None
-    overdue = overdue_pods(snapshot)
-    if not overdue or len(overdue) < snapshot.settings.overdue(len(groups)):
+    overdue = overdue_pods(snapshot) if groups.count(Group.OVERDUE) else []
+    refused = _refused(snapshot, groups, now)
+    late = len(overdue) + refused
+    if not late or late < snapshot.settings.overdue(len(groups) + refused):
         return None
-    return Ending(overdue, overdue_message(overdue, now))
+    texts = [overdue_message(overdue, now)] if overdue else []
+    if refused:
+        why = refusal(snapshot.workload, groups)
+        texts.append(f"{refused} pods cannot be created because of what this release changed: {why}")
+    return Ending(overdue, "; ".join(texts))
+
+
+def refusal(workload: Workload, groups: PodGroups) -> str:
+    """Why pods cannot be created; empty if they can, or if it is not known."""
+    return workload.refused or groups.refusal
+
+
+def _refused(snapshot: Snapshot, groups: PodGroups, now: float) -> int:
+    """The number of pods that are overdue because they cannot be created, and the release is the cause."""
+    text = refusal(snapshot.workload, groups)
+    if not text or not groups.changed or not causes(groups.changed, text):
+        return 0
+    return pods_missing(snapshot, groups) if _is_creation_late(snapshot, groups, now) else 0
+
+
+def pods_missing(snapshot: Snapshot, groups: PodGroups) -> int:
+    """The number of pods that should exist and do not."""
+    return max(0, groups.wanted - len(groups))
+
+
+def _creation_late_at(snapshot: Snapshot, groups: PodGroups) -> float:
+    """When pods that cannot be created are overdue, Unix seconds."""
+    stall = find_condition(snapshot.release.status.conditions, ConditionType.STALLED)
+    resumed_at = unix(stall.last_transition_time) if stall is not None and not stall.is_true else 0.0
+    return max(groups.progress_at, resumed_at) + snapshot.timing.unschedulable
+
+
+def creation_wake(snapshot: Snapshot, groups: PodGroups, now: float) -> float | None:
+    """When it has to be found out (again) why pods are not created, Unix seconds; None if no time is known."""
+    times = (_creation_late_at(snapshot, groups), groups.refusal_until)
+    return min((each for each in times if each > now), default=None)
+
+
+def _is_creation_late(snapshot: Snapshot, groups: PodGroups, now: float) -> bool:
+    present = state(snapshot.release)
+    if present is WorkloadState.SUSPEND or snapshot.workload.paused or not pods_missing(snapshot, groups):
+        return False
+    # a rollback that has begun goes on: a new leader does not know when the last pod came up
+    return present is WorkloadState.ROLLBACK or now >= _creation_late_at(snapshot, groups)
+
+
+def cause_unknown(snapshot: Snapshot, now: float) -> bool:
+    """Whether the API server has to be read to find out whether the cluster refuses pods because of what this release
+    changed."""
+    groups, workload = snapshot.groups, snapshot.workload
+    if groups is None or state(snapshot.release) is WorkloadState.SUCCESS:
+        return False
+    if groups.changed is None and any(
+        now >= held_up_until(tracked, snapshot.timing) for tracked in groups.pods_in(Group.HELD_UP)
+    ):
+        return True
+    if groups.changed == frozenset() or not _is_creation_late(snapshot, groups, now):
+        return False
+    if BY_KIND[workload.kind].intermediate is not None:
+        return groups.changed is None and bool(workload.refused)
+    return now >= groups.refusal_until
 
 
 def health_counts(snapshot: Snapshot) -> bool:
@@ -73,17 +138,27 @@ def overdue_message(overdue: Sequence[TrackedPod], now: float) -> str:
     """The message about overdue pods: their number, and the name, the time and the reason of the oldest one."""
     first = min(overdue, key=lambda tracked: (tracked.down_since, tracked.pod.metadata.name))
     others = f" (and {len(overdue) - 1} more)" if len(overdue) > 1 else ""
-    return f"pod {first.pod.metadata.name}{others} is not up {_since(first, now)}: {first.trouble or 'not ready'}"
+    return f"pod {first.pod.metadata.name}{others} is not up {_since(first, now)}: {reason(first)}"
 
 
 def overdue_verdict(tracked: TrackedPod, now: float) -> str:
     """The message of the failing verdict on an overdue pod."""
-    return clip(f"not up {_since(tracked, now)}: {tracked.trouble or 'not ready'}")
+    return clip(f"not up {_since(tracked, now)}: {reason(tracked)}")
+
+
+def reason(tracked: TrackedPod) -> str:
+    """Why the pod is not up, in the words of the kubelet or the scheduler if there are any."""
+    if tracked.pod.unscheduled and tracked.pod.trouble is None:
+        return "no scheduler has looked at it; check that the scheduler of its schedulerName runs"
+    return str(tracked.trouble or "not ready")
 
 
 def _since(tracked: TrackedPod, now: float) -> str:
     seconds = f"{int(now - tracked.down_since)} s"
-    return f"any more (it was up until {seconds} ago)" if tracked.was_up else f"after {seconds}"
+    if tracked.was_up:
+        return f"any more (it was up until {seconds} ago)"
+    why = tracked.limit.why if tracked.limit is not None else ""
+    return f"after {seconds} ({why})" if why else f"after {seconds}"
 
 
 def no_rollback_reason(snapshot: Snapshot, targets: Sequence[Target]) -> str:

@@ -8,11 +8,14 @@ Times are Unix seconds by our own clock, which follows the API server's. A kubel
 allowance, and only for one purpose: to find out how long a pod had been ready before this process first read it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from altershield.api.policy import MAX_START_SECONDS, UNSCHEDULABLE_SECONDS
 from altershield.workloads.pods import Fault, Pod, Trouble
+from altershield.workloads.workload import Workload
+from reconciler.releases.limits import Limit, limit, updated_in_place
 
 CLOCK_SKEW = 300
 """Seconds by which a kubelet's clock may differ from the API server's. Kubernetes tolerates no more for
@@ -31,6 +34,10 @@ class Timing:
     """The time that a pod may take to come up, and to come up again."""
     observe: float
     """The time for which a pod has to stay ready before it is up."""
+    max_start: float = float(MAX_START_SECONDS)
+    """To this time, the probes and init containers of a pod may extend the start timeout."""
+    unschedulable: float = float(UNSCHEDULABLE_SECONDS)
+    """After this time, pods are overdue that the cluster holds up because of what the release changed."""
 
 
 class Health(StrEnum):
@@ -40,9 +47,9 @@ class Health(StrEnum):
     OBSERVING = "Observing"
     """Ready, but not for long enough yet."""
     DOWN = "Down"
-    """Not up, but not for longer than the start timeout."""
+    """Not up, but not for longer than its limit."""
     OVERDUE = "Overdue"
-    """Not up for longer than the start timeout, and the release is the cause. The pod may be ready at the moment."""
+    """Not up for longer than its limit, and the release is the cause. The pod may be ready at the moment."""
     HELD_UP = "HeldUp"
     """Not up for longer than the start timeout, and the cluster is the cause."""
 
@@ -81,6 +88,12 @@ class TrackedPod:
     stayed_from: float | None = None
     """When the pod will have been ready for the observation time, without `minReadySeconds`; None if it is
     not ready."""
+    in_place: bool = False
+    """Whether the pod existed before it got the template of this release."""
+    was_ready: bool = False
+    """Whether the pod has been ready in this release."""
+    limit: Limit | None = None
+    """The limit when the pod was last assessed while it was not ready."""
 
 
 def start_tracking(
@@ -127,6 +140,8 @@ def start_tracking(
         held_up=held_up,
         held_since=now,
         trouble=pod.trouble,
+        in_place=in_place,
+        was_ready=pod.ready,
     )
 
 
@@ -144,13 +159,14 @@ def update_tracked(tracked: TrackedPod, pod: Pod, now: float, *, updated_in_plac
     tracked.pod, tracked.trouble = pod, pod.trouble or tracked.trouble
     if updated_in_place:
         tracked.baseline, tracked.was_up, tracked.broken, tracked.down_since = pod.restarts, False, False, now
+        tracked.in_place, tracked.was_ready = True, False
     interrupted = pod.ready and tracked.ready_since is not None and _interrupted(before, pod)
     if interrupted or not pod.ready:
         if tracked.stayed_from is not None and now >= tracked.stayed_from:
-            tracked.down_since = now  # only `minReadySeconds` kept it from being up until now
-            tracked.breaks += 1
+            tracked.breaks += 1  # only `minReadySeconds` kept it from being up until now
         tracked.ready_since, tracked.stayed_from = None, None
         tracked.broken = tracked.broken or tracked.was_up
+    tracked.was_ready = tracked.was_ready or pod.ready
     if pod.ready and tracked.ready_since is None:
         kubelet_time = pod.ready_at if pod.ready_at != before.ready_at else 0
         tracked.ready_since, tracked.ready_again = now, min(kubelet_time or now, now)
@@ -175,31 +191,65 @@ def needed(tracked: TrackedPod, min_ready: int, timing: Timing) -> float:
 
 
 def assess(
-    tracked: TrackedPod, min_ready: int, timing: Timing, now: float, *, node_ready: bool, node_lost: bool
+    tracked: TrackedPod,
+    workload: Workload,
+    timing: Timing,
+    now: float,
+    *,
+    node_ready: bool,
+    node_lost: bool,
+    blamed: Container[Fault] = (),
 ) -> tuple[Health, float | None]:
-    """The health of the pod, and the time when it may change without a new event (Unix seconds; None if it cannot)."""
+    """The health of the pod, and the time when it may change without a new event (Unix seconds; None if it cannot).
+
+    `blamed`: the faults of the cluster that this release causes, by what it changed.
+    """
     pod = tracked.pod
     if pod.ready and node_ready and tracked.ready_since is not None:
         _set_held_up(tracked, now, held_up=False)
-        due = tracked.ready_since + needed(tracked, min_ready, timing)
+        due = tracked.ready_since + needed(tracked, workload.min_ready, timing)
         if now >= due:
             tracked.was_up, tracked.broken, tracked.stayed_from = True, False, None
             return Health.UP, None
         tracked.stayed_from = tracked.ready_since + needed(tracked, 0, timing)
         # a pod that became ready after its time was over stays overdue until it is up
-        late = tracked.ready_again is not None and tracked.ready_again > tracked.down_since + timing.start_timeout
+        seconds = tracked.limit.seconds if tracked.limit is not None else timing.start_timeout
+        late = tracked.ready_again is not None and tracked.ready_again > tracked.down_since + seconds
         return (Health.OVERDUE if late else Health.OBSERVING), due
     tracked.broken = tracked.broken or tracked.was_up
-    held_up = fault(tracked, node_lost=node_lost) is not None
-    _set_held_up(tracked, now, held_up=held_up)
-    due = tracked.down_since + timing.start_timeout
+    found = fault(tracked, node_lost=node_lost)
+    _set_held_up(tracked, now, held_up=found is not None)
+    tracked.limit = _limit(tracked, workload, timing)
+    due = tracked.down_since + tracked.limit.seconds
     if now < due:
         return Health.DOWN, due
     by_cluster = pod.unscheduled or (pod.node and node_lost)
-    if held_up and (by_cluster or now < tracked.fault_until):
+    if found is not None and (by_cluster or now < tracked.fault_until):
+        ends = held_up_until(tracked, timing)
+        if found in blamed and now >= ends:
+            tracked.limit = Limit(ends - tracked.down_since, f"the limit for {found} is {int(timing.unschedulable)} s")
+            return Health.OVERDUE, None
         # checked again: a node that is back need not cause an event of the pod
-        return Health.HELD_UP, now + timing.start_timeout / _HELD_UP_CHECKS
+        again = now + timing.start_timeout / _HELD_UP_CHECKS
+        return Health.HELD_UP, min(again, ends) if now < ends else again
     return Health.OVERDUE, None
+
+
+def _limit(tracked: TrackedPod, workload: Workload, timing: Timing) -> Limit:
+    """The time that a pod that is not ready may take to come up. If it was up before, or replaces a pod that ended by
+    itself, it is the start timeout."""
+    if tracked.was_up or tracked.inherited:
+        return Limit(timing.start_timeout)
+    starting = tracked.pod.starting
+    if starting is not None and tracked.in_place:
+        starting = updated_in_place(starting, restarts=tracked.pod.restarts - tracked.baseline)
+    min_ready = workload.min_ready if tracked.was_ready else 0
+    return limit(starting, workload.start, timing.start_timeout, timing.max_start, min_ready)
+
+
+def held_up_until(tracked: TrackedPod, timing: Timing) -> float:
+    """Until when a pod is not overdue that the cluster holds up, Unix seconds."""
+    return tracked.down_since + timing.unschedulable
 
 
 def _set_held_up(tracked: TrackedPod, now: float, *, held_up: bool) -> None:

@@ -17,6 +17,7 @@ from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads.pods import Fault, Pod
 from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch, Member
+from reconciler.releases.blame import Parts, faults_of
 from reconciler.releases.group import Group, group_of
 from reconciler.releases.health import Health, Timing, TrackedPod, assess, fault, update_tracked
 from reconciler.releases.memberships import Membership, Memberships
@@ -55,6 +56,13 @@ class PodGroups:
         """When `revision` first changed since the lists were written, Unix seconds; None if it has not."""
         self.progress_at = float(release.spec.create_time_unix)
         """When a pod last came up, Unix seconds."""
+        self.changed: Parts | None = None
+        """The parts of the template that the release changed against the version to go back to; None until they are
+        known."""
+        self.refusal = ""
+        """Why pods cannot be created, from the Events of a workload whose status does not say so."""
+        self.refusal_until = 0.0
+        """When these Events are to be read again, Unix seconds."""
         self._adapter = BY_KIND[workload.kind]
         self._created = release.spec.create_time_unix
         self._retried = release.status.retry_time_unix
@@ -112,6 +120,11 @@ class PodGroups:
     def pods_in(self, group: Group) -> Iterable[TrackedPod]:
         """The pods of a group, in the order in which they entered it."""
         return self._groups[group].values()
+
+    def longest_limit(self, group: Group) -> float:
+        """The longest time that a pod of the group may take to come up, in seconds; 0 if the group is empty."""
+        limits = (each.limit for each in self._groups[group].values())
+        return max((each.seconds if each is not None else self._timing.start_timeout for each in limits), default=0.0)
 
     def up_at(self, tracked: TrackedPod) -> float:
         """When the pod came up, Unix seconds; 0 if it is not up."""
@@ -265,9 +278,19 @@ class PodGroups:
             tracked.fault, tracked.fault_until = found, now + self._timing.start_timeout
             self._changed.add(uid)
 
+    def set_changed(self, parts: Parts | None) -> None:
+        """Set what the release changed. None: it is not known, or does not matter because all pods came up."""
+        if parts != self.changed:
+            self.changed = parts
+            self._changed.update(*(self._groups[group] for group in (Group.HELD_UP, Group.OVERDUE)))
+
+    def set_refusal(self, text: str, now: float) -> None:
+        """Set why pods cannot be created, as read at `now` (Unix seconds); empty if the Events do not say so."""
+        self.refusal, self.refusal_until = text, now + self._timing.unschedulable
+
     def refresh(self, workload: Workload, now: float) -> None:
         """Bring the groups up to date at `now` (Unix seconds)."""
-        if workload.min_ready != self.workload.min_ready:
+        if (workload.min_ready, workload.start) != (self.workload.min_ready, self.workload.start):
             self._changed.update(self._tracked)
         self.workload = workload
         # while the cluster refuses to create pods, no pod replaces another one
@@ -313,11 +336,12 @@ class PodGroups:
             tracked.down_since, tracked.broken = now, True  # for the case that the pod is not up any more
         health, due = assess(
             tracked,
-            self.workload.min_ready,
+            self.workload,
             self._timing,
             now,
             node_ready=self._nodes.node_ready(tracked.pod.node),
             node_lost=self._nodes.node_lost(tracked.pod.node),
+            blamed=faults_of(self.changed) if self.changed else (),
         )
         if due is not None:
             heapq.heappush(self._due, (due, uid))

@@ -3,7 +3,8 @@
 from collections import OrderedDict
 from collections.abc import Callable
 
-from altershield.api.change_workload import SourceRef
+from altershield.api.change_workload import SourceRef, WorkloadState
+from altershield.releases import state
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch
@@ -45,6 +46,8 @@ class PodGroupsCache:
                 groups.update_pod(pod, now)
             self._groups[key] = groups
         self._groups.move_to_end(key)
+        if state(release) is WorkloadState.SUCCESS:
+            groups.set_changed(None)
         groups.refresh(workload, now)
         return groups
 

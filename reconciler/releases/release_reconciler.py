@@ -30,7 +30,7 @@ from reconciler.releases.history import superseded, with_history
 from reconciler.releases.history_writer import HistoryWriter
 from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.pod_groups_cache import PodGroupsCache
-from reconciler.releases.projection import Release
+from reconciler.releases.projection import Release, went_back_to
 from reconciler.releases.reporting import RETRY_SECONDS, OrderServer, Reporter, is_refused
 from reconciler.releases.rollback_writer import Refused
 from reconciler.releases.snapshot import Snapshot
@@ -143,7 +143,7 @@ class ReleaseReconciler:
         pods = [
             pod for pod in self._caches.pods_of(workload) if is_pod_of_revision(adapter, pod, source.name, source.uid)
         ]
-        paths = await self._restored_paths(workload, release) if rollback.went_back(release, workload) else ()
+        paths = await self._restored_paths(workload, release) if went_back_to(release, workload) else ()
         decision = rollback.close(release, workload, stuck_pods(workload, pods), self._clock(), paths)
         await self._executor.carry_out(release, workload, with_history(release, decision))
         self._refusals.pop(key, None)

@@ -27,7 +27,7 @@ from altershield.workloads.workload import Workload
 from reconciler.releases import failure, verification
 from reconciler.releases.effects import Announce, Before, Decision, ReleaseAgain, RestoreManagers
 from reconciler.releases.ending import automatic_target, ending, no_rollback_reason
-from reconciler.releases.projection import Release
+from reconciler.releases.projection import Release, went_back_to
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
 from reconciler.releases.status import Draft, begin, begin_with, failed_pods, with_update_time
 
@@ -175,13 +175,6 @@ def write_refused(release: Release) -> bool:
     return has_reason(release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.WRITE_REFUSED)
 
 
-def went_back(release: Release, workload: Workload) -> bool:
-    """Whether the workload has the template again to which the stored intent goes back."""
-    target = release.status.rollback_target
-    same = workload.fingerprint == target.fingerprint or workload.version == (target.version or target.fingerprint)
-    return same and intent(release) is not None
-
-
 def close(
     release: Release, workload: Workload, stuck: Sequence[Before], now: float, restored_paths: tuple[str, ...] = ()
 ) -> Decision:
@@ -194,7 +187,7 @@ def close(
     target, known = release.status.rollback_target, intent(release)
     if known is None:
         return _not_current(release, workload, now)
-    back = went_back(release, workload)
+    back = went_back_to(release, workload)
     restored = (RestoreManagers(target),) if back else ()
     if stuck:
         return Decision(before=(*restored, *stuck), requeue_after=1.0)

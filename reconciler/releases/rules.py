@@ -33,8 +33,10 @@ def settings_of(settings: Settings, policy: AppliedPolicy) -> Settings:
 
 def timing_of(timing: Timing, policy: AppliedPolicy) -> Timing:
     """The times of a release with this policy."""
-    start, observe = policy.start_timeout_seconds, policy.observe_seconds
-    return Timing(
-        timing.start_timeout if start is None else float(start),
-        timing.observe if observe is None else float(observe),
-    )
+    changed = {
+        "start_timeout": policy.start_timeout_seconds,
+        "observe": policy.observe_seconds,
+        "max_start": policy.max_start_seconds,
+        "unschedulable": policy.unschedulable_seconds,
+    }
+    return replace(timing, **{name: float(value) for name, value in changed.items() if value is not None})

@@ -107,7 +107,7 @@ class StuckPods:
                 update_tracked(tracked, pod, now, updated_in_place=tracked.pod.hash != pod.hash)
             health, due = assess(
                 tracked,
-                workload.min_ready,
+                workload,
                 timing,
                 now,
                 node_ready=self._nodes.node_ready(pod.node),

@@ -19,10 +19,12 @@ from altershield.releases.history import Entry
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads import pods as pod_projections
-from altershield.workloads.pods import Pod
+from altershield.workloads.adapter import Object
+from altershield.workloads.pods import Pod, clip
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
-from reconciler.releases.ending import overdue_pods
+from reconciler.releases.blame import changed_parts
+from reconciler.releases.ending import automatic_target, cause_unknown, overdue_pods
 from reconciler.releases.health import events_fault
 from reconciler.releases.listed_pods import ListedPods, existing
 from reconciler.releases.live_reader import LiveReader, changed, owns
@@ -66,7 +68,8 @@ class TargetReader:
         ConflictError if another version was released meanwhile.
         """
         workload = snapshot.workload
-        present = (await self._live.workload(workload)).workload
+        live = await self._live.workload(workload)
+        present = live.workload
         if present.version != workload.version or present.fingerprint != workload.fingerprint:
             raise changed(workload)
         revisions = await self._live.revisions(workload)
@@ -83,7 +86,42 @@ class TargetReader:
         kept = _kept_targets(workload, entries, revisions)
         numbers = {each.fingerprint: tuple(record.number for record in each.releases) for each in entries}
         found = self._targets(workload, snapshot.source, [*revisions, *kept], listed.pods, own_releases)
-        return [replace(each, numbers=numbers.get(each.source.fingerprint, ())) for each in found]
+        targets = [replace(each, numbers=numbers.get(each.source.fingerprint, ())) for each in found]
+        if snapshot.groups is not None and cause_unknown(snapshot, now):
+            await self._find_cause(snapshot, snapshot.groups, live.template, targets, now)
+        return targets
+
+    async def _find_cause(
+        self, snapshot: Snapshot, groups: PodGroups, template: Object, targets: Sequence[Target], now: float
+    ) -> None:
+        """Find out what the release changed against the version to go back to, and why pods are not created.
+        `template`: its pod template. If there is no such version, nothing can be undone, and no cause is looked for."""
+        workload = snapshot.workload
+        if groups.changed is None:
+            target = automatic_target(snapshot, targets)
+            if isinstance(target, str):
+                groups.set_changed(frozenset())
+            else:
+                groups.set_changed(changed_parts(await self._live.template(workload, target.source), template))
+        if groups.changed and not workload.refused and BY_KIND[workload.kind].intermediate is None:
+            groups.set_refusal(await self._refusal(snapshot, groups), now)
+        groups.refresh(workload, now)
+
+    async def _refusal(self, snapshot: Snapshot, groups: PodGroups) -> str:
+        """The API server's words in the newest Event that says that a pod of the release cannot be created; empty if
+        there is none, or if a pod was created since."""
+        metadata = snapshot.workload.metadata
+        events = await self._client.list(
+            EVENTS,
+            metadata.namespace,
+            as_=_Event,
+            field_selector=f"involvedObject.uid={metadata.uid},reason=FailedCreate",
+            limit=_EVENTS_AT_A_TIME,
+        )
+        newest = max(events.items, key=lambda event: unix(event.last_timestamp), default=_Event())
+        created = max((pod.metadata.created for pod in groups.pods()), default=0)
+        since = max(created, snapshot.release.spec.create_time_unix)
+        return clip(newest.message) if unix(newest.last_timestamp) >= since else ""
 
     async def _list_pods(self, workload: Workload, is_own: Callable[[Pod], bool]) -> ListedPods:
         """The pods of the workload. Their pages are small, because each pod has the whole template."""

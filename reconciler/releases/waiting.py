@@ -8,7 +8,15 @@ from altershield.api.meta import find_condition, unix
 from altershield.workloads.blocking import blocking_pods
 from altershield.workloads.pods import Fault
 from altershield.workloads.workload import Workload
-from reconciler.releases.ending import health_counts, overdue_message, overdue_pods
+from reconciler.releases.ending import (
+    creation_wake,
+    health_counts,
+    overdue_message,
+    overdue_pods,
+    pods_missing,
+    reason,
+    refusal,
+)
 from reconciler.releases.group import Group
 from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.snapshot import Snapshot, StallReason
@@ -86,7 +94,7 @@ def _stall(
         )
         return ((StallReason.NOT_ROLLED_OUT, text), None) if now >= due else (None, due)
     if groups.count(Group.HELD_UP):
-        return _held_up(groups), None
+        return _held_up(snapshot, groups), None
     overdue = overdue_pods(snapshot)
     if overdue:
         few = (
@@ -102,19 +110,21 @@ def _stall(
     held = groups.held()
     if held:
         return (StallReason.CHECK_HELD, f"pods wait for the decision of a person: {held[0].held}"), None
-    missing = max(0, groups.wanted - len(groups))
+    missing = pods_missing(snapshot, groups)
     if not (missing or groups.count(Group.DOWN)) or groups.count(Group.OBSERVING) or target is WorkloadState.SUCCESS:
         return None, None
-    # pods that are down have the start timeout from their creation; only then does the stall begin
-    due = max(groups.progress_at, resumed_at) + grace * (2 if groups.count(Group.DOWN) else 1)
+    # pods that are down have their time from their creation; only then does the stall begin
+    due = max(groups.progress_at, resumed_at) + grace + groups.longest_limit(Group.DOWN)
     if now < due:
         return None, due
     if not missing:
         down = groups.count(Group.DOWN)
         text = f"no pod came up for {int(grace)} s, and {down} of {len(groups)} are not up"
         return (StallReason.PODS_OVERDUE, text), None
-    if workload.refused:
-        return (StallReason.FAILED_CREATE, f"{missing} pods cannot be created: {workload.refused}"), None
+    refused = refusal(workload, groups)
+    if refused:
+        text = f"{missing} pods cannot be created: {refused}"
+        return (StallReason.FAILED_CREATE, f"{text}; {_unless_caused(snapshot)}"), creation_wake(snapshot, groups, now)
     if workload.paused:
         return (StallReason.PAUSED, f"the rollout is paused, and {missing} pods of this version are missing"), None
     metadata = workload.metadata
@@ -132,21 +142,24 @@ def _stall(
         )
     else:
         text += f"to see why: kubectl describe {workload.kind.lower()} {metadata.name} -n {metadata.namespace}"
-    return (StallReason.PODS_MISSING, text), None
+    return (StallReason.PODS_MISSING, text), creation_wake(snapshot, groups, now)
 
 
-def _held_up(groups: PodGroups) -> Stall:
+def _held_up(snapshot: Snapshot, groups: PodGroups) -> Stall:
     """The most frequent reason why the cluster holds pods up."""
     faults = Counter(fault for tracked in groups.pods_in(Group.HELD_UP) if (fault := groups.fault(tracked)) is not None)
     if not faults:
         return Fault.NODE_NOT_READY, f"{groups.count(Group.HELD_UP)} pods are not up, and the cluster is the cause"
     found, count = faults.most_common(1)[0]
     first = next(tracked for tracked in groups.pods_in(Group.HELD_UP) if groups.fault(tracked) is found)
-    words = str(first.pod.trouble) if first.pod.trouble is not None else f"node {first.pod.node}"
-    return (
-        found,
-        f"{count} of {len(groups)} pods are not up, and the cluster is the cause: {first.pod.metadata.name}: {words}",
-    )
+    text = f"{count} of {len(groups)} pods are not up, and the cluster is the cause: {first.pod.metadata.name}: "
+    if found is Fault.NODE_NOT_READY:
+        return found, f"{text}{first.pod.trouble or f'node {first.pod.node}'}"
+    return found, f"{text}{reason(first)}; {_unless_caused(snapshot)}"
+
+
+def _unless_caused(snapshot: Snapshot) -> str:
+    return f"overdue after {int(snapshot.timing.unschedulable)} s if this release changed what causes it"
 
 
 def with_settling(draft: Draft, snapshot: Snapshot, entered: bool) -> tuple[Draft, float | None]:

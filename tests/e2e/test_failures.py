@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from altershield.api import labels
+from altershield.api.resources import API_VERSION
 from tests.e2e.conftest import START_TIMEOUT, govern
 from tests.e2e.history import History, ReleaseHistory, watching
 from tests.e2e.kinds import (
@@ -65,14 +66,25 @@ class Case(NamedTuple):
     """More fields of the pod spec of the failing release."""
     passes_before: bool = False
     """The release may succeed first, because the pods break late."""
+    policy: Json = {}  # noqa: RUF012
+    """The spec of a DefensePolicy for the failing release."""
+    level: str = ""
+    """The Pod Security level that the namespace enforces for the failing release."""
 
 
 SLOWLY = {"minReadySeconds": 5}
 ONLY_POD = {"replicas": 1, "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}
 """The only pod is deleted before its successor exists."""
 ROLLED_BACK, SUSPENDED, STALLED = (End.ROLLED_BACK,), (End.SUSPENDED,), (End.STALLED,)
+TCP = {"tcpSocket": {"port": 80}}
 HUGE = {"resources": {"requests": {"cpu": "4096"}}}
 ELSEWHERE = {"tolerations": [{"operator": "Exists"}]}
+NO_ACCOUNT = {"serviceAccountName": "nobody"}
+NOWHERE = {"nodeSelector": {"fails": "nowhere"}}
+NO_DRIVER = {"volumes": [{"name": "data", "csi": {"driver": "nosuch.example.com"}}]}
+SOON = {"unschedulableSeconds": START_TIMEOUT + 2}
+SLOW = "ready-after-12s:1"
+assert START_TIMEOUT < 12
 CRASHING_INIT = {"initContainers": [{"name": "init", "image": "crash:init"}]}
 
 CASES = (
@@ -107,7 +119,73 @@ CASES = (
     Case("no-volume", "noattach:1", STALLED, "VolumeNotAttached"),
     Case("quota", "busybox:2", STALLED, "FailedCreate"),
     Case("refused", "busybox:2", STALLED, "FailedCreate"),
-    Case("no-account", "busybox:2", STALLED, "FailedCreate", pod={"serviceAccountName": "nobody"}),
+    Case("no-account", "busybox:2", STALLED, "FailedCreate", pod=NO_ACCOUNT),
+    # faults of the cluster that the release causes, under a policy that does not wait long
+    Case(
+        "asks-for-too-much",
+        "busybox:2",
+        ROLLED_BACK,
+        "Insufficient cpu",
+        pod={"containers": [container("busybox:2", **HUGE)]},
+        policy=SOON,
+    ),
+    *(
+        Case(
+            f"wrong-selector-{kind.id}",
+            "busybox:2",
+            ROLLED_BACK,
+            "node affinity/selector",
+            kind,
+            pod=NOWHERE,
+            policy=SOON,
+        )
+        for kind in (DEPLOYMENT, ORDERED, CLONE_SET)
+    ),
+    Case("no-driver", "noattach:1", ROLLED_BACK, "after", pod=NO_DRIVER, policy=SOON),
+    *(
+        Case(f"no-account-{kind.id}", "busybox:2", ROLLED_BACK, '"nobody" not found', kind, pod=NO_ACCOUNT, policy=SOON)
+        for kind in (DEPLOYMENT, ORDERED, DAEMON_SET, CLONE_SET)
+    ),
+    Case(
+        "pod-security",
+        "busybox:2",
+        ROLLED_BACK,
+        "violates PodSecurity",
+        pod={"hostNetwork": True},
+        policy=SOON,
+        level="baseline",
+    ),
+    Case("not-its-fault", "busybox:2", STALLED, "FailedCreate", policy=SOON),
+    # pods that need longer than the start timeout
+    *(
+        Case(
+            f"starts-slowly-{kind.id}",
+            SLOW,
+            (End.SUCCESS,),
+            kind=kind,
+            pod={"containers": [container(SLOW, startupProbe={"periodSeconds": 1, "failureThreshold": 30, **TCP})]},
+        )
+        for kind in (DEPLOYMENT, ORDERED, CLONE_SET_IN_PLACE)
+    ),
+    Case(
+        "is-asked-late",
+        "busybox:2",
+        (End.SUCCESS,),
+        pod={"containers": [container("busybox:2", readinessProbe={"initialDelaySeconds": 12, **TCP})]},
+    ),
+    Case(
+        "migrates",
+        "busybox:2",
+        (End.SUCCESS,),
+        pod={"initContainers": [{"name": "migrate", "image": "completes-after-12s"}]},
+    ),
+    Case(
+        "starts-too-slowly",
+        SLOW,
+        ROLLED_BACK,
+        "is not up after",
+        pod={"containers": [container(SLOW, startupProbe={"periodSeconds": 1, "failureThreshold": 10, **TCP})]},
+    ),
     # no pods
     Case("no-replicas", "nosuch:1", (End.NO_REPLICAS,), after="", spec={"replicas": 0}),
     # other kinds
@@ -186,6 +264,7 @@ class Failures:
                     case, self.before[case.name], lambda release: release.state == "Success", "the first success"
                 )
         self._break_cluster()
+        self._set_rules()
         for wave in _waves(self._cases):
             self._apply([(case, case.image, case.pod) for case in wave])
             self._versions |= self._read_versions(wave)
@@ -236,16 +315,34 @@ class Failures:
         if names & {"node-lost", "node-lost-statefulset"}:
             self._admin("annotate", "--overwrite", "node", self.node, f"{KUBELET}=down")
             self._admin.wait(f"node/{self.node}", "condition=Ready=Unknown")
-        if "quota" in names:
+        for case in self._cases:
+            if case.name not in ("quota", "not-its-fault"):
+                continue
             quota = {
                 "apiVersion": "v1",
                 "kind": "ResourceQuota",
                 "metadata": {"name": "pods"},
                 "spec": {"hard": {"pods": str(REPLICAS)}},
             }
-            self._refuse_pods(BY_NAME["quota"], quota, "quota")
+            self._refuse_pods(case, quota, "quota")
         if "refused" in names:
             self._refuse_pods(BY_NAME["refused"], self._webhook(), "webhook")
+
+    def _set_rules(self) -> None:
+        """Create the policies of the failing releases, and set the Pod Security levels."""
+        for case in self._cases:
+            if case.policy:
+                made = {
+                    "apiVersion": API_VERSION,
+                    "kind": "DefensePolicy",
+                    "metadata": {"name": NAME},
+                    "spec": case.policy,
+                }
+                self.kubectl(case).apply(json.dumps(made))
+                self.kubectl(case).wait(f"defensepolicy/{NAME}", "condition=Accepted")
+            if case.level:
+                label = f"pod-security.kubernetes.io/enforce={case.level}"
+                self._admin("label", "namespace", self._namespaces[case.name], label)
 
     def _refuse_pods(self, case: Case, by: Json, word: str) -> None:
         kubectl = self.kubectl(case)

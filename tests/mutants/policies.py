@@ -60,7 +60,7 @@ SOURCES = (
             ('changed |= {"blocking": False, "blocking_off": only}', 'changed |= {"blocking_off": only}'),
             ('changed |= {"rollback": False, "rollback_off": only}', 'changed |= {"rollback_off": only}'),
             ('{"on_failure": policy.on_failure}', "{}"),
-            ("timing.observe if observe is None else", "timing.observe if not observe else"),
+            ("if value is not None}", "if value}"),
         ),
         chosen="not (StatefulSet or DaemonSet or CloneSet)",
     ),

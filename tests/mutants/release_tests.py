@@ -21,6 +21,8 @@ RELEASE_TESTS = tuple(
         "status",
         "dropped_pod_groups",
         "unstable_pods",
+        "start_budget",
+        "blame",
     )
 )
 ONE_KIND = "partition or on_delete or not (StatefulSet or DaemonSet or CloneSet)"

@@ -6,19 +6,40 @@ _KINDS = ("tests/unit/workloads/test_kinds.py", "tests/unit/workloads/test_pods.
 
 SOURCES = (
     Source(
-        "altershield/workloads/pods.py",
-        ("tests/unit/workloads/test_pods.py",),
+        "altershield/workloads/start_budget.py",
+        ("tests/unit/workloads/test_starting.py", "tests/unit/workloads/test_kinds.py"),
         (
+            ("self.initial_delay_seconds + self.period_seconds", "self.period_seconds"),
+            ("(msgspec.DecodeError, RecursionError)", "RecursionError"),
+            ("times += [_until_ready(each, None)", "times += [_until_ready(each, each.startup_probe)"),
+            ("if each.restart_policy == _ALWAYS]", "]"),
+            ("max(begin, readiness.initial_delay_seconds) +", "begin +"),
+            ("PROGRESS_DEADLINE if progress_deadline is None else progress_deadline", "PROGRESS_DEADLINE"),
+        ),
+    ),
+    Source(
+        "altershield/workloads/pods.py",
+        ("tests/unit/workloads/test_pods.py", "tests/unit/workloads/test_starting.py"),
+        (
+            ("None if is_ready or not status.start_time else", "None if not status.start_time else"),
+            ("None if is_ready or not status.start_time else", "None if is_ready else"),
+            ("        if each is waits_for:\n            break\n", ""),
+            ("if init and waits_for is None and initialized", "if init and initialized"),
+            ("if init and waits_for is None and initialized", "if waits_for is None and initialized"),
+            ("for each in init if each.name not in sidecars):", "for each in init):"),
+            ("runs = bool(waiting) and len(began) == len(waiting)", "runs = bool(began)"),
+            ("max(0, int(max(began)))", "int(max(began))"),
+            ("max(0, int(max(began)))", "max(0, int(min(began)))"),
+            ("bool(container.started) if is_sidecar else ended", "bool(container.started) or ended"),
+            ("for each in containers if not each.ready) or containers", "for each in containers)"),
+            ("    return started or found\n", "    return found\n"),
             ('status.phase == "Running" and ready is not None', "ready is not None"),
             ("unscheduled = not wire.spec.node_name and (", "unscheduled = ("),
             (
                 "(*(status.init_container_statuses or ()), *(status.container_statuses or ()))",
                 "status.container_statuses or ()",
             ),
-            (
-                'if state.waiting is not None and state.waiting.reason not in ("ContainerCreating",',
-                'if state.waiting is not None and state.waiting.reason not in ("Container",',
-            ),
+            ("state.waiting.reason not in _BEFORE_START:", 'state.waiting.reason != "ContainerCreating":'),
             ("if ended.exit_code == 0 and container in (status.init_container_statuses or ()):", "if False:"),
             ('status.phase in ("Succeeded", "Failed")', 'status.phase == "Failed"'),
             ("bool(wire.spec.node_name) and _creating(statuses)", "_creating(statuses)"),

@@ -133,6 +133,8 @@ class ReplicaSet(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Probe(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     initial_delay_seconds: int = 0
+    period_seconds: int = 10
+    failure_threshold: int = 3
 
 
 class ContainerPort(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -156,6 +158,7 @@ class Container(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
     image_pull_policy: str = "IfNotPresent"
     termination_message_policy: str = "File"
     readiness_probe: Probe | None = None
+    startup_probe: Probe | None = None
     resources: Resources = Resources()
     resize_policy: tuple[ResizePolicy, ...] = ()
     ports: tuple[ContainerPort, ...] = ()

@@ -12,6 +12,7 @@ from kube_sandbox.cluster.kinds import Object, Pod
 from kube_sandbox.cluster.kubelet import containers, images, lifecycle
 from kube_sandbox.cluster.kubelet.pod_states import Node
 from kube_sandbox.cluster.settings import SimulationSettings
+from kube_sandbox.times import unix
 from support.objects import T0, pod
 
 SETTINGS = SimulationSettings(image_pull=0.2, container_start=0.2, crash_back_off=10, pull_back_off=10)
@@ -226,6 +227,40 @@ def test_init_containers_succeed_before_the_other_containers_start() -> None:
     assert status_line(first) == "Pending PodInitializing unready 0"
     assert last.status.init_container_statuses[0]["state"]["terminated"]["reason"] == "Completed"
     assert status_line(last) == "Running Running ready 0"
+
+
+def test_init_container_that_takes_time_runs_before_the_others_start() -> None:
+    subject = pod(initContainers=[{"name": name, "image": "completes-after-3s"} for name in ("first", "second")])
+    seen = [state for state, _ in statuses(subject, 10)]
+    assert status_line(seen[-1]) == "Running Running ready 0"
+    assert {status_line(state) for state in seen[:-2]} == {"Pending PodInitializing unready 0"}
+    running = [[name for name, status in initial(state).items() if "running" in status["state"]] for state in seen]
+    assert [each for each in running if each] == [["first"], ["second"]]
+    for status in initial(seen[-1]).values():
+        ended = status["state"]["terminated"]
+        assert (status["ready"], status["restartCount"], ended["exitCode"]) == (True, 0, 0)
+        assert unix(ended["finishedAt"]) - unix(ended["startedAt"]) == pytest.approx(3, abs=1)
+
+
+def initial(subject: Pod) -> dict[str, Object]:
+    return {status["name"]: status for status in subject.status.init_container_statuses}
+
+
+@pytest.mark.parametrize("probe", ["startupProbe", "readinessProbe"])
+def test_image_is_not_ready_before_its_time(probe: str) -> None:
+    subject = pod(containers=[{"name": "sleep", "image": "ready-after-4s", probe: {}}])
+    *_, before, after = (state for state, _ in statuses(subject, 20))
+    assert [status_line(each) for each in (before, after)] == ["Running Running unready 0", "Running Running ready 0"]
+    assert before.status.container_statuses[0]["started"] is (probe == "readinessProbe")
+    assert after.status.container_statuses[0]["started"] is True
+
+
+def test_container_whose_startup_probe_gives_up_is_killed() -> None:
+    probe = {"periodSeconds": 1, "failureThreshold": 3}
+    subject = pod(containers=[{"name": "sleep", "image": "ready-after-4s", "startupProbe": probe}])
+    found = status_lines(subject, 20)
+    assert "Running Error unready 0" in found
+    assert not any("ready" in line.split() for line in found)
 
 
 def test_readiness_gate_delays_ready_but_not_containers_ready() -> None:

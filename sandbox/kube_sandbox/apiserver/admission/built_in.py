@@ -1,4 +1,5 @@
-"""The default admission plugins: NamespaceLifecycle, ServiceAccount, Priority and DefaultTolerationSeconds.
+"""The default admission plugins: NamespaceLifecycle, ServiceAccount, Priority and DefaultTolerationSeconds, and of
+PodSecurity the rule about the namespaces of the host.
 
 They change `attributes.obj` or raise StatusError. The rules are those of `k8s.io/kubernetes`, `plugin/pkg/admission`,
 and `k8s.io/apiserver`, `pkg/admission/plugin/namespace`.
@@ -36,6 +37,7 @@ def admit(attributes: Attributes, reader: Reader) -> None:
                 _service_account(attributes, attributes.obj, reader)
                 _priority(attributes, attributes.obj, reader)
                 _tolerations(attributes.obj)
+                _pod_security(attributes, attributes.obj, reader)
 
 
 def forbidden(attributes: Attributes, why: str) -> StatusError:
@@ -119,6 +121,15 @@ def _mount_token(spec: dict[str, Any]) -> None:
     ]
     volume = {"name": name, "projected": {"sources": sources, "defaultMode": 0o644}}
     spec["volumes"] = [*(spec.get("volumes") or ()), volume]
+
+
+def _pod_security(attributes: Attributes, pod: Object, reader: Reader) -> None:
+    """Reject a pod that uses a namespace of the host, if its Namespace enforces a level that forbids this."""
+    namespace = reader.get("", "namespaces", attributes.namespace) or {}
+    level = ((namespace.get("metadata") or {}).get("labels") or {}).get("pod-security.kubernetes.io/enforce")
+    used = [f"{field}=true" for field in ("hostNetwork", "hostPID", "hostIPC") if pod["spec"].get(field)]
+    if level in ("baseline", "restricted") and used:
+        raise forbidden(attributes, f'violates PodSecurity "{level}:latest": host namespaces ({", ".join(used)})')
 
 
 def _priority(attributes: Attributes, pod: Object, reader: Reader) -> None:

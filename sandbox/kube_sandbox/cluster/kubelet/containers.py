@@ -123,7 +123,7 @@ def _begun(life: Life, pull: float) -> Move:
 
 
 def _started(life: Life, after: float, events: list[Occurrence]) -> Move:
-    container, image = life.container, life.image
+    container = life.container
     last = _last_state(life.status)
     restarts = life.restarts + bool(last)
     running = {
@@ -131,7 +131,7 @@ def _started(life: Life, after: float, events: list[Occurrence]) -> Move:
         "state": {"running": {"startedAt": rfc3339(life.now)}},
         "lastState": last,
         "ready": _readiness(life, 0)[0],
-        "started": True,
+        "started": _has_started(life, 0),
         "restartCount": restarts,
         "image": images.full_reference(container.image),
         "imageID": images.image_id(container.image),
@@ -143,7 +143,7 @@ def _started(life: Life, after: float, events: list[Occurrence]) -> Move:
         Occurrence(container.name, False, "Created", "Container created"),
         Occurrence(container.name, False, "Started", "Container started"),
     ]
-    end = _end(image, restarts, life.settings)
+    end = _end(life.container, restarts, life.settings)
     if end is None or end.after > 0:
         return Move(after, running, events)
     ended = _ended(life, running, end)
@@ -154,7 +154,7 @@ def _started(life: Life, after: float, events: list[Occurrence]) -> Move:
 
 
 def _running(life: Life) -> Move | None:
-    end = _end(life.image, life.restarts, life.settings)
+    end = _end(life.container, life.restarts, life.settings)
     if end is not None and end.after <= life.age:
         return Move(end.after, _ended(life, life.status, end), [])
     if life.image.flaps and life.status.get("ready"):
@@ -163,18 +163,24 @@ def _running(life: Life) -> Move | None:
         return Move(life.image.flaps, {**life.status, "ready": True}, [])
     ready, change = _readiness(life, life.age)
     if bool(life.status.get("ready")) != ready:
-        return Move(0, {**life.status, "ready": ready}, [] if ready else [_unhealthy(life)])
+        started = _has_started(life, life.age)
+        return Move(0, {**life.status, "ready": ready, "started": started}, [] if ready else [_unhealthy(life)])
     if end is not None and (change is None or end.after <= change):
         return Move(end.after, _ended(life, life.status, end), [])
     if change is None:
         return None
-    return Move(change, {**life.status, "ready": not ready}, [_unhealthy(life)] if ready else [])
+    started = _has_started(life, change)
+    return Move(change, {**life.status, "ready": not ready, "started": started}, [_unhealthy(life)] if ready else [])
 
 
 def _readiness(life: Life, age: float) -> tuple[bool, float | None]:
     """Whether a container that has run for `age` seconds is ready, and the age at which this changes."""
+    if life.container in life.pod.spec.init_containers:
+        return False, None  # it is ready when it has completed
     image, probe = life.image, life.container.readiness_probe
     begin = max(life.settings.ready, probe.initial_delay_seconds) if probe else 0.0
+    if probe or life.container.startup_probe:
+        begin = max(begin, image.ready_after)
     if not image.becomes_ready:
         return False, None
     if age < begin:
@@ -185,7 +191,18 @@ def _readiness(life: Life, age: float) -> tuple[bool, float | None]:
     return True, None
 
 
-def _end(image: Image, restarts: int, settings: SimulationSettings) -> End | None:
+def _has_started(life: Life, age: float) -> bool:
+    """Whether the startup probe of a container that has run for `age` seconds has passed. It is written together with
+    the readiness."""
+    return life.container.startup_probe is None or age >= life.image.ready_after
+
+
+def _end(container: Container, restarts: int, settings: SimulationSettings) -> End | None:
+    image, startup = images.behaviour(container.image), container.startup_probe
+    if startup is not None:
+        gives_up = startup.initial_delay_seconds + startup.period_seconds * startup.failure_threshold
+        if gives_up < image.ready_after:
+            return End(gives_up, 137)
     if image.crashes:
         return End(settings.crash)
     return None if image.end is None or (image.end.once and restarts > 0) else image.end

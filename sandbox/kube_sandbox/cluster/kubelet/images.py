@@ -13,7 +13,7 @@ _NOT_THERE = ("nosuch", "missing", "pull-fail")
 _CRASHING = ("crash",)
 _NEVER_READY = ("never-ready", "unready")
 _TIMED = re.compile(
-    r"(exits|exits-once|completes|oom|oom-once|unready)-after-(\d+(?:\.\d+)?)(ms|s)|flaps-every-(\d+(?:\.\d+)?)(ms|s)"
+    r"(exits|exits-once|completes|oom|oom-once|unready|ready)-after-(\d+(?:\.\d+)?)(ms|s)|flaps-every-(\d+(?:\.\d+)?)(ms|s)"
 )
 _ENDS = {"exits": (1, "Error"), "completes": (0, "Completed"), "oom": (137, "OOMKilled")}
 
@@ -39,6 +39,8 @@ class Image(NamedTuple):
     end: End | None = None
     unready_after: float | None = None
     """The container is ready for this many seconds, and unready afterwards."""
+    ready_after: float = 0.0
+    """For this many seconds, the startup and readiness probes of the container fail."""
     flaps: float | None = None
     """The interval in seconds at which the container becomes unready and ready again."""
     mounts: bool = True
@@ -49,12 +51,14 @@ class Image(NamedTuple):
 
 def behaviour(reference: str) -> Image:
     name = reference.partition("@")[0].rpartition("/")[2].lower()
-    plain, ends, unready_after, flaps = _TIMED.sub("", name), None, None, None
+    plain, ends, unready_after, ready_after, flaps = _TIMED.sub("", name), None, None, 0.0, None
     for what, number, unit, period, period_unit in _TIMED.findall(name):
         if period:
             flaps = _seconds(period, period_unit)
         elif what == "unready":
             unready_after = _seconds(number, unit)
+        elif what == "ready":
+            ready_after = _seconds(number, unit)
         else:
             kind, _, once = what.partition("-")
             ends = End(_seconds(number, unit), *_ENDS[kind], once=bool(once))
@@ -65,6 +69,7 @@ def behaviour(reference: str) -> Image:
         is_slow="slow" in plain,
         end=ends,
         unready_after=unready_after,
+        ready_after=ready_after,
         flaps=flaps,
         mounts="nomount" not in plain,
         attaches="noattach" not in plain,

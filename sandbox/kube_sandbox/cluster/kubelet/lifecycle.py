@@ -56,9 +56,9 @@ def advance(pod: Pod, ages: Mapping[str, float], node: Node, settings: Simulatio
             return Advance(None, [], None)
         waiting = list(pod_states.container_statuses(pod))
         return Advance(pod_states.pod_status(pod, waiting, node, now, accepted=False), [trouble], None)
-    failing = _failing_init(pod)
-    if failing is not None:
-        return _initialize(pod, failing, ages, node, settings, now)
+    present = _present_init(pod)
+    if present is not None:
+        return _initialize(pod, present, ages, node, settings, now)
     step = _moved(pod, pod.spec.containers, pod_states.container_statuses(pod), ages, node, settings, now)
     resize = resizing.step(pod, step.statuses, ages.get(resizing.KEY, 0.0), node.shortage, settings)
     if resize is not None:
@@ -83,15 +83,15 @@ def _resized(pod: Pod, step: _Step, resize: resizing.Step, node: Node, now: floa
 
 def _initialize(
     pod: Pod,
-    failing: int,
+    index: int,
     ages: Mapping[str, float],
     node: Node,
     settings: SimulationSettings,
     now: float,
 ) -> Advance:
-    """A pod with a failing init container: the ones before it have succeeded, the others wait."""
+    """A pod whose init container at this index runs or fails: the ones before it have succeeded, the others wait."""
     present = {str(status["name"]): status for status in pod.status.init_container_statuses}
-    container = pod.spec.init_containers[failing]
+    container = pod.spec.init_containers[index]
     at_first = pod_states.waiting(container, "PodInitializing")
     status = present.get(container.name) or at_first
     step = _moved(pod, (container,), [status], ages, node, settings, now)
@@ -99,9 +99,9 @@ def _initialize(
     if not step.moved and pod.status.container_statuses:
         return Advance(None, [], wait)
     init = [
-        *(pod_states.completed(pod, one, now) for one in pod.spec.init_containers[:failing]),
-        *({**status, "ready": False} for status in step.statuses),
-        *(pod_states.waiting(one, "PodInitializing") for one in pod.spec.init_containers[failing + 1 :]),
+        *(pod_states.completed(pod, one, now) for one in pod.spec.init_containers[:index]),
+        *({**status, "ready": _has_completed(status)} for status in step.statuses),
+        *(pod_states.waiting(one, "PodInitializing") for one in pod.spec.init_containers[index + 1 :]),
     ]
     waiting = [pod_states.waiting(one, "PodInitializing") for one in pod.spec.containers]
     return Advance(pod_states.pod_status(pod, waiting, node, now, init=init), step.events, wait)
@@ -135,14 +135,21 @@ def _moved(
     return step
 
 
-def _failing_init(pod: Pod) -> int | None:
-    """The index of the first init container that cannot succeed, or None."""
-    restarts = {str(status["name"]): status.get("restartCount", 0) for status in pod.status.init_container_statuses}
+def _has_completed(status: Object) -> bool:
+    return (status["state"].get("terminated") or {}).get("exitCode") == 0
+
+
+def _present_init(pod: Pod) -> int | None:
+    """The index of the first init container that has not completed yet or cannot succeed, or None."""
+    statuses = pod.status.init_container_statuses
+    restarts = {str(status["name"]): status.get("restartCount", 0) for status in statuses}
+    completed = {str(status["name"]) for status in statuses if _has_completed(status)}
     for index, container in enumerate(pod.spec.init_containers):
         image = images.behaviour(container.image)
         ends_badly = image.end is not None and image.end.exit_code != 0
+        runs = image.end is not None and image.end.exit_code == 0 and container.name not in completed
         recovered = image.end is not None and image.end.once and restarts.get(container.name, 0) > 0
-        if not image.exists or not image.is_configured or image.crashes or (ends_badly and not recovered):
+        if not image.exists or not image.is_configured or image.crashes or runs or (ends_badly and not recovered):
             return index
     return None
 

@@ -297,6 +297,20 @@ async def test_created_pod_gets_service_account_priority_tolerations_and_token_v
         )
 
 
+async def test_pod_security_forbids_the_namespaces_of_the_host() -> None:
+    async with serving() as http:
+        for level, forbidden in (("privileged", False), ("baseline", True), ("restricted", True)):
+            labels = {"pod-security.kubernetes.io/enforce": level}
+            await http("POST", "/api/v1/namespaces", {"metadata": {"name": level, "labels": labels}})
+            own = pod("p")
+            own["metadata"].pop("namespace", None)
+            own["spec"]["hostNetwork"] = True
+            answer = await http("POST", f"/api/v1/namespaces/{level}/pods", own)
+            assert (answer.status == 403) is forbidden, answer
+            if forbidden:
+                assert f'violates PodSecurity "{level}:latest": host namespaces (hostNetwork=true)' in answer.message
+
+
 async def test_event_is_served_by_core_and_events_api() -> None:
     core = "/api/v1/namespaces/default/events"
     event = {

@@ -13,6 +13,7 @@ from altershield.api.policy import AppliedPolicy
 from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import template_of
 from altershield.workloads.pods import Pod
+from altershield.workloads.start_budget import start_budget
 from altershield.workloads.workload import Workload, version_of
 from reconciler.releases.health import Timing
 from reconciler.releases.pod_groups import PodGroups
@@ -54,6 +55,9 @@ class Cluster:
         """Whether a person continued the rollout that the reconciler paused, and paused it again."""
         self.replicas, self.image = replicas, ""
         self.rolling, self.paused, self.min_ready = True, False, 0
+        self.container: Object = {}
+        """Fields of the container that decide how long it may take to start. The version does not depend on them."""
+        self.progress_deadline: int | None = None
         self.surge: int | str = "100%"
         """`maxSurge`, which StatefulSets do not have."""
         self.updated = 0
@@ -161,7 +165,10 @@ class Cluster:
 
     @property
     def workload(self) -> Workload:
-        return self.adapter.read(msgspec.json.encode(self.manifest()))
+        read = self.adapter.read(msgspec.json.encode(self.manifest()))
+        spec = workloads.template(NAME, self.image, container=self.container)["spec"]
+        start = start_budget(msgspec.Raw(msgspec.json.encode(spec)), self.progress_deadline)
+        return msgspec.structs.replace(read, start=start)
 
     @property
     def version(self) -> str:
@@ -261,6 +268,7 @@ class Cluster:
                 self.groups.update_pod(self.project(pod), self.now)
 
     def project(self, pod: SimPod) -> Pod:
+        pod.now = self.t
         return pod.read(self.api, self.kubelet)
 
     def remove(self, *pods: SimPod) -> None:

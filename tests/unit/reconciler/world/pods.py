@@ -26,6 +26,8 @@ class SimPod:
     node: str = "node-1"
     ready: bool = False
     ready_at: float = 0.0
+    started_at: float = 0.0
+    """When its container started for the first time; 0: when the pod was created."""
     restarts: int = 0
     waiting: tuple[str, str] | None = None
     ended_with: tuple[str, int] | None = None
@@ -33,8 +35,14 @@ class SimPod:
     owner: Object = field(default_factory=dict)
     phase: str = "Running"
     unscheduled: bool = False
+    silent: bool = False
+    """Whether no scheduler looks at the pod."""
     creating: bool = False
     deleting: bool = False
+    init_until: float = 0.0
+    """For this time after its creation, the init container runs; 0: the pod has none."""
+    init_restarts: int = 0
+    now: float = 0.0
     refused: tuple[str, str] | None = None
     """Reason and message of the kubelet that refused the pod."""
 
@@ -69,15 +77,30 @@ class SimPod:
         self.unscheduled, self.node, self.phase = True, "", "Pending"
         return self
 
+    def misconfigure(self) -> "SimPod":
+        self.waiting, self.phase = ("CreateContainerConfigError", 'secret "nobody" not found'), "Pending"
+        return self
+
     def be_created(self) -> "SimPod":
         """The pod waits for volumes or the network."""
         self.creating, self.phase = True, "Pending"
         return self
 
+    def _init(self, kubelet: float) -> Object:
+        """The statuses of the init container."""
+        begun, ended = rfc3339(self.born + kubelet), rfc3339(self.born + self.init_until + kubelet)
+        state: Object = {"running": {"startedAt": begun}}
+        if self.now >= self.born + self.init_until:
+            state = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": begun, "finishedAt": ended}}
+        status = {"name": "init", "ready": "running" not in state, "started": True, "state": state}
+        return {"initContainerStatuses": [{**status, "restartCount": self.init_restarts}]}
+
     def read(self, api: float, kubelet: float) -> Pod:
-        state: Object = {"running": {}} if self.waiting is None else {"waiting": _texts(self.waiting)}
+        running = {"startedAt": rfc3339((self.started_at or self.born) + kubelet)}
+        state: Object = {"running": running} if self.waiting is None else {"waiting": _texts(self.waiting)}
         status: Object = {"name": "main", "ready": self.ready, "restartCount": self.restarts, "state": state}
-        if self.creating:
+        initializes = self.now < self.born + self.init_until
+        if self.creating or initializes:
             status["state"] = {"waiting": {"reason": "ContainerCreating"}}
         if self.ended_with is not None:
             status["lastState"] = {"terminated": {"reason": self.ended_with[0], "exitCode": self.ended_with[1]}}
@@ -94,6 +117,8 @@ class SimPod:
                 "message": "0/3 nodes are available" if self.unscheduled else "",
             },
         ]
+        if self.silent:
+            conditions.clear()
         metadata: Object = {
             "name": self.name,
             "namespace": NAMESPACE,
@@ -111,6 +136,7 @@ class SimPod:
             "status": {
                 **(_texts(self.refused) if self.refused is not None else {}),
                 "phase": self.phase,
+                **(self._init(kubelet) if self.init_until else {}),
                 **({"startTime": rfc3339(self.born + kubelet)} if self.node else {}),
                 "podIP": "10.0.0.1",
                 "conditions": conditions,

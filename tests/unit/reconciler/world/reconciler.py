@@ -18,8 +18,10 @@ from altershield.workloads.workload import Workload
 from reconciler.batches import batch as batch_projections
 from reconciler.batches import transitions as batches
 from reconciler.releases import bypass, creation, request_answers, rollback
+from reconciler.releases.blame import Parts
 from reconciler.releases.decide import decide
 from reconciler.releases.effects import Decision
+from reconciler.releases.ending import automatic_target, cause_unknown
 from reconciler.releases.live_reader import revision_of
 from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
@@ -39,6 +41,10 @@ class World(Executor):
         super().__init__(kind, replicas=replicas, observe=observe, start_timeout=start_timeout)
         self.events_say: Any = None
         """The fault that the Events of pods in creation show."""
+        self.changed: Parts = frozenset()
+        """What the present release changed."""
+        self.events_refuse = ""
+        """Why pods cannot be created, as the Events say."""
         self.checked = True
         """Whether the controller of batches runs."""
         self.exhausted_budget = ""
@@ -210,6 +216,8 @@ class World(Executor):
                     self.groups.update_batch(batch_projections.project(each))
             for pod in self.pods.values():
                 self.groups.update_pod(self.project(pod), self.now)
+        if release.status.status == WorkloadState.SUCCESS:
+            self.groups.set_changed(None)
         self.groups.refresh(workload, self.now)
         return self.groups
 
@@ -253,6 +261,11 @@ class World(Executor):
             projected,
             [snapshot.release, *snapshot.others],
         )
+        if groups is not None and cause_unknown(snapshot, self.now):
+            undoable = isinstance(automatic_target(snapshot, found), Target)
+            groups.set_changed(self.changed if undoable else frozenset())
+            groups.set_refusal(self.events_refuse, self.now)
+            groups.refresh(snapshot.workload, self.now)
         return found
 
     def _go_on(self, workload: Workload, release: Release, others: list[Release]) -> None:
