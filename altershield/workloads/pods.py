@@ -21,6 +21,10 @@ _REFUSALS = (
 the cause. If a resource is missing, the reason begins with `OutOf`: `OutOfcpu`, `OutOfpods` (kubelet/lifecycle, cm,
 eviction, nodeshutdown)."""
 
+_LOST = ("Unknown", "ContainerStatusUnknown")
+"""The reasons of a container that ended while nobody watched it. containerd reports the first one if it finds no
+process when it starts, a kubelet the second one if its container runtime does not know the container any more."""
+
 _MAX_TEXT = 300  # characters of a kubelet's message; some quote a registry's whole response
 
 
@@ -44,6 +48,20 @@ class Trouble(msgspec.Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         code = "" if self.exit_code is None else f" (exit code {self.exit_code})"
         return clip(f"{self.reason}{code}: {self.message}" if self.message else f"{self.reason}{code}")
+
+
+class Restarted(msgspec.Struct, frozen=True, gc=False):
+    """A container that was restarted at least once: an app container or a sidecar."""
+
+    name: str
+    count: int
+    """How often it was restarted."""
+    ended_at: int
+    """When its last run ended, Unix seconds by the kubelet's clock; 0 if it is not known."""
+    lost: bool
+    """The kubelet does not know how the last run ended: the node or its container runtime was restarted."""
+    why: Trouble
+    """How the last run ended."""
 
 
 class Pod(msgspec.Struct, frozen=True, gc=False):
@@ -78,6 +96,9 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     """When the pod got its node, Unix seconds by the API server's clock; 0 if it has none."""
     creating: bool
     """The pod has a node, but no container could be started yet: images, volumes or the network are missing."""
+    restarted: tuple[Restarted, ...] = ()
+    """The app containers and sidecars that were restarted. Other init containers do not count: they run again only if
+    the whole pod is started again."""
 
     @property
     def exists(self) -> bool:
@@ -94,6 +115,7 @@ class _Terminated(msgspec.Struct, frozen=True, rename="camel", gc=False):
     exit_code: int = 0
     reason: str = ""
     message: str = ""
+    finished_at: str | None = None
 
 
 class _State(msgspec.Struct, frozen=True, gc=False):
@@ -127,8 +149,14 @@ class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
     init_container_statuses: tuple[_ContainerStatus, ...] | None = None
 
 
+class _InitContainer(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    name: str = ""
+    restart_policy: str = ""
+
+
 class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     node_name: str = ""
+    init_containers: tuple[_InitContainer, ...] | None = None
 
 
 class _Wire(msgspec.Struct, frozen=True, gc=False):
@@ -168,7 +196,24 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         unscheduled,
         int(unix(scheduled.last_transition_time)) if scheduled is not None and scheduled.status == "True" else 0,
         bool(wire.spec.node_name) and _creating(statuses),
+        _restarted(wire.spec, status),
     )
+
+
+def _restarted(spec: _Spec, status: _Status) -> tuple[Restarted, ...]:
+    """The app containers and sidecars that were restarted."""
+    found = [each for each in status.container_statuses or () if each.restart_count]
+    again = [each for each in status.init_container_statuses or () if each.restart_count]
+    if again:
+        sidecars = {each.name for each in spec.init_containers or () if each.restart_policy == "Always"}
+        found += [each for each in again if each.name in sidecars]
+    return tuple(_as_restarted(each, each.last_state.terminated or _Terminated()) for each in found)
+
+
+def _as_restarted(container: _ContainerStatus, last: _Terminated) -> Restarted:
+    why = _as_trouble(last.reason or "Error", last.message, last.exit_code)
+    ended_at = int(unix(last.finished_at))
+    return Restarted(sys.intern(container.name), container.restart_count, ended_at, last.reason in _LOST, why)
 
 
 def _disrupted(status: _Status, conditions: dict[str, _Condition]) -> bool:

@@ -10,7 +10,7 @@ from altershield.releases.release import version
 from reconciler.releases import failure, pause, requests, rollback, suspension, verification
 from reconciler.releases.advance import advance
 from reconciler.releases.effects import After, Announce, Before, Decision
-from reconciler.releases.ending import automatic_target, ending, no_rollback_reason, overdue_verdict, serving
+from reconciler.releases.ending import automatic_target, ending, health_verdict, no_rollback_reason, serving
 from reconciler.releases.snapshot import RollbackReason, Snapshot
 from reconciler.releases.status import begin_with, with_update_time
 
@@ -99,7 +99,8 @@ def _end(snapshot: Snapshot, now: float) -> Decision | None:
         elif not refusal:
             return rollback.store_intent(snapshot, target, RollbackReason.POD_NOT_UP, found.why, now)
     failing = [
-        verification.failed_now(snapshot.groups, tracked, overdue_verdict(tracked, now)) for tracked in found.pods
+        verification.failed_now(snapshot.groups, tracked, health_verdict(snapshot, tracked, now))
+        for tracked in found.pods
     ]
     return advance(snapshot, failing, now, f"{found.why}; not rolled back: {refusal}")
 

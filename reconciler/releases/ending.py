@@ -12,6 +12,7 @@ from altershield.api.meta import find_condition, has_reason
 from altershield.releases import rolled_back, state, version
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy
+from reconciler.releases import restarts
 from reconciler.releases.group import Group
 from reconciler.releases.health import TrackedPod
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
@@ -19,10 +20,10 @@ from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The release ends, because its pods do not come up."""
+    """The release ends, because its pods do not come up or do not stay up."""
 
     pods: Sequence[TrackedPod]
-    """The overdue pods."""
+    """The pods that are overdue or restart too often."""
     why: str
     """The reason, for conditions and Events."""
 
@@ -30,12 +31,12 @@ class Ending:
 def ending(snapshot: Snapshot, now: float) -> Ending | None:
     """The end of the release, at `now` (Unix seconds); None if the release does not end now."""
     groups = snapshot.groups
-    if groups is None or not groups.count(Group.OVERDUE) or not health_counts(snapshot):
+    if groups is None or not health_counts(snapshot):
         return None
-    overdue = overdue_pods(snapshot)
-    if not overdue or len(overdue) < snapshot.settings.overdue(len(groups)):
+    failing = failing_pods(snapshot, now)
+    if not failing or len(failing) < snapshot.settings.overdue(len(groups)):
         return None
-    return Ending(overdue, overdue_message(overdue, now))
+    return Ending(failing, health_message(snapshot, now))
 
 
 def health_counts(snapshot: Snapshot) -> bool:
@@ -44,6 +45,11 @@ def health_counts(snapshot: Snapshot) -> bool:
         return True
     settled = find_condition(snapshot.release.status.conditions, ConditionType.SETTLED)
     return settled is not None and not settled.is_true
+
+
+def failing_pods(snapshot: Snapshot, now: float) -> list[TrackedPod]:
+    """The pods that end the release if they are enough: overdue pods, and pods that restart too often."""
+    return [*overdue_pods(snapshot), *restarts.failing(snapshot, now)]
 
 
 def overdue_pods(snapshot: Snapshot) -> list[TrackedPod]:
@@ -65,6 +71,21 @@ def overdue_message(overdue: Sequence[TrackedPod], now: float) -> str:
     first = min(overdue, key=lambda tracked: (tracked.down_since, tracked.pod.metadata.name))
     others = f" (and {len(overdue) - 1} more)" if len(overdue) > 1 else ""
     return f"pod {first.pod.metadata.name}{others} is not up {_since(first, now)}: {first.trouble or 'not ready'}"
+
+
+def health_message(snapshot: Snapshot, now: float) -> str:
+    """The message about the pods that are overdue or restart too often; empty if there are none."""
+    overdue, restarting = overdue_pods(snapshot), restarts.failing(snapshot, now)
+    messages = [overdue_message(overdue, now)] if overdue else []
+    if restarting:
+        messages.append(restarts.message(snapshot, restarting, now))
+    return "; ".join(messages)
+
+
+def health_verdict(snapshot: Snapshot, tracked: TrackedPod, now: float) -> str:
+    """The message of the failing verdict on a pod that is overdue or restarts too often."""
+    overdue = snapshot.groups is None or snapshot.groups.group(tracked) is Group.OVERDUE
+    return overdue_verdict(tracked, now) if overdue else restarts.words(snapshot, tracked, now)
 
 
 def overdue_verdict(tracked: TrackedPod, now: float) -> str:

@@ -148,8 +148,8 @@ def with_update_time(status: ChangeWorkloadStatus, now: float) -> ChangeWorkload
 
 def _without_counts(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
     """The status without lists, counts and times."""
-    # the messages of these two contain counts: the next write updates them
-    counted = (ConditionType.VERIFIED, ConditionType.STALLED)
+    # these messages contain counts: the next write updates them
+    counted = (ConditionType.VERIFIED, ConditionType.STALLED, ConditionType.SETTLED)
     conditions = [
         msgspec.structs.replace(each, message="") if each.type in counted else each for each in status.conditions
     ]

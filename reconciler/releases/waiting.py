@@ -2,12 +2,13 @@
 
 from collections import Counter
 
-from altershield.api.change_workload import WorkloadState
+from altershield.api.change_workload import Settling, WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, unix
+from altershield.api.meta import find_condition, rfc3339, unix
 from altershield.workloads.pods import Fault
 from altershield.workloads.workload import Workload
-from reconciler.releases.ending import health_counts, overdue_message, overdue_pods
+from reconciler.releases import restarts
+from reconciler.releases.ending import failing_pods, health_counts, health_message
 from reconciler.releases.group import Group
 from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.snapshot import Snapshot, StallReason
@@ -86,11 +87,12 @@ def _stall(
         return ((StallReason.NOT_ROLLED_OUT, text), None) if now >= due else (None, due)
     if groups.count(Group.HELD_UP):
         return _held_up(groups), None
-    overdue = overdue_pods(snapshot)
-    if overdue:
+    failing = failing_pods(snapshot, now)
+    if failing:
+        what = "overdue" if groups.count(Group.OVERDUE) else "restarting again and again"
         few = (
-            f"{len(overdue)} of {len(groups)} pods are overdue, too few to end the release: "
-            f"{overdue_message(overdue, now)}"
+            f"{len(failing)} of {len(groups)} pods are {what}, too few to end the release: "
+            f"{health_message(snapshot, now)}"
         )
         return (StallReason.PODS_OVERDUE, few), None
     if groups.count(Group.OVERDUE):
@@ -146,36 +148,49 @@ def with_settling(draft: Draft, snapshot: Snapshot, entered: bool) -> tuple[Draf
     """Sets the condition Settled of a release in Success. Also returns the time when it may change without an event
     (Unix seconds, or None).
 
-    A pod that breaks delays the condition: a new start timeout begins when all pods are up again. A new start timeout
-    also begins if all pods that were up at the begin of the last one are gone, because their replacements have not
-    proved anything yet.
+    A pod that breaks or restarts delays the condition: the settle time begins anew when all pods are up again. It also
+    begins anew if all pods that were up at its begin are gone, because their replacements have not proved anything yet.
     """
-    now, grace, groups = draft.now, snapshot.timing.start_timeout, snapshot.groups
+    now, groups, settle = draft.now, snapshot.groups, restarts.settle(snapshot)
     known = find_condition(draft.status.conditions, ConditionType.SETTLED)
     if not entered and (known is None or known.is_true):
         return draft, None  # settled, or succeeded before AlterShield had this condition
+    counting = restarts.counting(snapshot, now, anew=entered)
+    draft = draft.replace(settling=counting)
+    extended = restarts.extended(counting, settle, snapshot.timing.start_timeout, now)
     broken = _broken(groups) if groups is not None else 0
     until = draft.status.settle_time_unix
     if broken or (groups is not None and not len(groups)):
-        message = _broken_text(broken)
-        return draft.replace(settle_time_unix=int(now + grace)).condition(
-            ConditionType.SETTLED, False, "PodsDown", message
-        ) if _broke_anew(draft) else draft, None
+        if _broke_anew(draft):
+            draft = draft.replace(settle_time_unix=extended)
+        text = _with_restarts(_broken_text(broken), snapshot, now)
+        message = f"{text}; it settles when all pods have stayed up for {int(settle.seconds)} s"
+        return draft.condition(ConditionType.SETTLED, False, "PodsDown", message), None
     all_up = groups is None or not _delays_settling(groups)
     if known is not None and known.reason == "PodsDown" and not entered:
         if not all_up:
             return draft, None
-        until = int(now + grace)
-    elif entered or (now >= until and all_up and not _outlasted(groups, until - grace)):
-        until = int(now + grace)
+        until = extended
+    elif entered or (now >= until and all_up and not _outlasted(groups, until - settle.seconds)):
+        until = extended
     if now >= until and all_up:
-        message = (
-            "all pods stayed up for the start timeout after they passed; pods that break now do not end the release"
-        )
+        message = "all pods stayed up for the settle time; pods that break now do not end the release"
+        draft = draft.replace(settling=Settling())
         return draft.condition(ConditionType.SETTLED, True, "StayedUp", message), None
-    message = "all pods have passed; until the start timeout is over, pods that break end the release"
-    draft = draft.replace(settle_time_unix=until).condition(ConditionType.SETTLED, False, "Observing", message)
+    reason, text = "Observing", "all pods have passed"
+    if restarts.restarting(snapshot, now):
+        reason, text = "PodsRestarted", _with_restarts("all pods are up, but containers restarted", snapshot, now)
+    message = f"{text}; pods that break before {rfc3339(until)} end the release"
+    draft = draft.replace(settle_time_unix=until).condition(ConditionType.SETTLED, False, reason, message)
     return draft, float(until) if until > now else None  # later, only an event of a pod changes it
+
+
+def _with_restarts(text: str, snapshot: Snapshot, now: float) -> str:
+    """The text, with the pods whose restarts count against the release."""
+    pods = restarts.restarting(snapshot, now)
+    if not pods:
+        return text
+    return f"{text}: {restarts.message(snapshot, pods, now)}; {restarts.allowed(snapshot)} restarts fail a pod"
 
 
 def _delays_settling(groups: PodGroups) -> bool:

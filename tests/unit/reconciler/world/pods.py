@@ -35,6 +35,8 @@ class SimPod:
     unscheduled: bool = False
     creating: bool = False
     deleting: bool = False
+    ended_at: float = 0.0
+    """When the last run of its container ended."""
     refused: tuple[str, str] | None = None
     """Reason and message of the kubelet that refused the pod."""
 
@@ -50,14 +52,14 @@ class SimPod:
     def crash(self, t: float, reason: str = "Error", code: int = 1) -> "SimPod":
         self.lose_readiness(t)
         self.restarts += 1
-        self.ended_with = (reason, code)
+        self.ended_with, self.ended_at = (reason, code), t
         self.waiting = ("CrashLoopBackOff", "back-off 10s restarting failed container")
         return self
 
-    def restart(self, t: float) -> "SimPod":
+    def restart(self, t: float, reason: str = "Error", code: int = 1) -> "SimPod":
         """The container ends and is ready again within the same second."""
         self.restarts += 1
-        self.ended_with = ("Error", 1)
+        self.ended_with, self.ended_at = (reason, code), t
         return self.come_up(t)
 
     def wait_for_image(self) -> "SimPod":
@@ -81,6 +83,8 @@ class SimPod:
             status["state"] = {"waiting": {"reason": "ContainerCreating"}}
         if self.ended_with is not None:
             status["lastState"] = {"terminated": {"reason": self.ended_with[0], "exitCode": self.ended_with[1]}}
+            if self.ended_at:
+                status["lastState"]["terminated"]["finishedAt"] = rfc3339(self.ended_at + kubelet)
         conditions = [
             {
                 "type": "Ready",
