@@ -82,6 +82,15 @@ class PodRestarts(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     seen: Annotated[Seconds, doc("The restarts of which `uncounted` is a part.")] = 0
 
 
+class RestartingPod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A pod whose containers restarted since the release succeeded."""
+
+    pod: Annotated[Name, doc("Its name.")] = ""
+    uid: Annotated[Name, doc("Its uid.")] = ""
+    restarts: Annotated[Seconds, doc("The restarts that count.")] = 0
+    message: Annotated[Text, doc("The restarts in words, and how the last run ended.")] = ""
+
+
 class Settling(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """Which restarts of containers count against a release in Success, until it has settled."""
 
@@ -93,6 +102,10 @@ class Settling(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", 
     others: Annotated[
         Seconds, doc("The restarts of each other pod that do not count: the list has only the pods with the most.")
     ] = 0
+    restarting: Annotated[
+        tuple[RestartingPod, ...],
+        msgspec.Meta(max_length=MAX_RESTARTED, description="The pods whose restarts count; those with the most."),
+    ] = ()
 
 
 class Resumption(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):

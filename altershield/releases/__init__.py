@@ -14,6 +14,7 @@ from altershield.releases.release import (
     stalled,
     state,
     ungated,
+    unsettled,
     version,
     wants_attention,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "stalled",
     "state",
     "ungated",
+    "unsettled",
     "version",
     "wants_attention",
     "why",

@@ -12,7 +12,7 @@ always happen. How many failed pods end the release is decided as for overdue po
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from altershield.api.change_workload import MAX_RESTARTED, PodRestarts, Settling, WorkloadState
+from altershield.api.change_workload import MAX_RESTARTED, PodRestarts, RestartingPod, Settling, WorkloadState
 from altershield.api.ops_config import Settings
 from altershield.releases import state
 from altershield.releases.release import version as version_of
@@ -28,6 +28,7 @@ _BACK_OFF = 300  # seconds, at most, that a kubelet waits before a restart
 _NODE_RESTART = 600  # seconds, at most, from the end of a container until its node is ready again
 _ROUNDING = 2  # seconds
 _NAMED = 3  # containers that a message names
+_LISTED = 20  # pods that the status lists
 
 
 def settle(snapshot: Snapshot) -> Settle:
@@ -84,16 +85,21 @@ def allowed(snapshot: Snapshot) -> int:
     return settle(snapshot).restarts + snapshot.release.spec.restarts_before
 
 
-def restarting(snapshot: Snapshot, now: float) -> list[TrackedPod]:
-    """The pods whose restarts count, with the most restarts first."""
+def restarting(snapshot: Snapshot, now: float) -> tuple[tuple[RestartingPod, ...], int]:
+    """The pods whose restarts count, those with the most first, and their number. The list is bounded."""
     groups = snapshot.groups
     if groups is None or not _restarts_count(snapshot, now):
-        return []
-    return [tracked for tracked, _ in sorted(_counts(snapshot, groups, now), key=lambda each: -each[1])]
+        return (), 0
+    found = sorted(_counts(snapshot, groups, now), key=lambda each: -each[1])
+    pods = tuple(
+        RestartingPod(each.pod.metadata.name, each.pod.metadata.uid, count, words(snapshot, each, now))
+        for each, count in found[:_LISTED]
+    )
+    return pods, len(found)
 
 
 def message(snapshot: Snapshot, pods: Sequence[TrackedPod], now: float) -> str:
-    """The message about pods that restart: their number, and the name and the restarts of the first one."""
+    """The message about pods that restart too often: their number, and the name and the restarts of the first one."""
     others = f" (and {len(pods) - 1} more)" if len(pods) > 1 else ""
     return f"pod {pods[0].pod.metadata.name}{others}: {words(snapshot, pods[0], now)}"
 

@@ -160,6 +160,7 @@ def _without_counts(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
         defense_checking_pods=(),
         defense_check_pass_pods=(),
         down_pods=(),
+        settling=msgspec.structs.replace(status.settling, restarting=()),
         update_time="",
         update_time_unix=0,
     )

@@ -1,10 +1,14 @@
 """The conditions NoReplicas, Stalled and Settled, which say why a release waits. Pure functions."""
 
 from collections import Counter
+from collections.abc import Sequence
 
-from altershield.api.change_workload import Settling, WorkloadState
+import msgspec
+
+from altershield.api.change_workload import RestartingPod, Settling, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, rfc3339, unix
+from altershield.releases.release import OBSERVING
 from altershield.workloads.pods import Fault
 from altershield.workloads.workload import Workload
 from reconciler.releases import restarts
@@ -156,15 +160,17 @@ def with_settling(draft: Draft, snapshot: Snapshot, entered: bool) -> tuple[Draf
     if not entered and (known is None or known.is_true):
         return draft, None  # settled, or succeeded before AlterShield had this condition
     counting = restarts.counting(snapshot, now, anew=entered)
-    draft = draft.replace(settling=counting)
+    pods, number = restarts.restarting(snapshot, now)
+    restarted = _restarts_text(pods, number, restarts.allowed(snapshot))
+    draft = draft.replace(settling=msgspec.structs.replace(counting, restarting=pods))
     extended = restarts.extended(counting, settle, snapshot.timing.start_timeout, now)
     broken = _broken(groups) if groups is not None else 0
     until = draft.status.settle_time_unix
     if broken or (groups is not None and not len(groups)):
         if _broke_anew(draft):
             draft = draft.replace(settle_time_unix=extended)
-        text = _with_restarts(_broken_text(broken), snapshot, now)
-        message = f"{text}; it settles when all pods have stayed up for {int(settle.seconds)} s"
+        stay_up = f"the release settles when all pods have stayed up for {int(settle.seconds)} s"
+        message = f"{_broken_text(broken)}{restarted}; {stay_up}"
         return draft.condition(ConditionType.SETTLED, False, "PodsDown", message), None
     all_up = groups is None or not _delays_settling(groups)
     if known is not None and known.reason == "PodsDown" and not entered:
@@ -177,20 +183,19 @@ def with_settling(draft: Draft, snapshot: Snapshot, entered: bool) -> tuple[Draf
         message = "all pods stayed up for the settle time; pods that break now do not end the release"
         draft = draft.replace(settling=Settling())
         return draft.condition(ConditionType.SETTLED, True, "StayedUp", message), None
-    reason, text = "Observing", "all pods have passed"
-    if restarts.restarting(snapshot, now):
-        reason, text = "PodsRestarted", _with_restarts("all pods are up, but containers restarted", snapshot, now)
-    message = f"{text}; pods that break before {rfc3339(until)} end the release"
+    reason, text = ("PodsRestarted", "all pods are up") if pods else (OBSERVING, "all pods have passed")
+    message = f"{text}{restarted}; the release settles at {rfc3339(until)}, unless a pod breaks before"
     draft = draft.replace(settle_time_unix=until).condition(ConditionType.SETTLED, False, reason, message)
     return draft, float(until) if until > now else None  # later, only an event of a pod changes it
 
 
-def _with_restarts(text: str, snapshot: Snapshot, now: float) -> str:
-    """The text, with the pods whose restarts count against the release."""
-    pods = restarts.restarting(snapshot, now)
+def _restarts_text(pods: Sequence[RestartingPod], number: int, limit: int) -> str:
+    """The part of a message about the pods whose restarts count. `number`: how many there are. `limit`: the restarts
+    that fail a pod."""
     if not pods:
-        return text
-    return f"{text}: {restarts.message(snapshot, pods, now)}; {restarts.allowed(snapshot)} restarts fail a pod"
+        return ""
+    others = f" (and {number - 1} more)" if number > 1 else ""
+    return f"; pod {pods[0].pod}{others}: {pods[0].message}; a pod with {limit} restarts fails"
 
 
 def _delays_settling(groups: PodGroups) -> bool:

@@ -369,8 +369,11 @@ def test_restart_delays_settling_and_the_condition_says_which_pod_restarts() -> 
     assert condition is not None
     assert condition.reason == "PodsRestarted"
     assert condition.message.startswith(
-        "all pods are up, but containers restarted: pod web-2: container main restarted 2 times in"
+        "all pods are up; pod web-2: container main restarted 2 times in 1200 s: Error (exit code 3); a pod with 3 "
+        "restarts fails; the release settles at "
     )
+    (listed,) = world.status().settling.restarting
+    assert (listed.uid, listed.restarts) == (pods[1].uid, 2)
     world.run(began + HOUR + 2 * EVERY - world.t - 1)
     assert world.said(SETTLED)[0] == "False"
     world.run(EVERY)
