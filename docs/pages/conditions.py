@@ -84,8 +84,8 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
         "ChangeWorkload. `True`: an older version was released again. `False`: a rollback is under way, or is not "
         "possible.",
         {
-            RollbackReason.POD_NOT_UP: "Pods were overdue or restarted too often. `False` while the rollback is under way, "
-            "then `True`.",
+            RollbackReason.POD_NOT_UP: "Pods were overdue or restarted too often. `False` while the rollback is under "
+            "way, then `True`.",
             RollbackReason.VERIFICATION_FAILED: "Pods failed verification, and the DefensePolicy has `onFailure: "
             "rollback`. `False` while the rollback is under way, then `True`.",
             RollbackReason.REQUESTED: "A person wrote `status.status: Rollback`. `False` while the rollback is under "

@@ -6,10 +6,14 @@ import pytest
 from altershield.api.change_workload import MAX_RESTARTED, Settling
 from altershield.api.condition_types import Giver
 from altershield.api.meta import find_condition
+from altershield.api.ops_config import Settings
 from altershield.api.policy import AppliedPolicy
+from altershield.workloads.pods import Pod
+from reconciler.releases.restarts import restarts_before
+from reconciler.releases.rules import Settle
 
 from .scenarios import FAILED, ROLLED_BACK, SETTLED, STALLED, SUCCESS, SUSPEND, VERIFIED, each_kind, is_restored
-from .world import SimPod, World
+from .world import SimPod, World, fingerprint
 
 HOUR = 3600
 POLICY = AppliedPolicy(name="web", namespace="default", settle_seconds=HOUR)
@@ -424,3 +428,68 @@ def test_version_whose_pods_restart_like_those_of_the_version_before_is_not_blam
     assert world.state("v2") == SUCCESS
     restart(world, *pods)
     assert world.state("v2") == SUSPEND
+
+
+DAY = 86_400.0
+SETTLE = Settle(HOUR, 3)
+
+
+def older(world: World, count: int, *, restarts: int, age: float, image: str = "v1") -> list[Pod]:
+    made = []
+    for pod in world.make(count, image):
+        pod.born, pod.restarts, pod.ended_with = world.t - age, restarts, ("Error", 1)
+        made.append(world.project(pod))
+    return made
+
+
+@pytest.mark.parametrize(
+    ("restarts", "age", "expected"),
+    [
+        (0, DAY, 0),
+        (3, DAY, 0),
+        (10, DAY, 1),  # a run lasts 8,340 s
+        (24, DAY, 3),
+        (240, DAY, 180),  # a run lasts 60 s, and the kubelet waits 300 s
+        (2000, DAY, 2000),
+        (4, HOUR, 4),
+        (2, 3 * HOUR, 2),
+        (2, 3 * HOUR + 1, 2),
+    ],
+)
+def test_restarts_of_the_version_before_in_the_time_in_which_restarts_count(
+    restarts: int, age: float, expected: int
+) -> None:
+    world = successful()
+    pods = older(world, 3, restarts=restarts, age=age)
+    assert restarts_before(pods, [], "v2", SETTLE, Settings(), world.t) == expected
+
+
+def test_one_pod_that_always_restarts_says_nothing_about_the_version_before() -> None:
+    world = successful()
+    pods = [*older(world, 9, restarts=0, age=DAY), *older(world, 1, restarts=240, age=DAY)]
+    assert restarts_before(pods, [], "v2", SETTLE, Settings(), world.t) == 0
+    pods += older(world, 2, restarts=240, age=DAY)
+    assert restarts_before(pods, [], "v2", SETTLE, Settings(), world.t) == 180
+
+
+def test_pods_of_failed_versions_and_pods_that_ended_are_no_example() -> None:
+    """A repair is not excused by the version that it repairs, but by the one before."""
+    world = successful()
+    good, bad = fingerprint("v1"), fingerprint("v2")
+    (first,) = world.releases.values()
+    world.release("v2")
+    world.rest()
+    second = world.releases[bad]
+    before = msgspec.structs.replace(second.spec, restarts_before=7)
+    releases = [first, msgspec.structs.replace(second, spec=before)]
+    projected = [world._projected(each) for each in releases]
+    of_bad = older(world, 3, restarts=50, age=HOUR, image="v2")
+    of_good = older(world, 3, restarts=2, age=HOUR)
+    ended = [msgspec.structs.replace(each, ended=True) for each in older(world, 3, restarts=9, age=HOUR)]
+
+    def before_v3(pods: list[Pod]) -> int:
+        return restarts_before(pods, projected, "v3", SETTLE, Settings(), world.t)
+
+    assert before_v3([*of_bad, *of_good, *ended]) == 2
+    assert before_v3([*of_bad, *ended]) == 7
+    assert restarts_before(of_good, [], good, SETTLE, Settings(), world.t) == 0, "these pods are of the version itself"
