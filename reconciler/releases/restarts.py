@@ -148,8 +148,6 @@ def _in_window(pod: Pod, settle: Settle, now: float) -> int:
     A kubelet waits longer and longer before it restarts a container, and this pod may have reached the longest wait.
     """
     total, age = _total(pod), now - max(pod.metadata.created, pod.scheduled_at)
-    if age <= settle.window:
-        return total
     running = max(age - _BACK_OFF * total, 1.0)
     return min(total, int(settle.window * total / running))
 

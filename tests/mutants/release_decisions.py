@@ -147,7 +147,6 @@ SOURCES = (
             ("sorted(found, reverse=True)[settings.overdue(len(found)) - 1]", "max(found)"),
             ("sorted(found, reverse=True)[settings.overdue(len(found)) - 1]", "min(found)"),
             ("return newest.spec.restarts_before if newest is not None else 0", "return 0"),
-            ("    if age <= settle.window:\n        return total\n", ""),
             ("age - _BACK_OFF * total", "age"),
             ("return min(total, int(", "return max(0, int("),
             ("            at = release.status.entry_time_unix\n", "            at = now\n"),

@@ -12,7 +12,18 @@ from altershield.workloads.pods import Pod
 from reconciler.releases.restarts import restarts_before
 from reconciler.releases.rules import Settle
 
-from .scenarios import FAILED, ROLLED_BACK, SETTLED, STALLED, SUCCESS, SUSPEND, VERIFIED, each_kind, is_restored
+from .scenarios import (
+    FAILED,
+    ROLLBACK,
+    ROLLED_BACK,
+    SETTLED,
+    STALLED,
+    SUCCESS,
+    SUSPEND,
+    VERIFIED,
+    each_kind,
+    is_restored,
+)
 from .world import SimPod, World, fingerprint
 
 HOUR = 3600
@@ -85,9 +96,9 @@ def test_pod_that_crashes_each_minute_fails_the_release(start_timeout: float) ->
     assert world.state() == SUSPEND
 
 
-@each_kind
-def test_third_restart_rolls_the_release_back_while_older_pods_serve(kind: str) -> None:
-    world = successful(kind)
+def second_success(kind: str = "Deployment", policy: AppliedPolicy = POLICY) -> tuple[World, list[SimPod]]:
+    """A release that has just succeeded, and its pods. One older pod serves again."""
+    world = successful(kind, policy=policy)
     old = world.of("v1")
     world.release("v2")
     world.rest()
@@ -97,12 +108,43 @@ def test_third_restart_rolls_the_release_back_while_older_pods_serve(kind: str) 
     world.run(10)
     assert world.state("v2") == SUCCESS
     world.up(*world.make(1, "v1"))
+    return world, pods
+
+
+@each_kind
+def test_third_restart_rolls_the_release_back_while_older_pods_serve(kind: str) -> None:
+    world, pods = second_success(kind)
     restart(world, pods[0], times=3)
     assert is_restored(world)
     assert world.state("v2") == FAILED
     condition = find_condition(world.status("v2").conditions, ROLLED_BACK)
     assert condition is not None
     assert f"pod {pods[0].name}: container main restarted 3 times in" in condition.message
+
+
+def test_rollback_because_of_restarts_is_not_withdrawn_when_they_do_not_count_any_more() -> None:
+    """The API server refuses the write until then."""
+    world, pods = second_success(policy=msgspec.structs.replace(POLICY, settle_seconds=EVERY + 60))
+    restart(world, pods[0], times=2)
+    world.write_refused = "a policy"
+    restart(world, pods[0])
+    world.run(EVERY)
+    assert world.state("v2") == ROLLBACK
+    world.write_refused = ""
+    world.run(10)
+    assert is_restored(world)
+
+
+def test_approval_of_a_rollback_because_of_restarts_passes_the_pod() -> None:
+    world, pods = second_success()
+    world.write_refused = "a policy"
+    restart(world, pods[0], times=3)
+    assert world.state("v2") == ROLLBACK
+    world.request("Approve")
+    world.run(130)
+    assert (world.state("v2"), world.suspended) == (SUCCESS, False)
+    restart(world, pods[0], times=4)
+    assert world.state("v2") == SUCCESS
 
 
 def test_number_of_restarts_of_the_policy_counts() -> None:
@@ -239,6 +281,22 @@ def test_restart_with_its_node_does_not_count(evidence: str, dies: bool) -> None
     assert failed.message.startswith("container main restarted 3 times in")
 
 
+def test_restarts_with_nodes_are_kept_as_long_as_their_pods_exist() -> None:
+    world = successful()
+    first, second, third = world.of("v1")
+    restart(world, second, times=2)
+    restart(world, first, reason="Unknown")
+    restart(world, second, reason="Unknown")
+    assert [(each.uid, each.uncounted, each.seen) for each in world.status().settling.pods] == [
+        (first.uid, 1, 1),
+        (second.uid, 1, 3),
+    ]
+    assert [(each.uid, each.restarts) for each in world.status().settling.restarting] == [(second.uid, 2)]
+    world.remove(first)
+    restart(world, third, reason="Unknown")
+    assert [each.uid for each in world.status().settling.pods] == [second.uid, third.uid]
+
+
 def test_restart_long_before_the_node_was_lost_counts() -> None:
     world = successful()
     pod = world.of("v1")[0]
@@ -349,7 +407,9 @@ def test_more_pods_than_the_status_lists_restarted_before_the_success() -> None:
     world.up(*pods)
     world.run(200)
     assert world.state() == SUCCESS
-    assert len(world.status().settling.pods) == MAX_RESTARTED
+    assert (len(world.status().settling.pods), world.status().settling.others) == (MAX_RESTARTED, 1)
+    restart(world, pods[0], reason="Unknown")  # a node restarted a pod that is not listed
+    assert (len(world.status().settling.pods), world.status().settling.others) == (MAX_RESTARTED, 2)
     few = pods[: count // 5 - 1]
     restart(world, *few, times=5)
     assert world.state() == SUCCESS
