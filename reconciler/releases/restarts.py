@@ -4,19 +4,21 @@ functions.
 Such a pod is up between its restarts, so the start timeout does not fail it. Restarts count from the Success of the
 release on, for `settleRestarts` times `settleSeconds`. They follow from the pod's own counters. The status lists the
 restarts that do not count: those before the Success, those before the pod was verified, and those that a node caused.
-So each leader comes to the same decision.
+So each leader comes to the same decision. Containers of a pod that end together count as one restart: the kubelet
+starts the whole pod again if its sandbox is lost.
 
 A pod fails, not the release: a crash loop is several restarts of one pod, while among a thousand pods single restarts
 always happen. How many failed pods end the release is decided as for overdue pods.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from altershield.api.change_workload import MAX_RESTARTED, PodRestarts, RestartingPod, Settling, WorkloadState
 from altershield.api.ops_config import Settings
 from altershield.releases import state
 from altershield.releases.release import version as version_of
-from altershield.workloads.pods import Pod, clip
+from altershield.workloads.pods import Pod, Restarted, clip
 from reconciler.releases.group import Group
 from reconciler.releases.health import CLOCK_SKEW, TrackedPod
 from reconciler.releases.pod_groups import PodGroups
@@ -27,6 +29,7 @@ from reconciler.releases.snapshot import Snapshot
 _BACK_OFF = 300  # seconds, at most, that a kubelet waits before a restart
 _NODE_RESTART = 600  # seconds, at most, from the end of a container until its node is ready again
 _ROUNDING = 2  # seconds
+_TOGETHER = 30  # seconds between the ends of containers that end together: the default grace period
 _NAMED = 3  # containers that a message names
 _LISTED = 20  # pods that the status lists
 
@@ -189,14 +192,16 @@ def _count(
     total = _total(pod)
     known = listed.get(pod.metadata.uid, PodRestarts(uncounted=settling.others, seen=settling.others))
     fresh = max(0, total - known.seen)
-    by_node = sum(each.lost or _ended_with_node(each.ended_at, groups, tracked, now) for each in pod.restarted)
-    return max(0, total - known.uncounted - min(fresh, by_node))
+    own = [each.ended_at for each in pod.restarted if not (each.lost or _ended_with_node(each, groups, tracked, now))]
+    by_node = len(pod.restarted) - len(own)
+    together = sum(first > 0 and then - first <= _TOGETHER for first, then in pairwise(sorted(own)))
+    return max(0, total - known.uncounted - min(fresh, by_node + together))
 
 
-def _ended_with_node(ended_at: int, groups: PodGroups, tracked: TrackedPod, now: float) -> bool:
+def _ended_with_node(container: Restarted, groups: PodGroups, tracked: TrackedPod, now: float) -> bool:
     """Whether a container ended shortly before its node became ready, or while it is not ready."""
     ready_at = groups.node_ready_at(tracked, now)
-    return ready_at - _NODE_RESTART <= ended_at <= ready_at + _ROUNDING
+    return ready_at - _NODE_RESTART <= container.ended_at <= ready_at + _ROUNDING
 
 
 def _total(pod: Pod) -> int:

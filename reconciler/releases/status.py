@@ -153,6 +153,7 @@ def _without_counts(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
     conditions = [
         msgspec.structs.replace(each, message="") if each.type in counted else each for each in status.conditions
     ]
+    restarting = tuple(msgspec.structs.replace(each, message="") for each in status.settling.restarting)
     return msgspec.structs.replace(
         status,
         conditions=tuple(sorted(conditions, key=lambda each: each.type)),
@@ -160,7 +161,7 @@ def _without_counts(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
         defense_checking_pods=(),
         defense_check_pass_pods=(),
         down_pods=(),
-        settling=msgspec.structs.replace(status.settling, restarting=()),
+        settling=msgspec.structs.replace(status.settling, restarting=restarting),
         update_time="",
         update_time_unix=0,
     )

@@ -177,6 +177,56 @@ def test_new_leader_comes_to_the_same_decision(dies: str) -> None:
     assert failed.message.startswith("container main restarted 3 times in")
 
 
+@pytest.mark.parametrize("dies", [False, True])
+def test_restarts_of_all_containers_count_together(dies: bool) -> None:
+    world = successful()
+    pod = world.of("v1")[0]
+    restart(world, pod)
+    world.run(EVERY)
+    pod.sidecar = (1, world.t)
+    world.touch(pod.come_up(world.t))
+    world.rest()
+    if dies:
+        world.die()
+    assert world.state() == SUCCESS
+    restart(world, pod)
+    (failed,) = world.status().defense_check_fail_pods
+    assert failed.message == "containers main, mesh restarted 3 times in 1800 s: Error (exit code 3)"
+
+
+@pytest.mark.parametrize("apart", [0, 30])
+def test_containers_that_end_together_count_as_one_restart(apart: float) -> None:
+    """The kubelet starts the whole pod again."""
+    world = successful()
+    pod = world.of("v1")[0]
+    for number, expected in enumerate((SUCCESS, SUCCESS, SUSPEND), start=1):
+        world.run(EVERY)
+        pod.sidecar = (number, world.t - apart)
+        world.touch(pod.restart(world.t))
+        world.rest()
+        assert world.state() == expected
+
+
+def test_containers_that_end_one_after_the_other_count_separately() -> None:
+    world = successful()
+    pod = world.of("v1")[0]
+    restart(world, pod)
+    world.run(EVERY)
+    pod.sidecar = (1, world.t - 31)
+    world.touch(pod.restart(world.t))
+    world.rest()
+    assert world.state() == SUSPEND
+
+
+def test_containers_whose_ends_are_not_known_count_separately() -> None:
+    world = successful()
+    pod = world.of("v1")[0]
+    pod.restarts, pod.ended_with, pod.sidecar = 2, ("Error", 1), (1, 0.0)
+    world.touch(pod.come_up(world.t))
+    world.rest()
+    assert world.state() == SUSPEND
+
+
 # restarts that do not count
 
 

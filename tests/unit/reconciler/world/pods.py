@@ -37,6 +37,8 @@ class SimPod:
     deleting: bool = False
     ended_at: float = 0.0
     """When the last run of its container ended."""
+    sidecar: tuple[int, float] = (0, 0.0)
+    """The restarts of its sidecar, and when the last run of the sidecar ended."""
     refused: tuple[str, str] | None = None
     """Reason and message of the kubelet that refused the pod."""
 
@@ -76,6 +78,12 @@ class SimPod:
         self.creating, self.phase = True, "Pending"
         return self
 
+    def _sidecar(self, kubelet: float) -> Object:
+        count, ended_at = self.sidecar
+        last = {"reason": "Error", "exitCode": 2, "finishedAt": rfc3339(ended_at + kubelet)}
+        state: Object = {"state": {"running": {}}, "lastState": {"terminated": last}}
+        return {"name": "mesh", "ready": True, "restartCount": count, **state}
+
     def read(self, api: float, kubelet: float) -> Pod:
         state: Object = {"running": {}} if self.waiting is None else {"waiting": _texts(self.waiting)}
         status: Object = {"name": "main", "ready": self.ready, "restartCount": self.restarts, "state": state}
@@ -111,16 +119,20 @@ class SimPod:
             metadata["deletionTimestamp"] = rfc3339(self.born + api)
         body = {
             "metadata": metadata,
-            "spec": {"nodeName": self.node} if self.node else {},
+            "spec": {**({"nodeName": self.node} if self.node else {}), "initContainers": [_SIDECAR]},
             "status": {
                 **(_texts(self.refused) if self.refused is not None else {}),
                 "phase": self.phase,
                 "podIP": "10.0.0.1",
                 "conditions": conditions,
                 "containerStatuses": [] if self.unscheduled else [status],
+                "initContainerStatuses": [self._sidecar(kubelet)] if self.sidecar[0] else [],
             },
         }
         return pod_projections.read(msgspec.json.encode(body))
+
+
+_SIDECAR = {"name": "mesh", "restartPolicy": "Always"}
 
 
 def _texts(waiting: tuple[str, str]) -> Object:
