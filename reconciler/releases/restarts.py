@@ -201,7 +201,7 @@ def _count(
 def _ended_with_node(container: Restarted, groups: PodGroups, tracked: TrackedPod, now: float) -> bool:
     """Whether a container ended shortly before its node became ready, or while it is not ready."""
     ready_at = groups.node_ready_at(tracked, now)
-    return ready_at - _NODE_RESTART <= container.ended_at <= ready_at + _ROUNDING
+    return container.ended_at > 0 and ready_at - _NODE_RESTART <= container.ended_at <= ready_at + _ROUNDING
 
 
 def _total(pod: Pod) -> int:

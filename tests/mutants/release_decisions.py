@@ -157,6 +157,7 @@ SOURCES = (
             (" - min(fresh, by_node + together)", " - by_node - together"),
             ("by_node + together)", "by_node)"),
             ("first > 0 and ", ""),
+            ("container.ended_at > 0 and ", ""),
             ("not (each.lost or _ended", "not (_ended"),
             ("each.lost or _ended_with_node(each, groups, tracked, now)", "each.lost"),
             (
