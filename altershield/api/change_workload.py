@@ -17,6 +17,9 @@ from altershield.api.resources import API_VERSION, CHANGE_WORKLOADS
 from altershield.api.schema import doc
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Request
 
+MAX_RESTARTED = 200
+"""The maximum number of pods in `settling` in a status."""
+
 MAX_NOTIFIED = 64
 """The maximum number of entries in `notified` in a status."""
 
@@ -68,6 +71,43 @@ class DownPod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", g
     message: Annotated[Text, doc("The reason, as the kubelet reports it.")] = ""
 
 
+class PodRestarts(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The restarts of the containers of a pod that do not count against the release."""
+
+    pod: Annotated[Name, doc("Its name.")] = ""
+    uid: Annotated[Name, doc("Its uid.")] = ""
+    uncounted: Annotated[
+        Seconds, doc("The restarts that do not count: those before its verification, and those by its node.")
+    ] = 0
+    seen: Annotated[Seconds, doc("The restarts of which `uncounted` is a part.")] = 0
+
+
+class RestartingPod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """A pod whose containers restarted since the release succeeded."""
+
+    pod: Annotated[Name, doc("Its name.")] = ""
+    uid: Annotated[Name, doc("Its uid.")] = ""
+    restarts: Annotated[Seconds, doc("The restarts that count.")] = 0
+    message: Annotated[Text, doc("The restarts in words, and how the last run ended.")] = ""
+
+
+class Settling(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Which restarts of containers count against a release in Success, until it has settled."""
+
+    since_unix: Annotated[Seconds, doc("Since when restarts count, in Unix seconds; 0: they do not count.")] = 0
+    pods: Annotated[
+        tuple[PodRestarts, ...],
+        msgspec.Meta(max_length=MAX_RESTARTED, description="The pods of which restarts do not count."),
+    ] = ()
+    others: Annotated[
+        Seconds, doc("The restarts of each other pod that do not count: the list has only the pods with the most.")
+    ] = 0
+    restarting: Annotated[
+        tuple[RestartingPod, ...],
+        msgspec.Meta(max_length=MAX_RESTARTED, description="The pods whose restarts count; those with the most."),
+    ] = ()
+
+
 class Resumption(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """A person admitted further releases although this one failed. It ends when another pod fails."""
 
@@ -114,6 +154,13 @@ class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename
     policy: Annotated[
         AppliedPolicy, doc("The DefensePolicy that applies to this release, as it was when the release began.")
     ] = AppliedPolicy()
+    restarts_before: Annotated[
+        Seconds,
+        doc(
+            "How often a pod of the version before restarted, in the time in which restarts fail this release: "
+            "`settleRestarts` times `settleSeconds`."
+        ),
+    ] = 0
 
 
 class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
@@ -137,9 +184,11 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
     settle_time_unix: Annotated[
         Seconds,
         doc(
-            "Until when, after Success, a pod that is not up fails the release, in Unix seconds. Such a pod extends it."
+            "Until when, after Success, pods that break or restart fail the release, in Unix seconds. Such pods extend "
+            "it."
         ),
     ] = 0
+    settling: Annotated[Settling, doc("Which restarts count until it has settled.")] = Settling()
     reached: Annotated[
         Seconds, doc("How many pods the workload's strategy allowed this version to have when it succeeded.")
     ] = 0

@@ -137,6 +137,22 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
             f"the release changed. Default: {UNSCHEDULABLE_SECONDS}."
         ),
     ] = None
+    settle_seconds: Annotated[
+        Annotated[int, msgspec.Meta(ge=1, le=86_400)] | None,
+        doc(
+            "Seconds after Success in which pods that break or restart still end the release. Default: the start "
+            "timeout."
+        ),
+    ] = None
+    settle_restarts: Annotated[
+        int,
+        msgspec.Meta(
+            ge=1,
+            le=1_000,
+            description="How many restarts of its containers fail a pod of a release that has not settled: so many "
+            "more than pods of the version before had in the same time.",
+        ),
+    ] = 3
     batch: Annotated[Share | None, doc("Pods in a batch: a number, or a share of the replicas (`10%`).")] = None
     mode: Annotated[Mode, doc("`observe`, `warn` or `enforce`.")] = Mode.ENFORCE
     on_failure: Annotated[OnFailure, doc("The reaction to a failed check: `suspend`, `pause` or `rollback`.")] = (

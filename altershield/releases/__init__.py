@@ -15,6 +15,7 @@ from altershield.releases.release import (
     stalled,
     state,
     ungated,
+    unsettled,
     version,
     wants_attention,
 )
@@ -38,6 +39,7 @@ __all__ = [
     "stalled",
     "state",
     "ungated",
+    "unsettled",
     "version",
     "wants_attention",
     "why",

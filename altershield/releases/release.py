@@ -107,6 +107,9 @@ def passed(release: Release) -> bool:
     return state(release) == WorkloadState.SUCCESS
 
 
+OBSERVING = "Observing"
+"""The reason of the condition Settled while no pod of the release broke or restarted."""
+
 NO_ROLLBACK_TARGET = "NoTarget"
 """The reason of the condition RolledBack that answers a request for a rollback without a known target."""
 
@@ -151,6 +154,12 @@ def failed_by(release: Release) -> By:
 def stalled(release: Release) -> Condition | None:
     """The condition Stalled if it is true, else None."""
     return _true(release, ConditionType.STALLED)
+
+
+def unsettled(release: Release) -> Condition | None:
+    """The condition Settled of a release in Success that has not settled, else None."""
+    condition = find_condition(release.status.conditions, ConditionType.SETTLED)
+    return condition if state(release) is WorkloadState.SUCCESS and condition and not condition.is_true else None
 
 
 def ungated(release: Release) -> Condition | None:

@@ -2,7 +2,7 @@
 
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
-from altershield.releases.release import NO_ROLLBACK_TARGET, Release, failures, stalled, ungated
+from altershield.releases.release import NO_ROLLBACK_TARGET, OBSERVING, Release, failures, stalled, ungated, unsettled
 
 _NOT_ROLLED_BACK = "; not rolled back: "  # as the reconciler writes it
 _NAMED = 3  # pods that a text names
@@ -46,5 +46,8 @@ def _why(release: Release, *, current: bool) -> str:
         return no_replicas.message
     verified = find_condition(release.status.conditions, ConditionType.VERIFIED)
     if verified is not None and verified.message:
-        return verified.message
+        settling = unsettled(release)
+        if settling is None or settling.reason == OBSERVING:
+            return verified.message
+        return f"{verified.message}; not settled: {settling.message}"
     return "" if current else "superseded"

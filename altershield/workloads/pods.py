@@ -24,6 +24,9 @@ eviction, nodeshutdown)."""
 _FIRST_STATUS = 2  # seconds by which two times in the first status of a pod may differ, because they are rounded
 _BEFORE_START = ("ContainerCreating", "PodInitializing", "")
 """Reasons why a container waits that nothing keeps from starting."""
+_LOST = ("Unknown", "ContainerStatusUnknown")
+"""The reasons of a container that ended while nobody watched it. containerd reports the first one if it finds no
+process when it starts, a kubelet the second one if its container runtime does not know the container any more."""
 
 _MAX_TEXT = 300  # characters of a kubelet's message; some quote a registry's whole response
 
@@ -64,6 +67,20 @@ class Starting(msgspec.Struct, frozen=True, gc=False):
     """Whether one of the containers that the pod waits for runs again."""
 
 
+class Restarted(msgspec.Struct, frozen=True, gc=False):
+    """A container that was restarted at least once: an app container or a sidecar."""
+
+    name: str
+    count: int
+    """How often it was restarted."""
+    ended_at: int
+    """When its last run ended, Unix seconds by the kubelet's clock; 0 if it is not known."""
+    lost: bool
+    """The kubelet does not know how the last run ended: the node or its container runtime was restarted."""
+    why: Trouble
+    """How the last run ended."""
+
+
 class Pod(msgspec.Struct, frozen=True, gc=False):
     """The projection of a pod."""
 
@@ -101,6 +118,9 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     true if the kubelet's times are missing."""
     starting: Starting | None = None
     """How far its start has come; None if it is ready, or if nothing has started."""
+    restarted: tuple[Restarted, ...] = ()
+    """The app containers and sidecars that were restarted. Other init containers do not count: they run again only if
+    the whole pod is started again."""
 
     @property
     def exists(self) -> bool:
@@ -213,6 +233,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         bool(wire.spec.node_name) and _creating(statuses),
         is_ready or (ready is not None and _has_changed(ready, status)),
         None if is_ready or not status.start_time else _starting(wire.spec, status, conditions),
+        _restarted(wire.spec, status),
     )
 
 
@@ -221,6 +242,22 @@ def _has_changed(ready: _Condition, status: _Status) -> bool:
     if not ready.last_transition_time or not status.start_time:
         return True
     return unix(ready.last_transition_time) > unix(status.start_time) + _FIRST_STATUS
+
+
+def _restarted(spec: _Spec, status: _Status) -> tuple[Restarted, ...]:
+    """The app containers and sidecars that were restarted."""
+    found = [each for each in status.container_statuses or () if each.restart_count]
+    again = [each for each in status.init_container_statuses or () if each.restart_count]
+    if again:
+        sidecars = {each.name for each in spec.init_containers or () if each.restart_policy == "Always"}
+        found += [each for each in again if each.name in sidecars]
+    return tuple(_as_restarted(each, each.last_state.terminated or _Terminated()) for each in found)
+
+
+def _as_restarted(container: _ContainerStatus, last: _Terminated) -> Restarted:
+    why = _as_trouble(last.reason or "Error", last.message, last.exit_code)
+    ended_at = int(unix(last.finished_at))
+    return Restarted(sys.intern(container.name), container.restart_count, ended_at, last.reason in _LOST, why)
 
 
 def _disrupted(status: _Status, conditions: dict[str, _Condition]) -> bool:

@@ -27,7 +27,8 @@ STALL_REASONS: dict[str, str] = {
     StallReason.PODS_MISSING: "Pods of this version are missing, no pod was created or came up during the start "
     "timeout, and the workload's status does not say why. The message names a PodUnavailableBudget that admits no "
     "deletion of the workload's pods, if there is one.",
-    StallReason.PODS_OVERDUE: "Pods are overdue, but fewer than the share in the setting `rollback`.",
+    StallReason.PODS_OVERDUE: "Pods are overdue or restart again and again, but fewer than the share in the "
+    "setting `rollback`.",
     StallReason.CHECK_HELD: "A check has no result, and the DefensePolicy says `onUnknown: hold`: "
     "`altershield approve`, or a verdict on the pods, decides.",
     StallReason.PAUSED: "The rollout is paused, and pods of this version are still missing.",
@@ -47,17 +48,19 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
             Giver.SERVER: "`False`. The AlterShield server gave the verdict.",
             Giver.CHECK: "`False`. A check of the DefensePolicy failed, or has no result and the policy says `fail`.",
             "Held": "`Unknown`, ChangePod only. A check has no result, and the policy says `hold`: a person decides.",
-            Giver.HEALTH: "`False`. Pods were overdue, and the release was not rolled back. The condition `RolledBack` "
+            Giver.HEALTH: "`False`. Pods were overdue or restarted too often, and the release was not rolled back. The "
+            "condition `RolledBack` "
             "says why not.",
         },
     ),
     ConditionType.SETTLED: (
         "ChangeWorkload, in the state `Success`. `True`: pods that break no longer change the state. `False`: pods "
-        "that break still end the release. The release settles one start timeout after its success, or after its "
-        "pods are up again, but not before one pod has been up for that whole time.",
+        "that break or restart still end the release. The release settles `settleSeconds` after its success, or after "
+        "its pods are up again, but not before one pod has been up for that whole time.",
         {
             "Observing": "`False`. AlterShield still watches the pods.",
             "PodsDown": "`False`. Pods that were up are not up any more.",
+            "PodsRestarted": "`False`. All pods are up, but containers restarted since the success.",
             "StayedUp": "`True`. The pods stayed up.",
         },
     ),
@@ -81,7 +84,8 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
         "ChangeWorkload. `True`: an older version was released again. `False`: a rollback is under way, or is not "
         "possible.",
         {
-            RollbackReason.POD_NOT_UP: "Pods were overdue. `False` while the rollback is under way, then `True`.",
+            RollbackReason.POD_NOT_UP: "Pods were overdue or restarted too often. `False` while the rollback is under "
+            "way, then `True`.",
             RollbackReason.VERIFICATION_FAILED: "Pods failed verification, and the DefensePolicy has `onFailure: "
             "rollback`. `False` while the rollback is under way, then `True`.",
             RollbackReason.REQUESTED: "A person wrote `status.status: Rollback`. `False` while the rollback is under "

@@ -4,7 +4,7 @@ the conditions and the labels. Pure functions.
 
 from collections.abc import Sequence
 
-from altershield.api.change_workload import Resumption, WorkloadState
+from altershield.api.change_workload import Resumption, Settling, WorkloadState
 from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import find_condition, has_reason
 from altershield.api.pod_verdicts import PodInfo
@@ -60,7 +60,8 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
             reached, replicas = extent_of(snapshot, groups)
             draft = draft.replace(reached=reached, replicas=replicas)
     else:
-        draft = draft.without(ConditionType.SETTLED).without(ConditionType.CHECKED).replace(settle_time_unix=0)
+        draft = draft.without(ConditionType.SETTLED).without(ConditionType.CHECKED)
+        draft = draft.replace(settle_time_unix=0, settling=Settling())
     draft = _verified(draft.enter(target), snapshot, target, message, failing)
     if no_rollback and not _released_again(snapshot):
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.NOT_UNDONE, no_rollback)

@@ -26,14 +26,16 @@ from reconciler.machinery.caches import Caches
 from reconciler.machinery.ownership import belongs
 from reconciler.machinery.writer import Writer, owner
 from reconciler.policies.applied import AppliedPolicies
+from reconciler.releases.health import Timing
 from reconciler.releases.projection import Release
-from reconciler.releases.rules import settings_of
+from reconciler.releases.restarts import restarts_before
+from reconciler.releases.rules import settings_of, settle_of, timing_of
 from reconciler.releases.snapshot import RollbackReason
 
 
 class ReleaseCreator:
     """`clock` returns Unix seconds. `batch_wait`: seconds after which an incomplete batch is verified. `policies` finds
-    the DefensePolicy of a release that begins."""
+    the DefensePolicy of a release that begins. `timing`: the times of releases whose policy has no times of its own."""
 
     def __init__(
         self,
@@ -42,12 +44,14 @@ class ReleaseCreator:
         policies: AppliedPolicies,
         clock: Callable[[], float],
         batch_wait: int,
+        timing: Timing,
     ) -> None:
         self._caches = caches
         self._writer = writer
         self._policies = policies
         self._clock = clock
         self._batch_wait = batch_wait
+        self._timing = timing
 
     async def existing(self, workload: Workload, version: str) -> Release | None:
         """The ChangeWorkload of a version of exactly this workload, or None.
@@ -128,12 +132,16 @@ class ReleaseCreator:
         now = self._clock()
         name = workload.metadata.name
         by = released_by.decode(workload.released_by, version)
+        settings = settings_of(self._caches.in_effect(), policy)
+        settle = settle_of(timing_of(self._timing, policy), policy)
+        pods = self._caches.pods_of(workload)
+        releases = [each for each in self._caches.releases_of(workload) if belongs(each, workload)]
         return ChangeWorkloadSpec(
             change_workload_id=change_workload_name(workload.kind, name, version),
             service_name=name,
             app_name=name,
             reversion=version,
-            count_threshold=settings_of(self._caches.in_effect(), policy).batch(workload.replicas),
+            count_threshold=settings.batch(workload.replicas),
             wait_time_threshold=self._batch_wait,
             create_time=plain_time(now),
             create_time_unix=int(now),
@@ -142,6 +150,7 @@ class ReleaseCreator:
             released_by=by.user if by is not None else "",
             release_time=by.time if by is not None else "",
             policy=policy,
+            restarts_before=restarts_before(pods, releases, version, settle, settings, now),
         )
 
 

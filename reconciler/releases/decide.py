@@ -14,8 +14,8 @@ from reconciler.releases.ending import (
     automatic_target,
     cause_unknown,
     ending,
+    health_verdict,
     no_rollback_reason,
-    overdue_verdict,
 )
 from reconciler.releases.snapshot import RollbackReason, Snapshot
 from reconciler.releases.status import begin_with, with_update_time
@@ -107,7 +107,8 @@ def _end(snapshot: Snapshot, now: float) -> Decision | None:
         elif not refusal:
             return rollback.store_intent(snapshot, target, RollbackReason.POD_NOT_UP, found.why, now)
     failing = [
-        verification.failed_now(snapshot.groups, tracked, overdue_verdict(tracked, now)) for tracked in found.pods
+        verification.failed_now(snapshot.groups, tracked, health_verdict(snapshot, tracked, now))
+        for tracked in found.pods
     ]
     return advance(snapshot, failing, now, f"{found.why}; not rolled back: {refusal}")
 

@@ -19,6 +19,7 @@ from altershield.releases.enforcement import named
 from altershield.workloads import BY_KIND
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy, Workload
+from reconciler.releases import restarts
 from reconciler.releases.blame import causes
 from reconciler.releases.group import Group
 from reconciler.releases.health import TrackedPod, held_up_until
@@ -31,10 +32,10 @@ _SERVING = (Group.PASSED, Group.CHECKING, Group.PREPARING, Group.OBSERVING)
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The release ends, because its pods do not come up."""
+    """The release ends, because its pods do not come up or do not stay up."""
 
     pods: Sequence[TrackedPod]
-    """The overdue pods."""
+    """The pods that are overdue or restart too often."""
     why: str
     """The reason, for conditions and Events."""
 
@@ -44,16 +45,16 @@ def ending(snapshot: Snapshot, now: float) -> Ending | None:
     groups = snapshot.groups
     if groups is None or not health_counts(snapshot):
         return None
-    overdue = overdue_pods(snapshot) if groups.count(Group.OVERDUE) else []
+    failing = failing_pods(snapshot, now)
     refused = _refused(snapshot, groups, now)
-    late = len(overdue) + refused
+    late = len(failing) + refused
     if not late or late < snapshot.settings.overdue(len(groups) + refused):
         return None
-    texts = [overdue_message(overdue, now)] if overdue else []
+    texts = [health_message(snapshot, now)] if failing else []
     if refused:
         why = refusal(snapshot.workload, groups)
         texts.append(f"{refused} pods cannot be created because of what this release changed: {why}")
-    return Ending(overdue, "; ".join(texts))
+    return Ending(failing, "; ".join(texts))
 
 
 def refusal(workload: Workload, groups: PodGroups) -> str:
@@ -120,6 +121,11 @@ def health_counts(snapshot: Snapshot) -> bool:
     return settled is not None and not settled.is_true
 
 
+def failing_pods(snapshot: Snapshot, now: float) -> list[TrackedPod]:
+    """The pods that end the release if they are enough: overdue pods, and pods that restart too often."""
+    return [*overdue_pods(snapshot), *restarts.failing(snapshot, now)]
+
+
 def overdue_pods(snapshot: Snapshot) -> list[TrackedPod]:
     """The overdue pods. If a person overruled the failing verdict on a pod, the pod is included only if it has been up
     since."""
@@ -139,6 +145,21 @@ def overdue_message(overdue: Sequence[TrackedPod], now: float) -> str:
     first = min(overdue, key=lambda tracked: (tracked.down_since, tracked.pod.metadata.name))
     others = f" (and {len(overdue) - 1} more)" if len(overdue) > 1 else ""
     return f"pod {first.pod.metadata.name}{others} is not up {_since(first, now)}: {reason(first)}"
+
+
+def health_message(snapshot: Snapshot, now: float) -> str:
+    """The message about the pods that are overdue or restart too often; empty if there are none."""
+    overdue, restarting = overdue_pods(snapshot), restarts.failing(snapshot, now)
+    messages = [overdue_message(overdue, now)] if overdue else []
+    if restarting:
+        messages.append(restarts.message(snapshot, restarting, now))
+    return "; ".join(messages)
+
+
+def health_verdict(snapshot: Snapshot, tracked: TrackedPod, now: float) -> str:
+    """The message of the failing verdict on a pod that is overdue or restarts too often."""
+    overdue = snapshot.groups is None or snapshot.groups.group(tracked) is Group.OVERDUE
+    return overdue_verdict(tracked, now) if overdue else restarts.words(snapshot, tracked, now)
 
 
 def overdue_verdict(tracked: TrackedPod, now: float) -> str:

@@ -77,6 +77,7 @@ class PodGroups:
         self._due: list[tuple[float, str]] = []
         self._changed: set[str] = set()
         self._mislabelled: set[str] = set()
+        self._restarted: set[str] = set()
         self._version = version_of(release)
 
     def is_for(self, workload: Workload, release: Release, source: SourceRef) -> bool:
@@ -129,6 +130,20 @@ class PodGroups:
     def up_at(self, tracked: TrackedPod) -> float:
         """When the pod came up, Unix seconds; 0 if it is not up."""
         return self._up_at.get(tracked.pod.metadata.uid, 0.0)
+
+    def group(self, tracked: TrackedPod) -> Group | None:
+        """The group of a pod; None if it has none yet."""
+        return self._group_of.get(tracked.pod.metadata.uid)
+
+    def restarted(self) -> list[TrackedPod]:
+        """The pods with containers that were restarted, by name."""
+        found = [self._tracked[uid] for uid in self._restarted if uid in self._group_of]
+        return sorted(found, key=lambda each: each.pod.metadata.name)
+
+    def node_ready_at(self, tracked: TrackedPod, now: float) -> float:
+        """When the pod's node became ready, Unix seconds: `now` if it is not ready, 0 if the time is not known."""
+        node = tracked.pod.node
+        return self._nodes.node_ready_at(node) if self._nodes.node_ready(node) else now
 
     def fault(self, tracked: TrackedPod) -> Fault | None:
         """The reason why the cluster keeps the pod from being up; None if the cluster does not."""
@@ -226,6 +241,8 @@ class PodGroups:
             self._track(pod, now, updated_in_place=updated_in_place)
         else:
             update_tracked(known, pod, now, updated_in_place=known.pod.hash != pod.hash)
+        if pod.restarted:
+            self._restarted.add(uid)
         if pod.version == self._version:
             self._mislabelled.discard(uid)
         else:
@@ -362,6 +379,7 @@ class PodGroups:
 
     def _untrack(self, uid: str) -> None:
         self._mislabelled.discard(uid)
+        self._restarted.discard(uid)
         tracked = self._tracked.pop(uid, None)
         if tracked is None:
             return

@@ -72,7 +72,7 @@ class ReleaseReconciler:
         self._live = LiveReader(client)
         self._targets = TargetReader(client, caches, self._live)
         policies = AppliedPolicies(client, caches, recorder, url_rule)
-        self._creator = ReleaseCreator(caches, writer, policies, clock, batch_wait)
+        self._creator = ReleaseCreator(caches, writer, policies, clock, batch_wait, timing)
         history = HistoryWriter(caches, writer, self._live, history_limit)
         self._executor = Executor(caches, writer, self._live, recorder, metrics, clock, history=history)
         self._ungated = UngatedCheck(caches, writer, self._live, self._creator, self._executor, metrics, clock)

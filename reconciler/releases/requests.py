@@ -20,7 +20,7 @@ from altershield.workloads.pods import clip
 from reconciler.batches.batch import Batch
 from reconciler.releases import rollback, suspension, verification
 from reconciler.releases.effects import AllowRepair, Before, CreateBatch, Decision, Overrule, Remove, Repeat, Resume
-from reconciler.releases.ending import overdue_pods, overdue_verdict
+from reconciler.releases.ending import failing_pods, health_verdict
 from reconciler.releases.group import Group
 from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release, went_back_to
@@ -216,8 +216,8 @@ def _missing_batch(snapshot: Snapshot, now: float) -> CreateBatch | None:
         return verification.repeat_batch(snapshot.release, groups, lost)
     if state(snapshot.release) is not WorkloadState.ROLLBACK or snapshot.release.status.rollback_requested:
         return None
-    overdue = overdue_pods(snapshot)[: verification.MAX_FAILED]  # the next decision finds the others
-    pods = tuple(verification.failed_now(groups, each, overdue_verdict(each, now)) for each in overdue)
+    failing = failing_pods(snapshot, now)[: verification.MAX_FAILED]  # the next decision finds the others
+    pods = tuple(verification.failed_now(groups, each, health_verdict(snapshot, each, now)) for each in failing)
     return CreateBatch(groups.memberships.highest_batch + 1, pods) if pods else None
 
 

@@ -3,7 +3,7 @@
 The settings `blocking` and `rollback` are kill switches: if one is off, no policy can switch it on for its releases.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from altershield.api.ops_config import Settings
@@ -29,6 +29,28 @@ def settings_of(settings: Settings, policy: AppliedPolicy) -> Settings:
     if only and settings.rollback:
         changed |= {"rollback": False, "rollback_off": only}
     return replace(settings, **changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """When a release that succeeded settles, and how many restarts fail its pods until then."""
+
+    seconds: float
+    """For how long its pods have to stay up after its Success."""
+    restarts: int
+    """How many more restarts than before fail a pod."""
+
+    @property
+    def window(self) -> float:
+        """The seconds after Success in which restarts count. A pod that restarts less often than once in `seconds` does
+        not fail in this time."""
+        return self.seconds * self.restarts
+
+
+def settle_of(timing: Timing, policy: AppliedPolicy) -> Settle:
+    """When a release with this policy settles. `timing`: the times of the release."""
+    seconds = timing.start_timeout if policy.settle_seconds is None else float(policy.settle_seconds)
+    return Settle(seconds, policy.settle_restarts)
 
 
 def timing_of(timing: Timing, policy: AppliedPolicy) -> Timing:

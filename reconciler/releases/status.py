@@ -146,11 +146,12 @@ def with_update_time(status: ChangeWorkloadStatus, now: float) -> ChangeWorkload
 
 def _without_counts(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
     """The status without lists, counts and times."""
-    # the messages of these two contain counts: the next write updates them
-    counted = (ConditionType.VERIFIED, ConditionType.STALLED)
+    # these messages contain counts: the next write updates them
+    counted = (ConditionType.VERIFIED, ConditionType.STALLED, ConditionType.SETTLED)
     conditions = [
         msgspec.structs.replace(each, message="") if each.type in counted else each for each in status.conditions
     ]
+    restarting = tuple(msgspec.structs.replace(each, message="") for each in status.settling.restarting)
     return msgspec.structs.replace(
         status,
         conditions=tuple(sorted(conditions, key=lambda each: each.type)),
@@ -158,6 +159,7 @@ def _without_counts(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
         defense_checking_pods=(),
         defense_check_pass_pods=(),
         down_pods=(),
+        settling=msgspec.structs.replace(status.settling, restarting=restarting),
         update_time="",
         update_time_unix=0,
     )

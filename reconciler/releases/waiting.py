@@ -1,18 +1,23 @@
 """The conditions NoReplicas, Stalled and Settled, which say why a release waits. Pure functions."""
 
 from collections import Counter
+from collections.abc import Sequence
 
-from altershield.api.change_workload import WorkloadState
+import msgspec
+
+from altershield.api.change_workload import RestartingPod, Settling, WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, unix
+from altershield.api.meta import find_condition, rfc3339, unix
+from altershield.releases.release import OBSERVING
 from altershield.workloads.blocking import blocking_pods
 from altershield.workloads.pods import Fault
 from altershield.workloads.workload import Workload
+from reconciler.releases import restarts
 from reconciler.releases.ending import (
     creation_wake,
+    failing_pods,
     health_counts,
-    overdue_message,
-    overdue_pods,
+    health_message,
     pods_missing,
     reason,
     refusal,
@@ -95,11 +100,12 @@ def _stall(
         return ((StallReason.NOT_ROLLED_OUT, text), None) if now >= due else (None, due)
     if groups.count(Group.HELD_UP):
         return _held_up(snapshot, groups), None
-    overdue = overdue_pods(snapshot)
-    if overdue:
+    failing = failing_pods(snapshot, now)
+    if failing:
+        what = "overdue" if groups.count(Group.OVERDUE) else "restarting again and again"
         few = (
-            f"{len(overdue)} of {len(groups)} pods are overdue, too few to end the release: "
-            f"{overdue_message(overdue, now)}"
+            f"{len(failing)} of {len(groups)} pods are {what}, too few to end the release: "
+            f"{health_message(snapshot, now)}"
         )
         return (StallReason.PODS_OVERDUE, few), None
     if groups.count(Group.OVERDUE):
@@ -166,36 +172,50 @@ def with_settling(draft: Draft, snapshot: Snapshot, entered: bool) -> tuple[Draf
     """Sets the condition Settled of a release in Success. Also returns the time when it may change without an event
     (Unix seconds, or None).
 
-    A pod that breaks delays the condition: a new start timeout begins when all pods are up again. A new start timeout
-    also begins if all pods that were up at the begin of the last one are gone, because their replacements have not
-    proved anything yet.
+    A pod that breaks or restarts delays the condition: the settle time begins anew when all pods are up again. It also
+    begins anew if all pods that were up at its begin are gone, because their replacements have not proved anything yet.
     """
-    now, grace, groups = draft.now, snapshot.timing.start_timeout, snapshot.groups
+    now, groups, settle = draft.now, snapshot.groups, restarts.settle(snapshot)
     known = find_condition(draft.status.conditions, ConditionType.SETTLED)
     if not entered and (known is None or known.is_true):
         return draft, None  # settled, or succeeded before AlterShield had this condition
+    counting = restarts.counting(snapshot, now, anew=entered)
+    pods, number = restarts.restarting(snapshot, now)
+    restarted = _restarts_text(pods, number, restarts.allowed(snapshot))
+    draft = draft.replace(settling=msgspec.structs.replace(counting, restarting=pods))
+    extended = restarts.extended(counting, settle, snapshot.timing.start_timeout, now)
     broken = _broken(groups) if groups is not None else 0
     until = draft.status.settle_time_unix
     if broken or (groups is not None and not len(groups)):
-        message = _broken_text(broken)
-        return draft.replace(settle_time_unix=int(now + grace)).condition(
-            ConditionType.SETTLED, False, "PodsDown", message
-        ) if _broke_anew(draft) else draft, None
+        if _broke_anew(draft):
+            draft = draft.replace(settle_time_unix=extended)
+        stay_up = f"the release settles when all pods have stayed up for {int(settle.seconds)} s"
+        message = f"{_broken_text(broken)}{restarted}; {stay_up}"
+        return draft.condition(ConditionType.SETTLED, False, "PodsDown", message), None
     all_up = groups is None or not _delays_settling(groups)
     if known is not None and known.reason == "PodsDown" and not entered:
         if not all_up:
             return draft, None
-        until = int(now + grace)
-    elif entered or (now >= until and all_up and not _outlasted(groups, until - grace)):
-        until = int(now + grace)
+        until = extended
+    elif entered or (now >= until and all_up and not _outlasted(groups, until - settle.seconds)):
+        until = extended
     if now >= until and all_up:
-        message = (
-            "all pods stayed up for the start timeout after they passed; pods that break now do not end the release"
-        )
+        message = "all pods stayed up for the settle time; pods that break now do not end the release"
+        draft = draft.replace(settling=Settling())
         return draft.condition(ConditionType.SETTLED, True, "StayedUp", message), None
-    message = "all pods have passed; until the start timeout is over, pods that break end the release"
-    draft = draft.replace(settle_time_unix=until).condition(ConditionType.SETTLED, False, "Observing", message)
+    reason, text = ("PodsRestarted", "all pods are up") if pods else (OBSERVING, "all pods have passed")
+    message = f"{text}{restarted}; the release settles at {rfc3339(until)}, unless a pod breaks before"
+    draft = draft.replace(settle_time_unix=until).condition(ConditionType.SETTLED, False, reason, message)
     return draft, float(until) if until > now else None  # later, only an event of a pod changes it
+
+
+def _restarts_text(pods: Sequence[RestartingPod], number: int, limit: int) -> str:
+    """The part of a message about the pods whose restarts count. `number`: how many there are. `limit`: the restarts
+    that fail a pod."""
+    if not pods:
+        return ""
+    others = f" (and {number - 1} more)" if number > 1 else ""
+    return f"; pod {pods[0].pod}{others}: {pods[0].message}; a pod with {limit} restarts fails"
 
 
 def _delays_settling(groups: PodGroups) -> bool:

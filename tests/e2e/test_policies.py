@@ -472,3 +472,18 @@ def test_batch_of_the_policy_is_the_size_of_the_change_pods(kubectl: Kubectl) ->
     assert found["spec"]["countThreshold"] == 3
     sizes = [len(each["spec"]["podInfos"]) for each in kubectl.json("changepods")["items"]]
     assert max(sizes) == 3
+
+
+def test_version_that_restarts_again_and_again_after_its_success_is_suspended(kubectl: Kubectl) -> None:
+    """Its pod comes up after each restart, so it is never overdue."""
+    policy(kubectl, "settle", settleSeconds=600, startTimeoutSeconds=5, observeSeconds=1)
+    until_accepted(kubectl, "settle")
+    release(kubectl, image="exits-after-6s:1")
+    until_release(kubectl, "Success")
+    settling = eventually(
+        lambda: newest(kubectl)["status"].get("settling", {}).get("restarting"), "a restart to be counted"
+    )
+    assert settling[0]["message"].startswith("container sleep restarted 1 time in")
+    failed = until_release(kubectl, "Suspend")["status"]["defenseCheckFailPods"]
+    assert "restarted 3 times in" in failed[0]["message"]
+    assert failed[0]["message"].endswith("Error (exit code 1)")

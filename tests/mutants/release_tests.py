@@ -7,6 +7,7 @@ RELEASE_TESTS = tuple(
         "health",
         "pods_up",
         "settling",
+        "restarts",
         "deadlines",
         "suspension",
         "waiting",

@@ -15,7 +15,7 @@ from altershield.commands.status.durations import age
 from altershield.commands.status.snapshot import Release
 from altershield.commands.status.table import printable, resource_name, waits
 from altershield.releases.enforcement import only_text
-from altershield.releases.release import By
+from altershield.releases.release import OBSERVING, By
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 
@@ -27,7 +27,7 @@ _CHECK_HELD = "CheckHeld"
 _JUDGES = {
     By.PERSON: "a person",
     By.SERVER: "the AlterShield server",
-    By.HEALTH: "AlterShield: pods were not up in time",
+    By.HEALTH: "AlterShield: pods did not come up in time, or did not stay up",
 }
 
 
@@ -87,6 +87,9 @@ def _about(
     if policy.name:
         only = f"{only_text(policy)}, so nothing is suspended, paused or rolled back" if only_text(policy) else ""
         yield "Policy", only or f"{policy.namespace}/{policy.name}"
+    settling = releases.unsettled(change)
+    if settling is not None:
+        yield "Settled", f"no: {settling.message}"
     if workload.held:
         yield "Rollout", f"paused by AlterShield {_pause_end(change, now)}"
     judge = _JUDGES.get(releases.failed_by(change))
@@ -150,8 +153,9 @@ def _pods(change: ChangeWorkload) -> list[str]:
     failed = [(each.pod, each.message or each.verdict or "no message") for each in releases.failures(change)]
     known = {pod for pod, _ in failed}
     down = [(each.pod, each.message or "not ready") for each in change.status.down_pods if each.pod not in known]
+    restarting = [(each.pod, each.message) for each in change.status.settling.restarting]
     lines = []
-    for title, pods in (("Failed pods", failed), ("Pods that are down", down)):
+    for title, pods in (("Failed pods", failed), ("Pods that are down", down), ("Pods that restarted", restarting)):
         if pods:
             width = max(len(pod) for pod, _ in pods[:_MAX_PODS])
             lines += [f"{title}:", *(f"  {pod.ljust(width)}   {words}" for pod, words in pods[:_MAX_PODS])]
@@ -230,6 +234,10 @@ def _advice(change: ChangeWorkload | None, workload: Workload, program: str, *, 
         case WorkloadState.SUCCESS:
             if workload.suspended:
                 yield Advice("the suspension ends in a few seconds", command("wait"))
+            settling = releases.unsettled(change) if change is not None else None
+            if change is not None and settling is not None and settling.reason != OBSERVING:
+                yield from _unsettled_advice(change, namespace)
+                yield from rollback("the version is bad: ")
         case _:
             stalled = releases.stalled(change) if change is not None else None
             if stalled is not None and stalled.reason == _CHECK_HELD:
@@ -248,6 +256,17 @@ def _advice(change: ChangeWorkload | None, workload: Workload, program: str, *, 
                 yield Advice("further releases must not wait for it", command("resume", _REASON))
     if denied and not workload.suspended:
         yield Advice("the denied version is good now: let it pass, then release it", command("repair", _REASON))
+
+
+def _unsettled_advice(change: ChangeWorkload, namespace: str) -> Iterator[Advice]:
+    """How to see why pods of a release that has not settled restart or are down."""
+    restarting = [each.pod for each in change.status.settling.restarting if is_name(each.pod)]
+    down = [each.pod for each in change.status.down_pods if is_name(each.pod)]
+    if restarting:
+        logs = f"kubectl logs -n {namespace} {restarting[0]} --previous --all-containers"
+        yield Advice("containers restart: see what they said last", logs)
+    elif down:
+        yield Advice("pods are down: see why", f"kubectl describe pod -n {namespace} {down[0]}")
 
 
 def _fields(fields: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> list[str]:

@@ -5,7 +5,15 @@ import pytest
 
 from altershield.api import labels
 from altershield.api.change_pod import ChangePod, ChangePodSpec, ChangePodStatus
-from altershield.api.change_workload import ChangeWorkloadStatus, DownPod, Pause, SourceRef, WorkloadState
+from altershield.api.change_workload import (
+    ChangeWorkloadStatus,
+    DownPod,
+    Pause,
+    RestartingPod,
+    Settling,
+    SourceRef,
+    WorkloadState,
+)
 from altershield.api.check_results import CheckResult
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, ObjectMeta, rfc3339
@@ -228,6 +236,50 @@ def test_pause_of_the_rollout_is_shown_with_its_end_and_what_follows(
     assert [line.split(None, 1)[1] for line in shown if line.startswith("Rollout:")] == [text]
     (not_paused,) = [Release(workload(**SUSPENDED), stored(made))]
     assert not any(line.startswith("Rollout:") for line in explain([not_paused], (), NOW))
+
+
+@pytest.mark.parametrize(
+    ("reason", "fields", "wanted"),
+    [
+        ("Observing", {}, ["What to do: nothing"]),
+        ("PodsDown", {}, ["What to do: nothing"]),
+        (
+            "PodsDown",
+            {"down_pods": (DownPod("web-2", message="not ready"),), "previous": PREVIOUS},
+            [
+                "Pods that are down:",
+                "  web-2   not ready",
+                "What to do:",
+                "  # pods are down: see why",
+                "  kubectl describe pod -n shop web-2",
+                "  # the version is bad: go back to the last version that passed",
+                '  altershield rollback deployment/web -n shop -m "REASON"',
+            ],
+        ),
+        (
+            "PodsRestarted",
+            {"settling": Settling(NOW - 600, restarting=(RestartingPod("web-1", "1", 2, "container app restarted"),))},
+            [
+                "Pods that restarted:",
+                "  web-1   container app restarted",
+                "What to do:",
+                "  # containers restart: see what they said last",
+                "  kubectl logs -n shop web-1 --previous --all-containers",
+            ],
+        ),
+    ],
+)
+def test_success_that_has_not_settled_says_so_and_what_to_do(
+    reason: str, fields: dict[str, object], wanted: list[str]
+) -> None:
+    verified = Condition(ConditionType.VERIFIED, "True", "PodsPassed", "3 of 3 pods passed")
+    settled = Condition(ConditionType.SETTLED, "False", reason, "the pods say so")
+    shown = lines(status(WorkloadState.SUCCESS, verified, settled, **fields))
+    assert shown[3:] == [
+        "Reason:    3 of 3 pods passed" + ("" if reason == "Observing" else "; not settled: the pods say so"),
+        "Settled:   no: the pods say so",
+        *wanted,
+    ]
 
 
 def test_commands_to_paste_begin_as_the_user_called_the_command() -> None:

@@ -99,6 +99,38 @@ def test_restarts_are_the_sum_of_all_containers() -> None:
     assert found.restarts == 9
 
 
+def test_restarted_containers_are_app_containers_and_sidecars() -> None:
+    found = pod(
+        spec={"initContainers": [{"name": "init"}, {"name": "mesh", "restartPolicy": "Always"}]},
+        status={
+            "containerStatuses": [
+                {**container(restarts=2, running={}, last=ended(3, message="no\nconfig")), "name": "app"},
+                {**container(restarts=0, running={}), "name": "log"},
+            ],
+            "initContainerStatuses": [
+                {**container(restarts=4, **ended(0, "Completed")), "name": "init"},
+                {**container(restarts=1, running={}, last=ended(255, "Unknown")), "name": "mesh"},
+            ],
+        },
+    )
+    assert [(each.name, each.count, each.lost, str(each.why)) for each in found.restarted] == [
+        ("app", 2, False, "Error (exit code 3): no config"),
+        ("mesh", 1, True, "Unknown (exit code 255)"),
+    ]
+
+
+@pytest.mark.parametrize(("finished", "expected"), [(CREATED, int(unix(CREATED))), (None, 0)])
+def test_end_of_the_last_run_of_a_restarted_container_may_be_unknown(finished: str | None, expected: int) -> None:
+    last = {"terminated": {"exitCode": 137, "reason": "ContainerStatusUnknown", "finishedAt": finished}}
+    (found,) = pod(status={"containerStatuses": [container(restarts=1, last=last)]}).restarted
+    assert (found.ended_at, found.lost) == (expected, True)
+
+
+def test_restarted_container_without_a_last_state_is_read() -> None:
+    (found,) = pod(status={"containerStatuses": [container(restarts=1)]}).restarted
+    assert (found.count, found.ended_at, found.lost, str(found.why)) == (1, 0, False, "Error (exit code 0)")
+
+
 def test_version_finished_and_hash_are_read_from_the_labels() -> None:
     own = {labels.VERSION: "x", labels.OPERATE_FINISHED: "17", labels.CONTROLLER_REVISION_HASH: "web-6b8"}
     found = pod(labels=own)

@@ -43,6 +43,10 @@ class SimPod:
     """For this time after its creation, the init container runs; 0: the pod has none."""
     init_restarts: int = 0
     now: float = 0.0
+    ended_at: float = 0.0
+    """When the last run of its container ended."""
+    sidecar: tuple[int, float] = (0, 0.0)
+    """The restarts of its sidecar, and when the last run of the sidecar ended."""
     refused: tuple[str, str] | None = None
     """Reason and message of the kubelet that refused the pod."""
 
@@ -58,14 +62,14 @@ class SimPod:
     def crash(self, t: float, reason: str = "Error", code: int = 1) -> "SimPod":
         self.lose_readiness(t)
         self.restarts += 1
-        self.ended_with = (reason, code)
+        self.ended_with, self.ended_at = (reason, code), t
         self.waiting = ("CrashLoopBackOff", "back-off 10s restarting failed container")
         return self
 
-    def restart(self, t: float) -> "SimPod":
+    def restart(self, t: float, reason: str = "Error", code: int = 1) -> "SimPod":
         """The container ends and is ready again within the same second."""
         self.restarts += 1
-        self.ended_with = ("Error", 1)
+        self.ended_with, self.ended_at = (reason, code), t
         return self.come_up(t)
 
     def wait_for_image(self) -> "SimPod":
@@ -95,6 +99,12 @@ class SimPod:
         status = {"name": "init", "ready": "running" not in state, "started": True, "state": state}
         return {"initContainerStatuses": [{**status, "restartCount": self.init_restarts}]}
 
+    def _sidecar(self, kubelet: float) -> Object:
+        count, ended_at = self.sidecar
+        last = {"reason": "Error", "exitCode": 2, "finishedAt": rfc3339(ended_at + kubelet)}
+        state: Object = {"state": {"running": {}}, "lastState": {"terminated": last}}
+        return {"name": "mesh", "ready": True, "restartCount": count, **state}
+
     def read(self, api: float, kubelet: float) -> Pod:
         running = {"startedAt": rfc3339((self.started_at or self.born) + kubelet)}
         state: Object = {"running": running} if self.waiting is None else {"waiting": _texts(self.waiting)}
@@ -104,6 +114,8 @@ class SimPod:
             status["state"] = {"waiting": {"reason": "ContainerCreating"}}
         if self.ended_with is not None:
             status["lastState"] = {"terminated": {"reason": self.ended_with[0], "exitCode": self.ended_with[1]}}
+            if self.ended_at:
+                status["lastState"]["terminated"]["finishedAt"] = rfc3339(self.ended_at + kubelet)
         conditions = [
             {
                 "type": "Ready",
@@ -132,7 +144,7 @@ class SimPod:
             metadata["deletionTimestamp"] = rfc3339(self.born + api)
         body = {
             "metadata": metadata,
-            "spec": {"nodeName": self.node} if self.node else {},
+            "spec": {**({"nodeName": self.node} if self.node else {}), "initContainers": [_SIDECAR]},
             "status": {
                 **(_texts(self.refused) if self.refused is not None else {}),
                 "phase": self.phase,
@@ -141,9 +153,13 @@ class SimPod:
                 "podIP": "10.0.0.1",
                 "conditions": conditions,
                 "containerStatuses": [] if self.unscheduled else [status],
+                "initContainerStatuses": [self._sidecar(kubelet)] if self.sidecar[0] else [],
             },
         }
         return pod_projections.read(msgspec.json.encode(body))
+
+
+_SIDECAR = {"name": "mesh", "restartPolicy": "Always"}
 
 
 def _texts(waiting: tuple[str, str]) -> Object:

@@ -25,7 +25,8 @@ from reconciler.releases.ending import automatic_target, cause_unknown
 from reconciler.releases.live_reader import revision_of
 from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
-from reconciler.releases.rules import settings_of, timing_of
+from reconciler.releases.restarts import restarts_before
+from reconciler.releases.rules import settings_of, settle_of, timing_of
 from reconciler.releases.snapshot import Snapshot, Target
 from reconciler.releases.stuck_pods import StuckPods, stuck_pods
 from reconciler.releases.target_reader import TargetReader
@@ -180,6 +181,14 @@ class World(Executor):
             workload_ref=WorkloadRef(self.adapter.resource.api_version, self.kind, NAME, UID),
             workload_generation=workload.generation,
             policy=self.policy,
+            restarts_before=restarts_before(
+                map(self.project, self.pods.values()),
+                [*others, *([] if release is None else [release])],
+                version,
+                settle_of(timing_of(self.timing, self.policy), self.policy),
+                settings_of(self.settings, self.policy),
+                self.now,
+            ),
         )
         if release is None:
             self._write("release")
