@@ -46,5 +46,6 @@ def _why(release: Release, *, current: bool) -> str:
         return no_replicas.message
     verified = find_condition(release.status.conditions, ConditionType.VERIFIED)
     if verified is not None and verified.message:
-        return verified.message
+        not_up = find_condition(release.status.conditions, ConditionType.PODS_NOT_UP)
+        return verified.message if not_up is None or not not_up.is_true else f"{verified.message}; {not_up.message}"
     return "" if current else "superseded"

@@ -15,6 +15,7 @@ from altershield.workloads.workload import Strategy
 from reconciler.releases.group import Group
 from reconciler.releases.health import TrackedPod
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
+from reconciler.releases.words import words
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +65,19 @@ def overdue_message(overdue: Sequence[TrackedPod], now: float) -> str:
     """The message about overdue pods: their number, and the name, the time and the reason of the oldest one."""
     first = min(overdue, key=lambda tracked: (tracked.down_since, tracked.pod.metadata.name))
     others = f" (and {len(overdue) - 1} more)" if len(overdue) > 1 else ""
-    return f"pod {first.pod.metadata.name}{others} is not up {_since(first, now)}: {first.trouble or 'not ready'}"
+    return f"pod {first.pod.metadata.name}{others} is not up {_since(first, now)}: {words(first) or 'not ready'}"
 
 
 def overdue_verdict(tracked: TrackedPod, now: float) -> str:
     """The message of the failing verdict on an overdue pod."""
-    return clip(f"not up {_since(tracked, now)}: {tracked.trouble or 'not ready'}")
+    return clip(f"not up {_since(tracked, now)}: {words(tracked) or 'not ready'}")
 
 
 def _since(tracked: TrackedPod, now: float) -> str:
     seconds = f"{int(now - tracked.down_since)} s"
-    return f"any more (it was up until {seconds} ago)" if tracked.was_up else f"after {seconds}"
+    if tracked.was_up:
+        return f"any more (it was up until {seconds} ago)"
+    return f"after {seconds}, counted with the pods that it replaces" if tracked.inherited else f"after {seconds}"
 
 
 def no_rollback_reason(snapshot: Snapshot, serving: int) -> str:

@@ -17,6 +17,9 @@ from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import Snapshot
 
+UNDER_WAY = (WorkloadState.INIT, WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD)
+"""States in which the release has the condition PodsNotUp."""
+
 PROGRESS = 5
 """The lists are written earlier if at least this many pods have passed since the last write, and their number has grown
 by a quarter since then."""
@@ -46,7 +49,8 @@ class Draft:
         """Enter a state."""
         if self.status.status == state:
             return self
-        return self.replace(status=state, entry_time=plain_time(self.now), entry_time_unix=int(self.now))
+        draft = self if state in UNDER_WAY else self.without(ConditionType.PODS_NOT_UP)
+        return draft.replace(status=state, entry_time=plain_time(self.now), entry_time_unix=int(self.now))
 
     def replace(self, **fields: object) -> "Draft":
         """Set fields of the status."""
@@ -85,7 +89,7 @@ def down_pods(groups: PodGroups) -> tuple[DownPod, ...]:
             tracked.pod.metadata.name,
             tracked.pod.metadata.uid,
             int(tracked.down_since),
-            str(tracked.trouble or "not ready"),
+            str(groups.words(tracked) or "not ready"),
         )
         for group in (Group.DOWN, Group.OVERDUE, Group.HELD_UP)
         for tracked in groups.pods_in(group)
@@ -151,7 +155,9 @@ def _without_counts(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
     # the messages of these two contain counts: the next write updates them
     counted = (ConditionType.VERIFIED, ConditionType.STALLED)
     conditions = [
-        msgspec.structs.replace(each, message="") if each.type in counted else each for each in status.conditions
+        msgspec.structs.replace(each, message="") if each.type in counted else each
+        for each in status.conditions
+        if each.type != ConditionType.PODS_NOT_UP  # `not_up` decides when it is written
     ]
     return msgspec.structs.replace(
         status,

@@ -134,8 +134,9 @@ def _held_up(groups: PodGroups) -> Stall:
     if not faults:
         return Fault.NODE_NOT_READY, f"{groups.count(Group.HELD_UP)} pods are not up, and the cluster is the cause"
     found, count = faults.most_common(1)[0]
-    first = next(tracked for tracked in groups.pods_in(Group.HELD_UP) if groups.fault(tracked) is found)
-    words = str(first.pod.trouble) if first.pod.trouble is not None else f"node {first.pod.node}"
+    held_up = [tracked for tracked in groups.pods_in(Group.HELD_UP) if groups.fault(tracked) is found]
+    first = min(held_up, key=lambda tracked: tracked.event is None)  # the Events of a few pods were read
+    words = groups.words(first) or f"node {first.pod.node}"
     return (
         found,
         f"{count} of {len(groups)} pods are not up, and the cluster is the cause: {first.pod.metadata.name}: {words}",

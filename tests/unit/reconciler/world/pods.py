@@ -36,7 +36,9 @@ class SimPod:
     creating: bool = False
     deleting: bool = False
     refused: tuple[str, str] | None = None
-    """Reason and message of the kubelet that refused the pod."""
+    """Reason and message of the kubelet that refused or evicted the pod."""
+    preempted: str = ""
+    """The message of the scheduler that preempted the pod."""
 
     def come_up(self, t: float) -> "SimPod":
         self.ready, self.ready_at, self.waiting, self.creating = True, t, None, False
@@ -94,6 +96,9 @@ class SimPod:
                 "message": "0/3 nodes are available" if self.unscheduled else "",
             },
         ]
+        if self.preempted:
+            target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+            conditions.append({**target, "message": self.preempted})
         metadata: Object = {
             "name": self.name,
             "namespace": NAMESPACE,
