@@ -184,6 +184,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
     is_ready = status.phase == "Running" and ready is not None and ready.status == "True"
     unscheduled = not wire.spec.node_name and (scheduled is None or scheduled.status != "True")
     metadata = wire.metadata
+    stays_ready = is_ready and metadata.deletion_timestamp is None
     return Pod(
         metadata.projection,
         metadata.owner,
@@ -197,9 +198,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         is_ready,
         int(unix(ready.last_transition_time)) if ready is not None else 0,
         sum(container.restart_count for container in statuses),
-        None
-        if is_ready and not metadata.projection.deleting
-        else _trouble(status, _parts(status, wire.spec), conditions),
+        None if stays_ready else _trouble(status, _parts(status, wire.spec), conditions),
         unscheduled,
         int(unix(scheduled.last_transition_time)) if scheduled is not None and scheduled.status == "True" else 0,
         bool(wire.spec.node_name) and _creating(statuses),

@@ -149,7 +149,7 @@ def _ready_since(pod: Pod, now: float) -> float | None:
 
 def update_tracked(tracked: TrackedPod, pod: Pod, now: float, *, updated_in_place: bool) -> None:
     """Take over a new state of the pod."""
-    before = tracked.pod
+    before, known = tracked.pod, tracked.trouble
     tracked.pod, tracked.trouble = pod, pod.trouble or tracked.trouble
     if updated_in_place:
         tracked.baseline, tracked.was_up, tracked.broken, tracked.down_since = pod.restarts, False, False, now
@@ -165,8 +165,10 @@ def update_tracked(tracked: TrackedPod, pod: Pod, now: float, *, updated_in_plac
         tracked.ready_since, tracked.ready_again = now, min(kubelet_time or now, now)
     if pod.ready or pod.unscheduled != before.unscheduled or pod.trouble != before.trouble:
         tracked.fault = None
-    if pod.ready or pod.creating != before.creating or pod.trouble != before.trouble:
-        tracked.event, tracked.changed = None, True
+    if pod.creating != before.creating or pod.trouble not in (None, known):
+        tracked.event = None  # a pod that only became ready and unready again has the reason that it had
+    if (pod.ready, pod.creating, pod.trouble) != (before.ready, before.creating, before.trouble):
+        tracked.changed = True
 
 
 def _interrupted(before: Pod, after: Pod) -> bool:

@@ -231,6 +231,21 @@ def test_words_of_events_end_with_the_change_of_the_pod() -> None:
     assert said(world) == ""
 
 
+def test_words_of_events_stay_while_a_pod_becomes_ready_and_unready() -> None:
+    world = first_release("Deployment")
+    (pod,) = world.make(1)
+    world.event_words[pod.uid] = Trouble("Unhealthy", "Readiness probe failed", where="container main")
+    world.run(ASK_AFTER)
+    asked, words = len(world.asked), said(world)
+    assert words.endswith("container main: Unhealthy: Readiness probe failed")
+    for _ in range(3):
+        world.up(pod)
+        world.run(2)
+        world.touch(pod.lose_readiness(world.t))
+        world.run(2)
+        assert (said(world), len(world.asked)) == (words, asked)
+
+
 # nodes, evictions and preemptions
 
 
