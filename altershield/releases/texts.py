@@ -19,6 +19,11 @@ def named(release: Release) -> str:
     return f"{text} and {len(pods) - _NAMED} more" if len(pods) > _NAMED else text
 
 
+def not_up(number: int, total: int, pod: str, words: str) -> str:
+    """`2 of 5 pods do not come up: web-1: WORDS`. `words`: why the first pod, `pod`, is not up."""
+    return f"{number} of {total} pods {'do' if number > 1 else 'does'} not come up: {pod}: {words}"
+
+
 def why(release: Release, *, current: bool) -> str:
     """The reason for the state of a release, in one line; empty if there is none. `current`: it is the
     current release."""
@@ -46,6 +51,6 @@ def _why(release: Release, *, current: bool) -> str:
         return no_replicas.message
     verified = find_condition(release.status.conditions, ConditionType.VERIFIED)
     if verified is not None and verified.message:
-        not_up = find_condition(release.status.conditions, ConditionType.PODS_NOT_UP)
-        return verified.message if not_up is None or not not_up.is_true else f"{verified.message}; {not_up.message}"
+        waits = find_condition(release.status.conditions, ConditionType.PODS_NOT_UP)
+        return verified.message if waits is None or not waits.is_true else f"{verified.message}; {waits.message}"
     return "" if current else "superseded"

@@ -3,6 +3,7 @@
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
+from altershield.releases.texts import not_up
 from reconciler.releases.ending import health_counts
 from reconciler.releases.snapshot import Snapshot
 from reconciler.releases.status import LISTS_INTERVAL, UNDER_WAY, Draft
@@ -25,8 +26,7 @@ def with_not_up(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> Draf
     if words is None:
         return draft.without(ConditionType.PODS_NOT_UP)
     total = max(groups.wanted, len(groups))
-    do = "do" if len(telling) > 1 else "does"
-    message = f"{len(telling)} of {total} pods {do} not come up: {first.pod.metadata.name}: {words}"
+    message = not_up(len(telling), total, first.pod.metadata.name, str(words))
     return draft.condition(ConditionType.PODS_NOT_UP, True, cause(words), message)
 
 

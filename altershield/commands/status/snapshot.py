@@ -37,6 +37,14 @@ class Release(NamedTuple):
 
     workload: Workload
     stored: StoredRelease | None
+    words: str = ""
+    """Why its pods are not up, if the ChangeWorkload does not say it and the pods were read."""
+
+    @property
+    def message(self) -> str:
+        """The reason for its state, in one line; empty if there is none, or if it has no ChangeWorkload."""
+        why = "" if self.stored is None else releases.why(self.stored.release, current=self.present)
+        return "; ".join(filter(None, (why, self.words)))
 
     @property
     def pending(self) -> bool:

@@ -56,7 +56,7 @@ def resource_name(workload: Workload) -> str:
 
 
 def row(release: Release, layout: Layout, now: float) -> Row:
-    workload, stored = release
+    workload, stored = release.workload, release.stored
     namespace, name = workload.metadata.namespace, resource_name(workload)
     if stored is None or release.pending:
         version, state, counts = workload.version, WorkloadState.INIT, ("0", "0", "0")
@@ -71,7 +71,7 @@ def row(release: Release, layout: Layout, now: float) -> Row:
         counts = (str(len(status.defense_check_pass_pods)), str(len(status.defense_check_fail_pods)), str(waiting))
         began, since = change.spec.create_time_unix, releases.since(change)
         policy = _policy(change.spec.policy, namespace)
-        message = releases.why(change, current=release.present)
+        message = release.message
     digits = version if layout.wide else version[:_VERSION_DIGITS]
     before = (
         *((namespace,) if layout.namespaces else ()),
