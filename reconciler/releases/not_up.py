@@ -18,15 +18,12 @@ same one soon."""
 def with_not_up(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> Draft:
     """Sets or removes the condition."""
     groups = snapshot.groups
-    telling = groups.not_up.telling if groups is not None and target in UNDER_WAY else ()
-    if groups is None or not telling:
-        return draft.without(ConditionType.PODS_NOT_UP)
-    first = min(telling, key=lambda tracked: (tracked.down_since, tracked.pod.metadata.name))
-    words = groups.words(first)
-    if words is None:
+    first = groups.not_up.first if groups is not None and target in UNDER_WAY else None
+    words = groups.words(first) if groups is not None and first is not None else None
+    if groups is None or first is None or words is None:
         return draft.without(ConditionType.PODS_NOT_UP)
     total = max(groups.wanted, len(groups))
-    message = not_up(len(telling), total, first.pod.metadata.name, str(words))
+    message = not_up(len(groups.not_up.telling), total, first.pod.metadata.name, str(words))
     return draft.condition(ConditionType.PODS_NOT_UP, True, cause(words), message)
 
 

@@ -36,6 +36,11 @@ class NotUpPods:
         """The pods for which something says why they are not up."""
         return self._telling.values()
 
+    @property
+    def first(self) -> TrackedPod | None:
+        """Of these pods, the one that is down for the longest time."""
+        return min(self.telling, key=lambda tracked: (tracked.down_since, tracked.pod.metadata.name), default=None)
+
     def update(self, tracked: TrackedPod, group: Group, *, node_lost: bool) -> None:
         """Take over a new or changed pod of the release."""
         uid = tracked.pod.metadata.uid

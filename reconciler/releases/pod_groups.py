@@ -62,7 +62,7 @@ class PodGroups:
         self._retried = release.status.retry_time_unix
         self._nodes = nodes
         self._timing = timing
-        self._predecessors = Predecessors()
+        self.predecessors = Predecessors()
         self._starts = PodStarts(release, timing, in_place=self._adapter.in_place)
         self._tracked: dict[str, TrackedPod] = {}
         self._up_at: dict[str, float] = {}
@@ -208,7 +208,7 @@ class PodGroups:
         updated_in_place = self.older.remove(uid)
         if not pod.exists:
             if uid in self._tracked:
-                self._predecessors.ended(pod)
+                self.predecessors.ended(pod)
             if pod.ended and not pod.disrupted and not pod.metadata.deleting and uid in self._tracked:
                 self._starts.keep(self._tracked[uid], now, up=uid in self._up_at)
             self._untrack(uid)
@@ -286,7 +286,7 @@ class PodGroups:
         all_replaced = bool(workload.refused) or len(self) >= self.wanted
         self._starts.forget_ended(now, all_replaced=all_replaced)
         if all_replaced:
-            self._predecessors.forget()
+            self.predecessors.forget()
         while self._due and self._due[0][0] <= now:
             self._changed.add(heapq.heappop(self._due)[1])
         changed, self._changed = self._changed, set()
@@ -317,7 +317,7 @@ class PodGroups:
             node_ready_at=self._nodes.node_ready_at(pod.node),
             updated_in_place=updated_in_place,
         )
-        self._tracked[uid].predecessor = self._predecessors.take(pod)
+        self._tracked[uid].predecessor = self.predecessors.take(pod)
         self._uid_by_name[pod.metadata.name] = uid
         self._join_by_name(pod.metadata.name)
 

@@ -27,21 +27,22 @@ class Predecessors:
         if trouble is None or not trouble.tells:
             return
         if (pod.ended and not pod.metadata.deleting) or trouble.reason == PREEMPTED:
-            words = msgspec.structs.replace(trouble, where=" ".join(filter(None, (_named(pod), trouble.where))))
-            self._ended.append(_Ended(pod.metadata.name, words))
+            self._ended.append(_Ended(pod.metadata.name, trouble))
+
+    @property
+    def last(self) -> str:
+        """The pod that ended last, and why; empty if none ended."""
+        return f"{self._ended[-1].name}: {self._ended[-1].words}" if self._ended else ""
 
     def take(self, pod: Pod) -> Trouble | None:
         """Why the pod ended that a new pod replaces; None if no pod ended. A pod with the same name counts first."""
         same = [each for each in self._ended if each.name == pod.metadata.name]
         for each in (*same, *self._ended):
             self._ended.remove(each)
-            return each.words
+            where = f"predecessor {each.name}"
+            return msgspec.structs.replace(each.words, where=f"{where} {each.words.where}".rstrip())
         return None
 
     def forget(self) -> None:
         """All pods that ended have been replaced."""
         self._ended.clear()
-
-
-def _named(pod: Pod) -> str:
-    return f"predecessor {pod.metadata.name}"

@@ -111,6 +111,8 @@ def _stall(
     if not missing:
         down = groups.count(Group.DOWN)
         text = f"no pod came up for {int(grace)} s, and {down} of {len(groups)} are not up"
+        first = groups.not_up.first
+        text += f": {first.pod.metadata.name}: {groups.words(first)}" if first is not None else ""
         return (StallReason.PODS_OVERDUE, text), None
     if workload.refused:
         return (StallReason.FAILED_CREATE, f"{missing} pods cannot be created: {workload.refused}"), None
@@ -118,6 +120,8 @@ def _stall(
         return (StallReason.PAUSED, f"the rollout is paused, and {missing} pods of this version are missing"), None
     metadata = workload.metadata
     text = f"{missing} of {groups.wanted} pods are missing, and none came up for {int(grace)} s; "
+    if groups.predecessors.last:
+        text += f"the last one ended: {groups.predecessors.last}; "
     if snapshot.budget:
         text += (
             f"PodUnavailableBudget {snapshot.budget} admits no deletion of the workload's pods now; to see why: "

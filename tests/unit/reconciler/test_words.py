@@ -16,6 +16,8 @@ NO_SECRET = 'MountVolume.SetUp failed for volume "keys" : secret "absent" not fo
 NOT_MOUNTED = Trouble("FailedMount", NO_SECRET)
 LIMIT = 'Usage of EmptyDir volume "cache" exceeds the limit "1Mi". '
 EVICTED = ("Evicted", "The node was low on resource: memory. ")
+BY_KUBELET = ("TerminationByKubelet", EVICTED[1])
+PREEMPTED = ("PreemptionByScheduler", "default-scheduler: preempting to accommodate a higher priority pod")
 
 
 def said(world: World, image: str = "") -> str:
@@ -278,6 +280,22 @@ def test_pod_that_replaces_one_that_ended_by_itself_quotes_it(kind: str) -> None
     assert message.startswith(f"{text}Evicted: {LIMIT.strip()}"), message
 
 
+def test_release_whose_pods_are_evicted_again_and_again_says_so() -> None:
+    world = first_release("Deployment", replicas=2)
+    for _ in range(20):
+        pods = world.make(2)
+        world.run(30)
+        for pod in pods:
+            pod.phase, pod.refused, pod.disrupted = "Failed", EVICTED, BY_KUBELET
+            world.touch(pod)
+            world.remove(pod)
+        world.run(5)
+    stalled = world.condition(STALLED)
+    assert stalled is not None
+    assert (stalled.status, world.state()) == ("True", RUNNING)
+    assert ": Evicted: The node was low on resource: memory." in stalled.message
+
+
 @pytest.mark.parametrize("preempted", [True, False])
 def test_pod_that_replaces_an_evicted_or_preempted_pod_quotes_it(preempted: bool) -> None:
     world = first_release("Deployment")
@@ -285,10 +303,10 @@ def test_pod_that_replaces_an_evicted_or_preempted_pod_quotes_it(preempted: bool
     world.up(*pods[1:])
     world.run(5)
     if preempted:
-        pods[0].deleting, pods[0].preempted = True, "preempting to accommodate a higher priority pod"
-        text = "PreemptionByScheduler: preempting to accommodate a higher priority pod"
+        pods[0].deleting, pods[0].disrupted = True, PREEMPTED
+        text = ": ".join(PREEMPTED)
     else:
-        pods[0].phase, pods[0].refused = "Failed", (EVICTED[0], EVICTED[1])
+        pods[0].phase, pods[0].refused, pods[0].disrupted = "Failed", EVICTED, BY_KUBELET
         text = "Evicted: The node was low on resource: memory."
     world.touch(pods[0])
     world.remove(pods[0])

@@ -37,8 +37,8 @@ class SimPod:
     deleting: bool = False
     refused: tuple[str, str] | None = None
     """Reason and message of the kubelet that refused or evicted the pod."""
-    preempted: str = ""
-    """The message of the scheduler that preempted the pod."""
+    disrupted: tuple[str, str] | None = None
+    """Reason and message of the condition DisruptionTarget."""
 
     def come_up(self, t: float) -> "SimPod":
         self.ready, self.ready_at, self.waiting, self.creating = True, t, None, False
@@ -96,9 +96,8 @@ class SimPod:
                 "message": "0/3 nodes are available" if self.unscheduled else "",
             },
         ]
-        if self.preempted:
-            target = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-            conditions.append({**target, "message": self.preempted})
+        if self.disrupted is not None:
+            conditions.append({"type": "DisruptionTarget", "status": "True", **_texts(self.disrupted)})
         metadata: Object = {
             "name": self.name,
             "namespace": NAMESPACE,
