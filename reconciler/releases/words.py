@@ -37,9 +37,8 @@ def own_words(tracked: TrackedPod, *, node_lost: bool) -> Trouble | None:
     pod = tracked.pod
     if pod.node and node_lost:
         return Trouble(Fault.NODE_NOT_READY, f"node {pod.node} is not ready or does not exist")
-    if tracked.trouble is not None and tracked.trouble.tells:
-        return tracked.trouble
-    return tracked.event
+    trouble = tracked.trouble if pod.ready else pod.trouble  # a pod that is ready now had this reason before
+    return trouble if trouble is not None and trouble.tells else tracked.event
 
 
 def cause(trouble: Trouble) -> str:

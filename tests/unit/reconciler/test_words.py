@@ -166,6 +166,18 @@ def test_new_leader_writes_the_same_words_not_again() -> None:
     assert (written, bool(said(world))) == ([], True)
 
 
+def test_pod_that_just_got_its_node_does_not_quote_the_scheduler() -> None:
+    world = first_release("Deployment")
+    pods = world.make(3)
+    world.touch(*(pod.find_no_node() for pod in pods))
+    world.run(20)
+    for pod in pods:
+        pod.unscheduled, pod.node = False, "node-1"
+    world.touch(*pods)
+    world.rest()
+    assert world.condition(PODS_NOT_UP) is None
+
+
 # Events
 
 
