@@ -13,6 +13,9 @@ class ConditionType(enum.StrEnum):
     release."""
     STALLED = "Stalled"
     """ChangeWorkload: True while the release does not proceed for a reason that is not its own fault."""
+    PODS_NOT_UP = "PodsNotUp"
+    """ChangeWorkload under way: True while pods are not up and their status or their Events say why. The message has
+    the number of these pods, and the words about the first one."""
     NO_REPLICAS = "NoReplicas"
     """ChangeWorkload: True while the release reaches no pod, so that it cannot be verified."""
     ROLLED_BACK = "RolledBack"

@@ -19,6 +19,11 @@ def named(release: Release) -> str:
     return f"{text} and {len(pods) - _NAMED} more" if len(pods) > _NAMED else text
 
 
+def not_up(number: int, total: int, pod: str, words: str) -> str:
+    """`2 of 5 pods do not come up: web-1: WORDS`. `words`: why the first pod, `pod`, is not up."""
+    return f"{number} of {total} pods {'do' if number > 1 else 'does'} not come up: {pod}: {words}"
+
+
 def why(release: Release, *, current: bool) -> str:
     """The reason for the state of a release, in one line; empty if there is none. `current`: it is the
     current release."""
@@ -46,8 +51,11 @@ def _why(release: Release, *, current: bool) -> str:
         return no_replicas.message
     verified = find_condition(release.status.conditions, ConditionType.VERIFIED)
     if verified is not None and verified.message:
-        settling = unsettled(release)
-        if settling is None or settling.reason == OBSERVING:
-            return verified.message
-        return f"{verified.message}; not settled: {settling.message}"
+        settling, waits = unsettled(release), find_condition(release.status.conditions, ConditionType.PODS_NOT_UP)
+        more = [verified.message]
+        if settling is not None and settling.reason != OBSERVING:
+            more.append(f"not settled: {settling.message}")
+        if waits is not None and waits.is_true:
+            more.append(waits.message)
+        return "; ".join(more)
     return "" if current else "superseded"

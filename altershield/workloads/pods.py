@@ -1,7 +1,9 @@
 """The projection of a pod: the fields that decide whether it is up, and the reason if it is not."""
 
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
@@ -27,6 +29,11 @@ _BEFORE_START = ("ContainerCreating", "PodInitializing", "")
 _LOST = ("Unknown", "ContainerStatusUnknown")
 """The reasons of a container that ended while nobody watched it. containerd reports the first one if it finds no
 process when it starts, a kubelet the second one if its container runtime does not know the container any more."""
+PREEMPTED = "PreemptionByScheduler"
+"""The reason of a pod that makes room for another one (condition DisruptionTarget)."""
+
+_TELLS_NOTHING = ("ContainersNotReady", "NotReady", "PodFailed", "PodInitializing", "UnknownContainerStatuses")
+"""Reasons of `Trouble` that only say that the pod is not ready."""
 
 _MAX_TEXT = 300  # characters of a kubelet's message; some quote a registry's whole response
 
@@ -47,10 +54,19 @@ class Trouble(msgspec.Struct, frozen=True, gc=False):
     message: str = ""
     exit_code: int | None = None
     """The exit code of the container that ended last."""
+    where: str = ""
+    """Which part of the pod: `container app`, `init container migrate`, `sidecar proxy`; empty: the whole pod."""
 
     def __str__(self) -> str:
+        where = f"{self.where}: " if self.where else ""
         code = "" if self.exit_code is None else f" (exit code {self.exit_code})"
-        return clip(f"{self.reason}{code}: {self.message}" if self.message else f"{self.reason}{code}")
+        return clip(f"{where}{self.reason}{code}: {self.message}" if self.message else f"{where}{self.reason}{code}")
+
+    @property
+    def tells(self) -> bool:
+        """Whether it says why the pod is not up. Otherwise it only says that the pod is not ready, and the Events of
+        the pod may say why."""
+        return self.reason not in _TELLS_NOTHING
 
 
 class Starting(msgspec.Struct, frozen=True, gc=False):
@@ -188,6 +204,11 @@ class _InitContainer(msgspec.Struct, frozen=True, rename="camel", gc=False):
     name: str = ""
     restart_policy: str | None = None
 
+    @property
+    def is_sidecar(self) -> bool:
+        """Whether it runs as long as the pod."""
+        return self.restart_policy == "Always"
+
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     node_name: str = ""
@@ -214,6 +235,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
     is_ready = status.phase == "Running" and ready is not None and ready.status == "True"
     unscheduled = not wire.spec.node_name and (scheduled is None or scheduled.status != "True")
     metadata = wire.metadata
+    stays_ready = is_ready and metadata.deletion_timestamp is None
     return Pod(
         metadata.projection,
         metadata.owner,
@@ -227,7 +249,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         is_ready,
         int(unix(ready.last_transition_time)) if ready is not None else 0,
         sum(container.restart_count for container in statuses),
-        None if is_ready else _trouble(status, statuses, conditions),
+        None if stays_ready else _trouble(status, _parts(status, wire.spec), conditions),
         unscheduled,
         int(unix(scheduled.last_transition_time)) if scheduled is not None and scheduled.status == "True" else 0,
         bool(wire.spec.node_name) and _creating(statuses),
@@ -249,7 +271,7 @@ def _restarted(spec: _Spec, status: _Status) -> tuple[Restarted, ...]:
     found = [each for each in status.container_statuses or () if each.restart_count]
     again = [each for each in status.init_container_statuses or () if each.restart_count]
     if again:
-        sidecars = {each.name for each in spec.init_containers or () if each.restart_policy == "Always"}
+        sidecars = {each.name for each in spec.init_containers or () if each.is_sidecar}
         found += [each for each in again if each.name in sidecars]
     return tuple(_as_restarted(each, each.last_state.terminated or _Terminated()) for each in found)
 
@@ -285,7 +307,7 @@ def _starting(spec: _Spec, status: _Status, conditions: dict[str, _Condition]) -
     """How far the start has come. Of the init containers, the pod waits for the first one that has not completed, or
     that keeps running (a sidecar) and has not started; afterwards for all containers that are not ready."""
     accepted, init, since = unix(status.start_time), status.init_container_statuses or (), 0.0
-    sidecars = {each.name for each in spec.init_containers or () if each.restart_policy == "Always"}
+    sidecars = {each.name for each in spec.init_containers or () if each.is_sidecar}
     waits_for = next((each for each in init if not _has_initialized(each, each.name in sidecars)), None)
     for each in init:
         if each is waits_for:
@@ -326,41 +348,69 @@ def _not_ready(containers: tuple[_ContainerStatus, ...]) -> tuple[_ContainerStat
     return started or found
 
 
-def _trouble(
-    status: _Status, statuses: tuple[_ContainerStatus, ...], conditions: dict[str, _Condition]
-) -> Trouble | None:
+class _Part(NamedTuple):
+    """One container of a pod."""
+
+    name: str
+    """As `Trouble.where` has it."""
+    status: _ContainerStatus
+    ends: bool
+    """Whether the pod waits until the container has ended."""
+
+
+def _parts(status: _Status, spec: _Spec) -> list[_Part]:
+    """The containers of a pod, in the order in which they are started."""
+    sidecars = {each.name for each in spec.init_containers or () if each.is_sidecar}
+    return [
+        *(
+            _Part(f"sidecar {each.name}", each, ends=False)
+            if each.name in sidecars
+            else _Part(f"init container {each.name}", each, ends=True)
+            for each in status.init_container_statuses or ()
+        ),
+        *(_Part(f"container {each.name}", each, ends=False) for each in status.container_statuses or ()),
+    ]
+
+
+def _trouble(status: _Status, parts: Sequence[_Part], conditions: dict[str, _Condition]) -> Trouble | None:
     """The most useful reason: that of the container that failed, else that of the scheduler or of the kubelet for the
     whole pod. None: there is no reason."""
     if status.reason:
         return _as_trouble(status.reason, status.message)
-    for container in statuses:
-        state, last = container.state, container.last_state.terminated
+    target = conditions.get("DisruptionTarget")
+    if target is not None and target.status == "True" and target.reason == PREEMPTED:
+        return _as_trouble(target.reason, target.message)
+    for part in parts:
+        state, last = part.status.state, part.status.last_state.terminated
         if state.waiting is not None and state.waiting.reason not in _BEFORE_START:
             if last is None:
-                return _as_trouble(state.waiting.reason, state.waiting.message)
+                return _as_trouble(state.waiting.reason, state.waiting.message, where=part.name)
             why = last.reason if last.reason not in ("", "Error") else ""
             text = ", ".join(filter(None, (why, state.waiting.message or last.message)))
-            return _as_trouble(state.waiting.reason, text, last.exit_code)
-        if state.terminated is not None and (state.terminated.exit_code or not container.ready):
+            return _as_trouble(state.waiting.reason, text, last.exit_code, part.name)
+        if state.terminated is not None and (state.terminated.exit_code or not part.status.ready):
             ended = state.terminated
-            if ended.exit_code == 0 and container in (status.init_container_statuses or ()):
-                continue  # a completed init container
-            return _as_trouble(ended.reason or "Terminated", ended.message, ended.exit_code)
+            if ended.exit_code == 0 and part.ends:
+                continue
+            return _as_trouble(ended.reason or "Terminated", ended.message, ended.exit_code, part.name)
     scheduled = conditions.get("PodScheduled")
     if scheduled is not None and scheduled.status == "False":
         return _as_trouble(scheduled.reason or Fault.UNSCHEDULABLE, scheduled.message)
-    for container in statuses:
-        last = container.last_state.terminated
-        if last is not None and container.restart_count and not container.ready:
-            return _as_trouble(last.reason or "Error", last.message, last.exit_code)
+    for part in parts:
+        last = part.status.last_state.terminated
+        if last is not None and part.status.restart_count and not part.status.ready:
+            return _as_trouble(last.reason or "Error", last.message, last.exit_code, part.name)
+    running = next((part for part in parts if part.ends and part.status.state.running is not None), None)
+    if running is not None:
+        return _as_trouble("PodInitializing", "it has not ended", where=running.name)
     ready = conditions.get("Ready")
     if ready is not None and ready.status == "False" and (ready.reason or ready.message):
         return _as_trouble(ready.reason or "NotReady", ready.message)
     return None
 
 
-def _as_trouble(reason: str, message: str, exit_code: int | None = None) -> Trouble:
-    return Trouble(sys.intern(reason[:64]), clip(message), exit_code)
+def _as_trouble(reason: str, message: str, exit_code: int | None = None, where: str = "") -> Trouble:
+    return Trouble(sys.intern(reason[:64]), clip(message), exit_code, sys.intern(where))
 
 
 def clip(text: str, limit: int = _MAX_TEXT) -> str:

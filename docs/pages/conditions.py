@@ -12,6 +12,7 @@ from docs.pages.markdown import table
 from reconciler.releases.reporting import ReportReason
 from reconciler.releases.snapshot import RollbackReason, StallReason
 from reconciler.releases.ungated import UngatedReason
+from reconciler.releases.words import Cause
 
 _ROOT = Path(__file__).parents[2]
 _PACKAGES = ("altershield", "reconciler")
@@ -25,8 +26,8 @@ STALL_REASONS: dict[str, str] = {
     StallReason.FAILED_CREATE: "The API server refuses the pods: a quota, a webhook, a missing service account. At "
     "first, only Deployments report this; for other kinds the reason is `PodsMissing`.",
     StallReason.PODS_MISSING: "Pods of this version are missing, no pod was created or came up during the start "
-    "timeout, and the workload's status does not say why. The message names a PodUnavailableBudget that admits no "
-    "deletion of the workload's pods, if there is one.",
+    "timeout, and the workload's status does not say why. The message names the pod that ended last, and "
+    "a PodUnavailableBudget that admits no deletion of the workload's pods, if there is one.",
     StallReason.PODS_OVERDUE: "Pods are overdue or restart again and again, but fewer than the share in the "
     "setting `rollback`.",
     StallReason.CHECK_HELD: "A check has no result, and the DefensePolicy says `onUnknown: hold`: "
@@ -68,6 +69,16 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
         "ChangeWorkload. `True`: the release makes no progress, and the cause is not the release itself. Such a "
         "release is neither rolled back nor suspended. `lastTransitionTime` says since when.",
         {**STALL_REASONS, "GoesOn": "`False`. The release was stalled and continues."},
+    ),
+    ConditionType.PODS_NOT_UP: (
+        "ChangeWorkload under way. `True`: pods are not up, and their status, their node or their Events say why. The "
+        "message has the number of these pods and the words about the first one. Other reasons than these are those of "
+        "the kubelet and of Events, for example `CreateContainerConfigError`, `FailedMount`, `Unhealthy`.",
+        {
+            Cause.IMAGE: "The image of a container cannot be pulled.",
+            Cause.CONTAINER: "A container ends or cannot be started. The message has its exit code.",
+            Fault.NODE_NOT_READY: "The node of the pod is not ready, or does not exist.",
+        },
     ),
     ConditionType.NO_REPLICAS: (
         "ChangeWorkload. `True`: the version has no pod, and none is wanted, so nothing can be verified. The release "
@@ -210,6 +221,7 @@ _TYPES: dict[str, type[ConditionType] | type[BudgetCondition]] = {
 _ENUMS: dict[ConditionType | BudgetCondition, tuple[type[StrEnum], ...]] = {
     ConditionType.VERIFIED: (Giver,),
     ConditionType.STALLED: (Fault, StallReason),
+    ConditionType.PODS_NOT_UP: (Cause,),
     ConditionType.ROLLED_BACK: (RollbackReason,),
     ConditionType.UNGATED: (UngatedReason,),
     ConditionType.REPORTED: (ReportReason,),

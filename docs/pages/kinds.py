@@ -55,8 +55,8 @@ ChangeWorkload also has the policy's `namespace`, `name` and `generation`.
 _STATES: dict[str, dict[str, str]] = {
     "ChangeWorkload": {
         WorkloadState.INIT: "The version was released. AlterShield has not checked its pods yet.",
-        WorkloadState.RUNNING: "Pods are coming up and being verified. The conditions `Stalled` and `NoReplicas` "
-        "say why a release stays in this state.",
+        WorkloadState.RUNNING: "Pods are coming up and being verified. The conditions `PodsNotUp`, `Stalled` "
+        "and `NoReplicas` say why a release stays in this state.",
         WorkloadState.TIME_OUT_PRE_THRESHOLD: "A batch was not full in time and is verified as it is. The next "
         "state is `Running`.",
         WorkloadState.SUCCESS: "All pods of the release were up and had passed at the same moment. Pods that "

@@ -11,7 +11,7 @@ from altershield.api.pod_verdicts import PodInfo
 from altershield.releases import state
 from altershield.releases.enforcement import only_text
 from altershield.releases.release import version
-from reconciler.releases import pause, suspension, verification
+from reconciler.releases import not_up, pause, suspension, verification
 from reconciler.releases.effects import After, Announce, Before, Decision, Remove, RestoreLabel, SetThreshold
 from reconciler.releases.ending import health_counts
 from reconciler.releases.group import Group
@@ -41,13 +41,17 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     release, groups = snapshot.release, snapshot.groups
     target = WorkloadState.SUSPEND if failing else verification.target_state(snapshot)
     target, taken, wake = _batches(snapshot, target, now)
+    ask = not_up.ask_due(snapshot, target)
+    if ask is not None and ask <= now and not snapshot.events_read:
+        return Decision(read_events=True)
     message = verification.summary(snapshot, failing)
     only = only_text(release.spec.policy) if target is WorkloadState.SUSPEND else ""
     message = f"{message}; {only}" if only else message
     draft = begin_with(snapshot, now)
     entered = state(release) is not target
     draft, waits = with_waits(draft, snapshot, target)
-    wakes = [wake, waits, groups.next_due() if groups is not None else None]
+    draft = not_up.with_not_up(draft, snapshot, target)
+    wakes = [wake, waits, ask, groups.next_due() if groups is not None else None]
     if target is WorkloadState.SUCCESS:
         draft = draft.replace(resumption=Resumption())
         draft, settles = with_settling(draft, snapshot, entered)
@@ -212,6 +216,11 @@ def _decision(
     now, release, groups = draft.now, snapshot.release, snapshot.groups
     status, lists = draft.status, False
     write = urgent(release.status, status)
+    words_due = not_up.write_due(release.status, status)
+    if words_due is not None and words_due <= now:
+        write = True
+    elif words_due is not None:
+        wakes.append(words_due)
     # groups that were just rebuilt still observe pods that passed long ago
     unknown = groups is not None and state(release) is WorkloadState.SUCCESS and groups.count(Group.OBSERVING) > 0
     if groups is not None and groups.lists_changed_at is not None and not unknown:

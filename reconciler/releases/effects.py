@@ -169,7 +169,8 @@ class Decision:
 
     `status`: the status to store, or None. `lists`: the status includes the lists of pods; otherwise the stored lists
     stay. `read_live`: decide again with data read from the API server, because the caches may be behind. `read_pods`:
-    the same, but only the pods are read. `requeue_after`: seconds after which the next decision is due, or None.
+    the same, but only the pods are read. `read_events`: the same, but only the Events of a few pods are read.
+    `requeue_after`: seconds after which the next decision is due, or None.
     """
 
     status: ChangeWorkloadStatus | None = None
@@ -177,5 +178,6 @@ class Decision:
     after: tuple[After, ...] = ()
     read_live: bool = False
     read_pods: bool = False
+    read_events: bool = False
     lists: bool = False
     requeue_after: float | None = None

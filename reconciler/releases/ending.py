@@ -26,6 +26,7 @@ from reconciler.releases.health import TrackedPod, held_up_until
 from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import went_back_to
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
+from reconciler.releases.words import words
 
 _SERVING = (Group.PASSED, Group.CHECKING, Group.PREPARING, Group.OBSERVING)
 
@@ -171,7 +172,7 @@ def reason(tracked: TrackedPod) -> str:
     """Why the pod is not up, in the words of the kubelet or the scheduler if there are any."""
     if tracked.pod.unscheduled and tracked.pod.trouble is None:
         return "no scheduler has looked at it; check that the scheduler of its schedulerName runs"
-    return str(tracked.trouble or "not ready")
+    return str(words(tracked) or "not ready")
 
 
 def _since(tracked: TrackedPod, now: float) -> str:
@@ -179,6 +180,8 @@ def _since(tracked: TrackedPod, now: float) -> str:
     if tracked.was_up:
         return f"any more (it was up until {seconds} ago)"
     why = tracked.limit.why if tracked.limit is not None else ""
+    if tracked.inherited:
+        why = f"{why}, counted with the pods that it replaces" if why else "counted with the pods that it replaces"
     return f"after {seconds} ({why})" if why else f"after {seconds}"
 
 

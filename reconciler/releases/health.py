@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from altershield.api.policy import MAX_START_SECONDS, UNSCHEDULABLE_SECONDS
+from altershield.workloads.pod_events import AFTER_VOLUMES_AND_NETWORK
 from altershield.workloads.pods import Fault, Pod, Trouble
 from altershield.workloads.workload import Workload
 from reconciler.releases.limits import Limit, limit, updated_in_place
@@ -83,6 +84,14 @@ class TrackedPod:
     """Whether this pod replaces a pod that ended by itself, and has its `down_since`."""
     trouble: Trouble | None = None
     """The reason why the pod was not ready, from the last state that had a reason."""
+    event: Trouble | None = None
+    """The reason in the pod's Events."""
+    asked_at: float = 0.0
+    """When the Events were last read; 0: never."""
+    changed: bool = True
+    """Whether the pod has changed since its Events were read."""
+    predecessor: Trouble | None = None
+    """Why the pod ended that this pod replaces."""
     ready_again: float | None = None
     """When the pod became ready, if a change was read: the kubelet's time, or our own if that is earlier."""
     stayed_from: float | None = None
@@ -155,7 +164,7 @@ def _ready_since(pod: Pod, now: float) -> float | None:
 
 def update_tracked(tracked: TrackedPod, pod: Pod, now: float, *, updated_in_place: bool) -> None:
     """Take over a new state of the pod."""
-    before = tracked.pod
+    before, known = tracked.pod, tracked.trouble
     tracked.pod, tracked.trouble = pod, pod.trouble or tracked.trouble
     if updated_in_place:
         tracked.baseline, tracked.was_up, tracked.broken, tracked.down_since = pod.restarts, False, False, now
@@ -172,6 +181,10 @@ def update_tracked(tracked: TrackedPod, pod: Pod, now: float, *, updated_in_plac
         tracked.ready_since, tracked.ready_again = now, min(kubelet_time or now, now)
     if pod.ready or pod.unscheduled != before.unscheduled or pod.trouble != before.trouble:
         tracked.fault = None
+    if pod.creating != before.creating or pod.trouble not in (None, known):
+        tracked.event = None  # a pod that only became ready and unready again has the reason that it had
+    if (pod.ready, pod.creating, pod.trouble) != (before.ready, before.creating, before.trouble):
+        tracked.changed = True
 
 
 def _interrupted(before: Pod, after: Pod) -> bool:
@@ -284,7 +297,7 @@ def events_fault(events: Iterable[tuple[str, str, float]]) -> Fault | None:
     also reports the volume.
     """
     events = list(events)
-    available_at = max((at for reason, _, at in events if reason in _AFTER_VOLUMES_AND_NETWORK), default=-1.0)
+    available_at = max((at for reason, _, at in events if reason in AFTER_VOLUMES_AND_NETWORK), default=-1.0)
     found = {_event_fault(reason, message) for reason, message, at in events if at > available_at}
     if _BY_RELEASE in found:
         return None
@@ -292,7 +305,6 @@ def events_fault(events: Iterable[tuple[str, str, float]]) -> Fault | None:
 
 
 _BY_RELEASE = "release"
-_AFTER_VOLUMES_AND_NETWORK = ("Pulling", "Pulled", "Created", "Started")
 
 
 def _event_fault(reason: str, message: str) -> Fault | str | None:

@@ -14,16 +14,19 @@ from altershield.api.meta import find_condition
 from altershield.api.pod_verdicts import PodInfo
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND, is_pod_of_revision
-from altershield.workloads.pods import Fault, Pod
+from altershield.workloads.pods import Fault, Pod, Trouble
 from altershield.workloads.workload import Workload
 from reconciler.batches.batch import Batch, Member
 from reconciler.releases.blame import Parts, faults_of
 from reconciler.releases.group import Group, group_of
 from reconciler.releases.health import Health, Timing, TrackedPod, assess, fault, update_tracked
 from reconciler.releases.memberships import Membership, Memberships
+from reconciler.releases.not_up_pods import NotUpPods, set_event
 from reconciler.releases.older_pods import OlderPods
 from reconciler.releases.pod_starts import PodStarts
+from reconciler.releases.predecessors import Predecessors
 from reconciler.releases.projection import Release, digest
+from reconciler.releases.words import words
 
 
 class Nodes(Protocol):
@@ -48,6 +51,7 @@ class PodGroups:
         self.workload = workload
         self.memberships = Memberships(release.status.retried_batches)
         self.older = OlderPods()
+        self.not_up = NotUpPods(timing)
         self.revision = 0
         """Increases with each change of a group."""
         self.written_revision = -1
@@ -68,6 +72,7 @@ class PodGroups:
         self._retried = release.status.retry_time_unix
         self._nodes = nodes
         self._timing = timing
+        self.predecessors = Predecessors()
         self._starts = PodStarts(release, timing, in_place=self._adapter.in_place)
         self._tracked: dict[str, TrackedPod] = {}
         self._up_at: dict[str, float] = {}
@@ -148,6 +153,10 @@ class PodGroups:
     def fault(self, tracked: TrackedPod) -> Fault | None:
         """The reason why the cluster keeps the pod from being up; None if the cluster does not."""
         return fault(tracked, node_lost=self._nodes.node_lost(tracked.pod.node))
+
+    def words(self, tracked: TrackedPod) -> Trouble | None:
+        """Why the pod is not up; None if nothing says why."""
+        return words(tracked, node_lost=self._nodes.node_lost(tracked.pod.node))
 
     def member(self, tracked: TrackedPod) -> Member | None:
         """The pod's entry in its newest batch, or None."""
@@ -232,6 +241,8 @@ class PodGroups:
                 return
         updated_in_place = self.older.remove(uid)
         if not pod.exists:
+            if uid in self._tracked:
+                self.predecessors.ended(pod)
             if pod.ended and not pod.disrupted and not pod.metadata.deleting and uid in self._tracked:
                 self._starts.keep(self._tracked[uid], now, up=uid in self._up_at)
             self._untrack(uid)
@@ -305,6 +316,13 @@ class PodGroups:
         """Set why pods cannot be created, as read at `now` (Unix seconds); empty if the Events do not say so."""
         self.refusal, self.refusal_until = text, now + self._timing.unschedulable
 
+    def set_event(self, uid: str, found: Trouble | None, now: float) -> None:
+        """Set what the Events of a pod say, as read at `now` (Unix seconds); None: nothing."""
+        tracked = self._tracked.get(uid)
+        if tracked is not None:
+            set_event(tracked, found, now)
+            self._changed.add(uid)
+
     def refresh(self, workload: Workload, now: float) -> None:
         """Bring the groups up to date at `now` (Unix seconds)."""
         if (workload.min_ready, workload.start) != (self.workload.min_ready, self.workload.start):
@@ -313,6 +331,8 @@ class PodGroups:
         # while the cluster refuses to create pods, no pod replaces another one
         all_replaced = bool(workload.refused) or len(self) >= self.wanted
         self._starts.forget_ended(now, all_replaced=all_replaced)
+        if all_replaced:
+            self.predecessors.forget()
         while self._due and self._due[0][0] <= now:
             self._changed.add(heapq.heappop(self._due)[1])
         changed, self._changed = self._changed, set()
@@ -345,19 +365,21 @@ class PodGroups:
             node_ready_at=self._nodes.node_ready_at(pod.node),
             updated_in_place=updated_in_place,
         )
+        self._tracked[uid].predecessor = self.predecessors.take(pod)
         self._uid_by_name[pod.metadata.name] = uid
         self._join_by_name(pod.metadata.name)
 
     def _assign(self, uid: str, tracked: TrackedPod, now: float) -> None:
         if uid in self._up_at:
             tracked.down_since, tracked.broken = now, True  # for the case that the pod is not up any more
+        node_lost = self._nodes.node_lost(tracked.pod.node)
         health, due = assess(
             tracked,
             self.workload,
             self._timing,
             now,
             node_ready=self._nodes.node_ready(tracked.pod.node),
-            node_lost=self._nodes.node_lost(tracked.pod.node),
+            node_lost=node_lost,
             blamed=faults_of(self.changed) if self.changed else (),
         )
         if due is not None:
@@ -369,6 +391,7 @@ class PodGroups:
         elif self._up_at.pop(uid, None) is not None:
             tracked.breaks += 1
         group = group_of(health, self.memberships.newest(uid))
+        self.not_up.update(tracked, group, node_lost=node_lost)
         old = self._group_of.get(uid)
         if group != old:
             if old is not None:
@@ -385,6 +408,7 @@ class PodGroups:
             return
         self._uid_by_name.pop(tracked.pod.metadata.name, None)
         self._up_at.pop(uid, None)
+        self.not_up.remove(uid)
         group = self._group_of.pop(uid, None)
         if group is not None:
             del self._groups[group][uid]

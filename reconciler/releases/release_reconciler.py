@@ -247,6 +247,10 @@ class ReleaseReconciler:
             reported=reported,
         )
         decision = decide(snapshot, now)
+        if decision.read_events and groups is not None:
+            await self._targets.read_words(snapshot, groups, now)
+            snapshot = replace(snapshot, events_read=True)
+            decision = decide(snapshot, now)
         if decision.read_pods:
             await self._targets.refresh(snapshot, now)
             snapshot = replace(snapshot, pods_read=True)

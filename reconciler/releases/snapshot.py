@@ -101,3 +101,5 @@ class Snapshot:
     """The possible targets of a rollback, read from the API server; None if they were not read."""
     pods_read: bool = False
     """Whether `groups` is up to date with the API server. True if `targets` were read."""
+    events_read: bool = False
+    """Whether the Events of pods that are not up were read for this decision."""

@@ -18,6 +18,9 @@ from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import Snapshot
 
+UNDER_WAY = (WorkloadState.INIT, WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD)
+"""States in which the release has the condition PodsNotUp."""
+
 LISTS_INTERVAL = 5
 """Seconds from a change of the lists until it is written; more if they are long."""
 
@@ -40,7 +43,8 @@ class Draft:
         """Enter a state."""
         if self.status.status == state:
             return self
-        return self.replace(status=state, entry_time=plain_time(self.now), entry_time_unix=int(self.now))
+        draft = self if state in UNDER_WAY else self.without(ConditionType.PODS_NOT_UP)
+        return draft.replace(status=state, entry_time=plain_time(self.now), entry_time_unix=int(self.now))
 
     def replace(self, **fields: object) -> "Draft":
         """Set fields of the status."""
@@ -79,7 +83,7 @@ def down_pods(groups: PodGroups) -> tuple[DownPod, ...]:
             tracked.pod.metadata.name,
             tracked.pod.metadata.uid,
             int(tracked.down_since),
-            str(tracked.trouble or "not ready"),
+            str(groups.words(tracked) or "not ready"),
         )
         for group in (Group.DOWN, Group.OVERDUE, Group.HELD_UP)
         for tracked in groups.pods_in(group)
@@ -149,7 +153,9 @@ def _without_counts(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
     # these messages contain counts: the next write updates them
     counted = (ConditionType.VERIFIED, ConditionType.STALLED, ConditionType.SETTLED)
     conditions = [
-        msgspec.structs.replace(each, message="") if each.type in counted else each for each in status.conditions
+        msgspec.structs.replace(each, message="") if each.type in counted else each
+        for each in status.conditions
+        if each.type != ConditionType.PODS_NOT_UP  # `not_up` decides when it is written
     ]
     restarting = tuple(msgspec.structs.replace(each, message="") for each in status.settling.restarting)
     return msgspec.structs.replace(

@@ -2,6 +2,7 @@
 same state."""
 
 import contextlib
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from altershield.api.meta import unix, version_number
 from altershield.api.policy import OnFailure
 from altershield.api.resources import CHANGE_PODS, EVENTS, PODS
 from altershield.kube.client import Client
+from altershield.kube.errors import KubernetesError
 from altershield.kube.time_slices import time_slices
 from altershield.releases import history
 from altershield.releases.history import Entry
@@ -20,6 +22,7 @@ from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.adapter import Object
+from altershield.workloads.pod_events import PodEvent, telling
 from altershield.workloads.pods import Pod, clip
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
@@ -32,16 +35,13 @@ from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.snapshot import Snapshot, Target
 from reconciler.releases.ungated import Revision
+from reconciler.releases.words import own_words
+
+logger = logging.getLogger(__name__)
 
 _PODS_AT_A_TIME = 50
 _EVENTS_AT_A_TIME = 50  # users can write Events with messages of a megabyte
 _MAX_EVENTS_READ = 5  # pods; others with the same template wait for the same reason
-
-
-class _Event(msgspec.Struct, rename="camel"):
-    reason: str = ""
-    message: str = ""
-    last_timestamp: str | None = None
 
 
 class TargetReader:
@@ -114,14 +114,14 @@ class TargetReader:
         events = await self._client.list(
             EVENTS,
             metadata.namespace,
-            as_=_Event,
+            as_=PodEvent,
             field_selector=f"involvedObject.uid={metadata.uid},reason=FailedCreate",
             limit=_EVENTS_AT_A_TIME,
         )
-        newest = max(events.items, key=lambda event: unix(event.last_timestamp), default=_Event())
+        newest = max(events.items, key=lambda event: event.at, default=PodEvent())
         created = max((pod.metadata.created for pod in groups.pods()), default=0)
         since = max(created, snapshot.release.spec.create_time_unix)
-        return clip(newest.message) if unix(newest.last_timestamp) >= since else ""
+        return clip(newest.message) if newest.at >= since else ""
 
     async def _list_pods(self, workload: Workload, is_own: Callable[[Pod], bool]) -> ListedPods:
         """The pods of the workload. Their pages are small, because each pod has the whole template."""
@@ -165,25 +165,41 @@ class TargetReader:
         groups.refresh(workload, now)
 
     async def _read_events(self, snapshot: Snapshot, groups: PodGroups, now: float) -> None:
-        """Read the Events of overdue pods whose containers could not be started, because their status does not have the
-        reason."""
-        creating = [tracked for tracked in overdue_pods(snapshot) if tracked.pod.creating]
+        """Read the Events of overdue pods whose status does not have the reason."""
+        overdue = sorted(overdue_pods(snapshot), key=lambda each: (each.down_since, each.pod.metadata.name))
+        creating = [tracked for tracked in overdue if tracked.pod.creating]
+        others = [each for each in overdue if not each.pod.creating and own_words(each, node_lost=False) is None]
         found = None
-        for tracked in creating[:_MAX_EVENTS_READ]:
-            metadata = tracked.pod.metadata
-            events = await self._client.list(
-                EVENTS,
-                metadata.namespace,
-                as_=_Event,
-                field_selector=f"involvedObject.uid={metadata.uid}",
-                limit=_EVENTS_AT_A_TIME,
-            )
-            found = events_fault((event.reason, event.message, unix(event.last_timestamp)) for event in events.items)
+        for tracked in [*creating, *others][:_MAX_EVENTS_READ]:
+            events = await self._events(tracked.pod)
+            groups.set_event(tracked.pod.metadata.uid, telling(events), now)
+            if tracked.pod.creating:
+                found = events_fault((event.reason, event.message, event.at) for event in events)
             if found is not None:
                 break
         for tracked in creating:
             groups.set_events_fault(tracked.pod.metadata.uid, found, now)
         groups.refresh(snapshot.workload, now)
+
+    async def read_words(self, snapshot: Snapshot, groups: PodGroups, now: float) -> None:
+        """Read the Events of a few pods that are not up, because nothing else says why. An error counts as no Event:
+        the release goes on without the words."""
+        for tracked in groups.not_up.ask(now):
+            try:
+                found = telling(await self._events(tracked.pod))
+            except KubernetesError as error:
+                logger.info("cannot read the Events of pod %s: %s", tracked.pod.metadata.name, error)
+                found = None
+            groups.set_event(tracked.pod.metadata.uid, found, now)
+        groups.refresh(snapshot.workload, now)
+
+    async def _events(self, pod: Pod) -> list[PodEvent]:
+        metadata = pod.metadata
+        selector = f"involvedObject.uid={metadata.uid}"
+        listed = await self._client.list(
+            EVENTS, metadata.namespace, as_=PodEvent, field_selector=selector, limit=_EVENTS_AT_A_TIME
+        )
+        return listed.items
 
     def _targets(
         self,

@@ -126,6 +126,8 @@ def _stall(
     if not missing:
         down = groups.count(Group.DOWN)
         text = f"no pod came up for {int(grace)} s, and {down} of {len(groups)} are not up"
+        first = groups.not_up.first
+        text += f": {first.pod.metadata.name}: {groups.words(first)}" if first is not None else ""
         return (StallReason.PODS_OVERDUE, text), None
     refused = refusal(workload, groups)
     if refused:
@@ -135,6 +137,8 @@ def _stall(
         return (StallReason.PAUSED, f"the rollout is paused, and {missing} pods of this version are missing"), None
     metadata = workload.metadata
     text = f"{missing} of {groups.wanted} pods are missing, and none came up for {int(grace)} s; "
+    if groups.predecessors.last:
+        text += f"the last one ended: {groups.predecessors.last}; "
     older = blocking_pods(workload, groups.older)
     if older:
         text += (
@@ -157,11 +161,12 @@ def _held_up(snapshot: Snapshot, groups: PodGroups) -> Stall:
     if not faults:
         return Fault.NODE_NOT_READY, f"{groups.count(Group.HELD_UP)} pods are not up, and the cluster is the cause"
     found, count = faults.most_common(1)[0]
-    first = next(tracked for tracked in groups.pods_in(Group.HELD_UP) if groups.fault(tracked) is found)
+    held_up = [tracked for tracked in groups.pods_in(Group.HELD_UP) if groups.fault(tracked) is found]
+    first = min(held_up, key=lambda tracked: tracked.event is None)  # the Events of a few pods were read
     text = f"{count} of {len(groups)} pods are not up, and the cluster is the cause: {first.pod.metadata.name}: "
     if found is Fault.NODE_NOT_READY:
-        return found, f"{text}{first.pod.trouble or f'node {first.pod.node}'}"
-    return found, f"{text}{reason(first)}; {_unless_caused(snapshot)}"
+        return found, f"{text}{groups.words(first) or f'node {first.pod.node}'}"
+    return found, f"{text}{groups.words(first) or reason(first)}; {_unless_caused(snapshot)}"
 
 
 def _unless_caused(snapshot: Snapshot) -> str:

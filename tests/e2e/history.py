@@ -22,6 +22,8 @@ class ReleaseHistory:
         self.obj: Json = {}
         self.states: list[str] = []
         """All states that it was in, in order."""
+        self.said: set[str] = set()
+        """All messages of its conditions PodsNotUp and Stalled."""
         self.deleted = False
 
     @property
@@ -50,6 +52,7 @@ class ReleaseHistory:
     def see(self, event: Json) -> None:
         self.obj = event["object"]
         self.deleted = event["type"] == "DELETED"
+        self.said |= {str(self.condition(type_).get("message", "")) for type_ in ("PodsNotUp", "Stalled")}
         state = self.status.get("status", "")
         if state and state != self.state:
             self.states.append(state)

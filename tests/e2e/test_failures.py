@@ -64,6 +64,8 @@ class Case(NamedTuple):
     spec: Json = {}  # noqa: RUF012  (never changed)
     pod: Json = {}  # noqa: RUF012
     """More fields of the pod spec of the failing release."""
+    words: str = ""
+    """A part of the message of the condition PodsNotUp before the release ended, or of the condition Stalled."""
     passes_before: bool = False
     """The release may succeed first, because the pods break late."""
     policy: Json = {}  # noqa: RUF012
@@ -78,6 +80,7 @@ ONLY_POD = {"replicas": 1, "strategy": {"rollingUpdate": {"maxSurge": 0, "maxUna
 ROLLED_BACK, SUSPENDED, STALLED = (End.ROLLED_BACK,), (End.SUSPENDED,), (End.STALLED,)
 TCP = {"tcpSocket": {"port": 80}}
 HUGE = {"resources": {"requests": {"cpu": "4096"}}}
+UNREADY = "container main: Unhealthy: Readiness probe failed: HTTP probe failed with statuscode: 503"
 ELSEWHERE = {"tolerations": [{"operator": "Exists"}]}
 NO_ACCOUNT = {"serviceAccountName": "nobody"}
 NOWHERE = {"nodeSelector": {"fails": "nowhere"}}
@@ -91,32 +94,34 @@ CASES = (
     # pods that are ready at first
     Case("crashes", "exits-after-200ms:1", ENDED, "exit code 1"),
     Case("crashes-slowly-released", "exits-after-500ms:1", ROLLED_BACK, "exit code 1", spec=SLOWLY),
-    Case("crashes-at-once", "crash:1", ROLLED_BACK, "CrashLoopBackOff (exit code 1)"),
+    Case("crashes-at-once", "crash:1", ROLLED_BACK, "container main: CrashLoopBackOff (exit code 1)"),
     Case("crashes-first", "exits-after-200ms:1", SUSPENDED, "exit code 1", after=""),
     Case("crashes-later", "exits-after-3s:1", ENDED, "exit code 1", passes_before=True),
     Case("crashes-once", "exits-once-after-500ms:1", (End.SUCCESS,)),
     Case("out-of-memory", "oom-after-500ms:1", ROLLED_BACK, "OOMKilled", spec=SLOWLY),
     Case("out-of-memory-first", "oom-after-200ms:1", SUSPENDED, "exit code 137", after=""),
-    Case("loses-readiness", "unready-after-200ms:1", ENDED, "ContainersNotReady"),
-    Case("loses-readiness-later", "unready-after-3s:1", ENDED, "ContainersNotReady", passes_before=True),
+    Case("loses-readiness", "unready-after-200ms:1", ENDED, UNREADY),
+    Case("loses-readiness-later", "unready-after-3s:1", ENDED, UNREADY, passes_before=True),
     # on a machine that is slow, the pod can stay ready for longer than the observation time
-    Case("flaps", "flaps-every-400ms:1", ENDED, "ContainersNotReady", spec=SLOWLY),
-    Case("flaps-slowly", "flaps-every-3s:1", ENDED, "ContainersNotReady", passes_before=True),
+    Case("flaps", "flaps-every-400ms:1", ENDED, UNREADY, spec=SLOWLY),
+    Case("flaps-slowly", "flaps-every-3s:1", ENDED, UNREADY, passes_before=True),
     Case("completes", "completes-after-200ms:1", ENDED, "exit code 0"),
     # pods that are never ready
-    Case("never-ready", "never-ready:1", ROLLED_BACK, "ContainersNotReady"),
-    Case("never-ready-first", "never-ready:1", SUSPENDED, "ContainersNotReady", after=""),
-    Case("no-image", "nosuch:1", ROLLED_BACK, "ImagePull"),
-    Case("no-image-first", "nosuch:1", SUSPENDED, "ImagePull", after=""),
+    Case("never-ready", "never-ready:1", ROLLED_BACK, UNREADY),
+    Case("never-ready-first", "never-ready:1", SUSPENDED, UNREADY, after=""),
+    Case("no-image", "nosuch:1", ROLLED_BACK, "container main: ImagePullBackOff", words="does not come up: app-"),
+    Case("no-image-first", "nosuch:1", SUSPENDED, "ImagePull", after="", words="not come up: app-"),
+    Case("no-secret", "nosecret:1", ROLLED_BACK, 'FailedMount: MountVolume.SetUp failed for volume "data" : secret'),
     Case("bad-config", "badconfig:1", ROLLED_BACK, "CreateContainerConfigError"),
-    Case("init-crashes", "busybox:2", ROLLED_BACK, "exit code 1", pod=CRASHING_INIT),
+    Case("init-crashes", "busybox:2", ROLLED_BACK, "init container init: CrashLoop", pod=CRASHING_INIT, words="init: "),
     Case("recreate", "nosuch:1", SUSPENDED, "ImagePull", spec={"strategy": {"type": "Recreate"}}),
     Case("only-pod", "nosuch:1", ROLLED_BACK, "ImagePull", spec=ONLY_POD),
     Case("only-pod-statefulset", "crash:1", ROLLED_BACK, "exit code 1", ORDERED, spec={"replicas": 1}),
     # faults of the cluster
     Case("unschedulable", "busybox:2", STALLED, "Unschedulable", pod={"containers": [container("busybox:2", **HUGE)]}),
-    Case("node-lost", "busybox:2", STALLED, "NodeNotReady"),
-    Case("no-volume", "noattach:1", STALLED, "VolumeNotAttached"),
+    Case("node-lost", "busybox:2", STALLED, "NodeNotReady", words="NodeNotReady: node fails-"),
+    Case("no-volume", "noattach:1", STALLED, "VolumeNotAttached", words="AttachVolume.Attach failed for volume"),
+    Case("no-network", "nonetwork:1", STALLED, "PodSandboxNotCreated", words="Failed to create pod sandbox: rpc error"),
     Case("quota", "busybox:2", STALLED, "FailedCreate"),
     Case("refused", "busybox:2", STALLED, "FailedCreate"),
     Case("no-account", "busybox:2", STALLED, "FailedCreate", pod=NO_ACCOUNT),
@@ -208,7 +213,7 @@ CASES = (
         Case(f"crashes-once-{kind.id}", "exits-once-after-500ms:1", (End.SUCCESS,), kind=kind)
         for kind in (ORDERED, DAEMON_SET, CLONE_SET_IN_PLACE)
     ),
-    Case("never-ready-statefulset", "never-ready:1", ROLLED_BACK, "ContainersNotReady", kind=ORDERED),
+    Case("never-ready-statefulset", "never-ready:1", ROLLED_BACK, UNREADY, kind=ORDERED),
     Case(
         "on-delete-statefulset",
         "nosuch:1",
@@ -407,6 +412,7 @@ def test_failing_release_ends_as_expected(failures: Failures, case: Case) -> Non
     release = failures.until(case, lambda release: _ended(release, case.ends), " or ".join(case.ends))
     end = next(end for end in case.ends if _ends(release, end))
     _CHECKS[end](failures, case, release)
+    assert any(case.words in message for message in release.said) or not case.words
     assert end is End.SUCCESS or case.passes_before or "Success" not in release.states
     failures.kubectl(case).delete_namespaces()
 

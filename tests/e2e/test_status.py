@@ -134,6 +134,8 @@ def test_rolled_back_release_ends_the_wait_with_its_exit_code(plugin: Plugin) ->
     done = plugin.run("status", "deployment/web", "--wait", "--timeout=1s")
     assert done.returncode == EXIT_UNDER_WAY
     assert "error: timed out after 1s waiting for the release of deployment.apps/web: " in done.stderr
+    assert "1 of 3 pods does not come up: web-" in done.stdout
+    assert ": container main: " in plugin.call("why", "deployment/web").stdout
     began = time.monotonic()
     states = sorted(row[2] for row in plugin.rows("deployment/web", *WAIT, code=EXIT_ROLLED_BACK))
     assert states == ["Failed", "Success"]

@@ -54,7 +54,7 @@ def explain(
         lines += _fields([("State", waits(present)), ("Version", present.version)])
         lines += _fields([*_admission(workload, now), *_blocking(blocking, 0, now)])
     else:
-        lines += _fields(_about(change, workload, batches, now, current=present.present))
+        lines += _fields(_about(change, present, batches, now))
         lines += _fields(_blocking(blocking, change.spec.create_time_unix, now))
         lines += _pods(change)
         lines += _actions(change, now)
@@ -73,13 +73,14 @@ def explain(
 
 
 def _about(
-    change: ChangeWorkload, workload: Workload, batches: Sequence[ChangePod], now: float, *, current: bool
+    change: ChangeWorkload, shown: Release, batches: Sequence[ChangePod], now: float
 ) -> Iterator[tuple[str, str]]:
+    workload = shown.workload
     since = releases.since(change)
     yield "State", f"{releases.state(change)} since {_time(since, now)}"
     yield "Version", f"{releases.version(change)}, released {_time(change.spec.create_time_unix, now)}"
     yield from _admission(workload, now)
-    yield "Reason", releases.why(change, current=current) or "none"
+    yield "Reason", shown.message or "none"
     left = find_condition(change.status.conditions, ConditionType.RESTORED_FIELDS)
     if left is not None and left.is_true:
         yield "Fields", left.message

@@ -27,6 +27,7 @@ from altershield.commands.status.exit_codes import exit_code
 from altershield.commands.status.reading import Reader
 from altershield.commands.status.snapshot import Release, demand, outcomes, shown
 from altershield.commands.status.targets import Target, is_type, parse, types
+from altershield.commands.status.words import with_words
 from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError
@@ -132,6 +133,7 @@ async def _workload(context: str | None, kubeconfig: str | None, namespace: str,
         snapshot = await Reader(client, where, [target]).read()
         demand(snapshot, [target], where)
         found = [each for each in shown(snapshot) if each.workload.metadata.name == target.name]
+        found = await with_words(client, found, time.time())
         for uid in dict.fromkeys(each.workload.metadata.uid for each in found):
             own = [each for each in found if each.workload.metadata.uid == uid]
             batches, blocking = await _batches(client, own), await _blocking(client, own[0].workload)

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import aclosing
 from typing import Annotated, NamedTuple
@@ -17,6 +18,7 @@ from altershield.commands.status.reading import Reader
 from altershield.commands.status.snapshot import Snapshot, StatusError, demand, outcomes, shown, under_way
 from altershield.commands.status.table import progress
 from altershield.commands.status.targets import Target, parse, types
+from altershield.commands.status.words import with_words
 from altershield.errors import UsageError
 from altershield.kube.client import Client
 from altershield.process import options
@@ -133,7 +135,8 @@ async def show(client: Client, namespace: str, targets: Sequence[Target], output
             raise StatusError(text)
         print(text, file=sys.stderr)
     if not mode.watch:
-        printer.whole(shown(snapshot))
+        found = shown(snapshot)
+        printer.whole(await with_words(client, found, time.time()) if output in (None, Output.WIDE) else found)
     return exit_code(outcomes(snapshot, mode.asked))
 
 

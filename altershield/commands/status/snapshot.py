@@ -40,6 +40,9 @@ class Release(NamedTuple):
     reviewed: bool = True
     """False: the template changed without the version label, as no gatekeeper reviewed it, or the label was lost."""
 
+    words: str = ""
+    """Why its pods are not up, if the ChangeWorkload does not say it and the pods were read."""
+
     @property
     def version(self) -> str:
         """The version. It is not known before the reconciler has found a template that no gatekeeper reviewed; then the
@@ -47,6 +50,12 @@ class Release(NamedTuple):
         if self.stored is not None:
             return releases.version(self.stored.release)
         return self.workload.version if self.reviewed else self.workload.fingerprint
+
+    @property
+    def message(self) -> str:
+        """The reason for its state, in one line; empty if there is none, or if it has no ChangeWorkload."""
+        why = "" if self.stored is None else releases.why(self.stored.release, current=self.present)
+        return "; ".join(filter(None, (why, self.words)))
 
     @property
     def pending(self) -> bool:

@@ -71,7 +71,7 @@ def row(release: Release, layout: Layout, now: float) -> Row:
         counts = (str(len(status.defense_check_pass_pods)), str(len(status.defense_check_fail_pods)), str(waiting))
         began, since = change.spec.create_time_unix, releases.since(change)
         policy = _policy(change.spec.policy, namespace)
-        message = releases.why(change, current=release.present)
+        message = release.message
     digits = release.version if layout.wide else release.version[:_VERSION_DIGITS]
     before = (
         *((namespace,) if layout.namespaces else ()),

@@ -44,10 +44,12 @@ class ObjectRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
     name: str
     namespace: str = ""
     uid: str = ""
+    field_path: str = ""
+    """A part of the object, for example `spec.containers{app}`."""
 
     @classmethod
-    def of(cls, resource: Resource, metadata: _Metadata) -> Self:
-        return cls(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid)
+    def of(cls, resource: Resource, metadata: _Metadata, field_path: str = "") -> Self:
+        return cls(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid, field_path)
 
 
 class _Content(NamedTuple):

@@ -173,13 +173,26 @@ def test_pod_without_restarts_ends_as_succeeded_or_failed(image: str, policy: st
     assert (ended.status.phase, conditions["Ready"]) == (phase, ("False", reason))
 
 
-@pytest.mark.parametrize(("image", "reason"), [("app:nomount", "FailedMount"), ("app:noattach", "FailedAttachVolume")])
-def test_pod_with_a_failing_volume_does_not_start(image: str, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("image", "reason"),
+    [
+        ("app:nomount", "FailedMount"),
+        ("app:nosecret", "FailedMount"),
+        ("app:noattach", "FailedAttachVolume"),
+        ("app:nonetwork", "FailedCreatePodSandBox"),
+    ],
+)
+def test_pod_without_its_volume_or_a_network_does_not_start(image: str, reason: str) -> None:
     ((stuck, events),) = statuses(pod(image=image), 60)
     conditions = {one.type: one.status for one in stuck.status.conditions}
     assert (status_line(stuck), events) == ("Pending ContainerCreating unready 0", [reason])
     assert conditions["PodReadyToStartContainers"] == "False"
     assert not stuck.status.pod_ip
+
+
+def test_container_that_never_becomes_ready_fails_its_probe() -> None:
+    *_, (_, events) = statuses(pod(image="never-ready"), 60)
+    assert events[-2:] == ["Started", "Unhealthy"]
 
 
 def test_failing_init_container_keeps_the_others_waiting() -> None:

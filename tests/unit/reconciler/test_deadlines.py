@@ -39,7 +39,10 @@ def test_pod_not_up_within_the_start_timeout_causes_a_rollback(kind: str) -> Non
     found = world.condition(ROLLED_BACK, "v2")
     assert found is not None
     assert (found.status, found.reason) == ("True", "PodNotUp")
-    assert f'pod {pod.name} is not up after 120 s: ImagePullBackOff: Back-off pulling image "busybo"' in found.message
+    assert (
+        f'pod {pod.name} is not up after 120 s: container main: ImagePullBackOff: Back-off pulling image "busybo"'
+        in found.message
+    )
     assert found.message.endswith(f" was released again at {rfc3339(world.now)}"), "denials quote the message"
     assert world.reasons[-2:] == ["RollbackStarted", "RolledBack"]
     assert world.looks > 0
@@ -60,7 +63,7 @@ def test_pod_not_up_suspends_a_first_release_and_the_message_quotes_the_pod(kind
     assert world.suspended
     (failed,) = world.status().defense_check_fail_pods
     assert (failed.pod, failed.verdict) == (pods[2].name, "unpass")
-    assert failed.message == 'not up after 120 s: ImagePullBackOff: Back-off pulling image "busybo"'
+    assert failed.message == 'not up after 120 s: container main: ImagePullBackOff: Back-off pulling image "busybo"'
     assert world.said(VERIFIED) == ("False", Giver.HEALTH)
     found = world.condition(VERIFIED)
     assert found is not None

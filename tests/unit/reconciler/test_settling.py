@@ -85,7 +85,7 @@ def test_pod_down_for_the_start_timeout_before_settling_suspends_a_first_release
     (failed,) = world.status().defense_check_fail_pods
     assert failed.uid == pods[0].uid
     assert failed.message.startswith(
-        "not up any more (it was up until 120 s ago): CrashLoopBackOff (exit code 137): OOMKilled"
+        "not up any more (it was up until 120 s ago): container main: CrashLoopBackOff (exit code 137): OOMKilled"
     )
 
 

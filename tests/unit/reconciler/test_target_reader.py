@@ -5,8 +5,16 @@ import time
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
+
+from altershield.kube.errors import ForbiddenError, KubernetesError, UnreachableError
+from altershield.workloads.pod_events import PodEvent
+from reconciler.releases.not_up_pods import ASK_AFTER
+from reconciler.releases.snapshot import Snapshot
 from reconciler.releases.target_reader import TargetReader
 from tests.unit.reconciler.builders import release
+from tests.unit.reconciler.scenarios import first_release
+from tests.unit.reconciler.world import World as ReleaseWorld
 
 
 class World:
@@ -46,3 +54,50 @@ async def test_other_tasks_run_while_the_verdicts_of_a_large_release_are_read() 
     running.cancel()
     assert world.seen == world.items
     assert turns >= 5
+
+
+class Events:
+    """A client that has these Events for every pod, or raises this error."""
+
+    def __init__(self, found: list[PodEvent] | KubernetesError) -> None:
+        self.found = found
+        self.selectors: list[str] = []
+
+    async def list(self, *_: Any, field_selector: str, **__: Any) -> Any:
+        self.selectors.append(field_selector)
+        if isinstance(self.found, KubernetesError):
+            raise self.found
+        return SimpleNamespace(items=self.found)
+
+
+def creating() -> tuple[ReleaseWorld, Snapshot]:
+    """A release whose pods have been in creation for a while."""
+    world = first_release("Deployment")
+    world.touch(*(pod.be_created() for pod in world.make(3)))
+    world.advance(ASK_AFTER)
+    return world, world.snapshot(world._projected(world.stored()), [], world.workload)
+
+
+async def read(world: ReleaseWorld, snapshot: Snapshot, events: Events) -> list[str]:
+    assert snapshot.groups is not None
+    reader = TargetReader(cast(Any, events), cast(Any, world), cast(Any, None))
+    await reader.read_words(snapshot, snapshot.groups, world.now)
+    return [str(snapshot.groups.words(tracked)) for tracked in snapshot.groups.not_up.telling]
+
+
+async def test_words_of_a_few_pods_are_read_once() -> None:
+    world, snapshot = creating()
+    events = Events([PodEvent("FailedMount", "no secret")])
+    assert await read(world, snapshot, events) == ["FailedMount: no secret"] * 2
+    assert events.selectors == ["involvedObject.uid=pod-1", "involvedObject.uid=pod-2"]
+    assert await read(world, snapshot, events) == ["FailedMount: no secret"] * 2
+    assert len(events.selectors) == 2
+
+
+@pytest.mark.parametrize("error", [ForbiddenError("no", code=403), UnreachableError("no")])
+async def test_release_goes_on_if_events_cannot_be_read(error: KubernetesError) -> None:
+    world, snapshot = creating()
+    events = Events(error)
+    assert await read(world, snapshot, events) == []
+    assert await read(world, snapshot, events) == []
+    assert len(events.selectors) == 2, "the next read waits"

@@ -49,7 +49,9 @@ def test_overdue_pod_that_is_ready_again_is_reported_with_its_last_error() -> No
     world.up(pod)
     world.rest()
     (failed,) = world.status().defense_check_fail_pods
-    assert failed.message.startswith("not up after 123 s: CrashLoopBackOff (exit code 137)"), failed.message
+    assert failed.message.startswith("not up after 123 s: container main: CrashLoopBackOff (exit code 137)"), (
+        failed.message
+    )
 
 
 def restart_all(world: World, pods: list[SimPod], turn: int) -> None:

@@ -1,5 +1,6 @@
 """Fields of pods, nodes and sets: readiness, owner, and the trouble that a pod reports."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -25,8 +26,9 @@ def ended(code: int = 1, reason: str = "Error", message: str = "") -> Object:
     return {"terminated": {"exitCode": code, "reason": reason, "message": message, "startedAt": CREATED}}
 
 
-def troubled(*statuses: Object, init: list[Object] | None = None, **status: Any) -> str:
-    found = pod(status={"containerStatuses": list(statuses), "initContainerStatuses": init, **status})
+def troubled(*statuses: Object, init: list[Object] | None = None, sidecars: Sequence[str] = (), **status: Any) -> str:
+    spec = {"nodeName": "node-1", "initContainers": [{"name": name, "restartPolicy": "Always"} for name in sidecars]}
+    found = pod(spec=spec, status={"containerStatuses": list(statuses), "initContainerStatuses": init, **status})
     return str(found.trouble) if found.trouble is not None else ""
 
 
@@ -188,21 +190,59 @@ def test_owners_with_the_same_uid_are_distinguished() -> None:
     ],
 )
 def test_trouble_of_a_container_has_reason_exit_code_and_message(status: Object, text: str) -> None:
-    assert troubled(status) == text
+    assert troubled(status) == (f"container main: {text}" if text else "")
 
 
 def test_failed_init_container_takes_precedence_over_a_waiting_container() -> None:
     waiting = container(waiting={"reason": "PodInitializing"})
     failed = container(restarts=2, waiting=BACK_OFF, last=ended(1))
-    assert troubled(waiting, init=[failed]).startswith("CrashLoopBackOff (exit code 1)")
+    assert troubled(waiting, init=[failed]).startswith("init container main: CrashLoopBackOff (exit code 1)")
 
 
 def test_completed_init_container_is_no_trouble() -> None:
     waiting = container(waiting={"reason": "ErrImagePull", "message": "no such image"})
     done = container(**ended(0, "Completed"))
-    assert troubled(waiting, init=[done]) == "ErrImagePull: no such image"
+    assert troubled(waiting, init=[done]) == "container main: ErrImagePull: no such image"
     assert troubled(container(running={}), init=[done]) == ""
-    assert troubled(container(running={}), init=[container(**ended(1))]) == "Error (exit code 1)"
+    assert troubled(container(running={}), init=[container(**ended(1))]) == "init container main: Error (exit code 1)"
+
+
+def test_sidecar_that_ended_is_a_trouble_with_its_name() -> None:
+    proxy = container(**ended(0, "Completed")) | {"name": "proxy"}
+    waiting = container(waiting={"reason": "PodInitializing"})
+    assert troubled(waiting, init=[proxy], sidecars=["proxy"]) == "sidecar proxy: Completed (exit code 0)"
+    other = container(**ended(0, "Completed")) | {"name": "other"}
+    assert troubled(waiting, init=[other], sidecars=["proxy"]) == ""
+
+
+def test_init_container_that_runs_is_named_but_does_not_tell_why_the_pod_is_not_up() -> None:
+    waiting = container(waiting={"reason": "PodInitializing"})
+    unready = condition("Ready", False, reason="ContainersNotReady", message="containers with unready status: [main]")
+    migrate = container(running={}) | {"name": "migrate"}
+    statuses = {"containerStatuses": [waiting], "initContainerStatuses": [migrate]}
+    found = pod(status={"phase": "Pending", "conditions": [unready], **statuses}).trouble
+    assert found == Trouble("PodInitializing", "it has not ended", where="init container migrate")
+    assert not found.tells
+
+
+def test_preempted_pod_says_so_although_it_is_ready() -> None:
+    text = "default-scheduler: preempting to accommodate a higher priority pod"
+    target = condition("DisruptionTarget", True, reason="PreemptionByScheduler", message=text)
+    found = pod(status={"conditions": [READY, target]}, deletionTimestamp=CREATED)
+    assert str(found.trouble) == f"PreemptionByScheduler: {text}"
+    drained = condition("DisruptionTarget", True, reason="EvictionByEvictionAPI", message="Eviction API: evicting")
+    assert pod(status={"conditions": [READY, drained]}, deletionTimestamp=CREATED).trouble is None
+
+
+@pytest.mark.parametrize(
+    ("reason", "tells"),
+    [("ContainersNotReady", False), ("ReadinessGatesNotReady", True), ("PodFailed", False), ("", False)],
+)
+def test_condition_ready_tells_only_of_readiness_gates(reason: str, tells: bool) -> None:
+    unready = condition("Ready", False, reason=reason, message="why")
+    found = pod(status={"conditions": [unready], "containerStatuses": [container(running={})]}).trouble
+    assert found is not None
+    assert found.tells is tells
 
 
 def test_reason_of_the_pod_takes_precedence_over_its_containers() -> None:
@@ -236,7 +276,7 @@ def test_trouble_of_a_container_takes_precedence_over_the_ready_condition() -> N
     unready = condition("Ready", False, reason="ContainersNotReady", message="containers with unready status: [main]")
     text = "ContainersNotReady: containers with unready status: [main]"
     assert troubled(container(running={}), conditions=[unready]) == text
-    assert troubled(container(**ended(1)), conditions=[unready]) == "Error (exit code 1)"
+    assert troubled(container(**ended(1)), conditions=[unready]) == "container main: Error (exit code 1)"
     assert troubled(container(running={}), conditions=[condition("Ready", False)]) == ""
     assert troubled(container(running={}), conditions=[condition("Ready", False, message="why")]) == "NotReady: why"
 

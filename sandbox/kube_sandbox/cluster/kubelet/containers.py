@@ -145,7 +145,7 @@ def _started(life: Life, after: float, events: list[Occurrence]) -> Move:
     ]
     end = _end(life.container, restarts, life.settings)
     if end is None or end.after > 0:
-        return Move(after, running, events)
+        return Move(after, running, events if life.image.becomes_ready else [*events, _unhealthy(life)])
     ended = _ended(life, running, end)
     if restarts == 0 or not _restarts(life.pod, end.exit_code):
         return Move(after, ended, events)

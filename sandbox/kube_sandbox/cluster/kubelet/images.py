@@ -45,7 +45,9 @@ class Image(NamedTuple):
     """The interval in seconds at which the container becomes unready and ready again."""
     mounts: bool = True
     attaches: bool = True
-    """If a volume does not mount or attach, the pod does not start."""
+    has_secret: bool = True
+    has_network: bool = True
+    """If a volume does not mount or attach, or its secret or the network is missing, the pod does not start."""
     is_configured: bool = True
 
 
@@ -73,6 +75,8 @@ def behaviour(reference: str) -> Image:
         flaps=flaps,
         mounts="nomount" not in plain,
         attaches="noattach" not in plain,
+        has_secret="nosecret" not in plain,
+        has_network="nonetwork" not in plain,
         is_configured="badconfig" not in plain,
     )
 

@@ -99,7 +99,7 @@ class Kubelets:
             run = {str(status["image"]) for status in written.status.container_statuses if status.get("imageID")}
             self._images[name] |= {one.image for one in pod.spec.containers if images.full_reference(one.image) in run}
         for event in step.events:
-            about = ObjectRef.of(PODS, pod.metadata)
+            about = ObjectRef.of(PODS, pod.metadata, _field_path(pod, event.container))
             type_ = "Warning" if event.warning else "Normal"
             self._recorder.event(about, type_, event.reason, event.message)
         if step.wait is not None:
@@ -128,7 +128,7 @@ class Kubelets:
         age = self._age(pod.metadata.uid, "", "terminating")
         if age == 0 and not pod.ended:
             for container in pod.spec.containers:
-                about = ObjectRef.of(PODS, pod.metadata)
+                about = ObjectRef.of(PODS, pod.metadata, _field_path(pod, container.name))
                 text = f"Stopping container {container.name}"
                 self._recorder.event(about, "Normal", "Killing", text)
         termination = 0.0 if pod.ended else min(self._settings.termination, grace or 0)
@@ -155,3 +155,11 @@ class Kubelets:
                 self._taken.add(address)
                 self._ips[uid] = address
         return self._ips[uid]
+
+
+def _field_path(pod: Pod, container: str) -> str:
+    """The part of the pod that an Event about this container names; empty if the Event is about the whole pod."""
+    if not container:
+        return ""
+    is_init = any(one.name == container for one in pod.spec.init_containers)
+    return f"spec.{'initContainers' if is_init else 'containers'}{{{container}}}"

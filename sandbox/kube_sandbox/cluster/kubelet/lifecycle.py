@@ -51,7 +51,7 @@ def states(pod: Pod) -> dict[str, str]:
 
 def advance(pod: Pod, ages: Mapping[str, float], node: Node, settings: SimulationSettings, now: float) -> Advance:
     """The next step. `ages` is the seconds since each container, by name, entered its state."""
-    if trouble := _volume_trouble(pod):
+    if trouble := _trouble(pod):
         if pod.status.container_statuses:
             return Advance(None, [], None)
         waiting = list(pod_states.container_statuses(pod))
@@ -154,7 +154,8 @@ def _present_init(pod: Pod) -> int | None:
     return None
 
 
-def _volume_trouble(pod: Pod) -> Occurrence | None:
+def _trouble(pod: Pod) -> Occurrence | None:
+    """The Event about a volume or the network without which no container can be started; None if nothing is missing."""
     known = [images.behaviour(container.image) for container in (*pod.spec.init_containers, *pod.spec.containers)]
     own = [volume["name"] for volume in pod.spec.volumes if not str(volume["name"]).startswith("kube-api-access-")]
     volume = own[0] if own else "data"
@@ -164,4 +165,14 @@ def _volume_trouble(pod: Pod) -> Occurrence | None:
     if not all(image.mounts for image in known):
         text = f'MountVolume.SetUp failed for volume "{volume}" : mount failed: exit status 32'
         return Occurrence("", True, "FailedMount", text)
+    if not all(image.has_secret for image in known):
+        text = f'MountVolume.SetUp failed for volume "{volume}" : secret "sandbox" not found'
+        return Occurrence("", True, "FailedMount", text)
+    if not all(image.has_network for image in known):
+        sandbox = pod.metadata.uid.replace("-", "")
+        text = (
+            "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network for sandbox "
+            f'"{sandbox}": plugin type="sandbox" failed (add): the network is not configured'
+        )
+        return Occurrence("", True, "FailedCreatePodSandBox", text)
     return None

@@ -22,7 +22,8 @@ def test_changeworkloads_are_shown_with_the_workload_of_their_kind_and_uid() -> 
     of_deleted = stored(release(DONE, "DaemonSet", uid="another", version=V2))
     found = shown(Snapshot([workload(each.resource.kind) for each in ADAPTERS], [of_deleted, *stored_releases]))
     kinds = {each.resource.kind for each in ADAPTERS}
-    assert {(r.release.spec.workload_ref.kind, w.kind) for w, r, _ in found if r} == {(kind, kind) for kind in kinds}
+    found_kinds = {(each.stored.release.spec.workload_ref.kind, each.workload.kind) for each in found if each.stored}
+    assert found_kinds == {(kind, kind) for kind in kinds}
     assert of_deleted not in [release.stored for release in found]
 
 

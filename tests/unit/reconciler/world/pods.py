@@ -48,7 +48,9 @@ class SimPod:
     sidecar: tuple[int, float] = (0, 0.0)
     """The restarts of its sidecar, and when the last run of the sidecar ended."""
     refused: tuple[str, str] | None = None
-    """Reason and message of the kubelet that refused the pod."""
+    """Reason and message of the kubelet that refused or evicted the pod."""
+    disrupted: tuple[str, str] | None = None
+    """Reason and message of the condition DisruptionTarget."""
 
     def come_up(self, t: float) -> "SimPod":
         self.ready, self.ready_at, self.waiting, self.creating = True, t, None, False
@@ -131,6 +133,8 @@ class SimPod:
         ]
         if self.silent:
             conditions.clear()
+        if self.disrupted is not None:
+            conditions.append({"type": "DisruptionTarget", "status": "True", **_texts(self.disrupted)})
         metadata: Object = {
             "name": self.name,
             "namespace": NAMESPACE,

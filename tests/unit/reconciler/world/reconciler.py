@@ -14,6 +14,7 @@ from altershield.api.change_workload import (
 )
 from altershield.api.meta import ObjectMeta, OwnerReference, plain_time
 from altershield.workloads import change_workload_name, is_pod_of_revision
+from altershield.workloads.pods import Trouble
 from altershield.workloads.workload import Workload
 from reconciler.batches import batch as batch_projections
 from reconciler.batches import transitions as batches
@@ -46,6 +47,10 @@ class World(Executor):
         """What the present release changed."""
         self.events_refuse = ""
         """Why pods cannot be created, as the Events say."""
+        self.event_words: dict[str, Trouble] = {}
+        """By pod uid: what its Events say."""
+        self.asked: list[tuple[float, str]] = []
+        """When the Events of which pods were read while the release was under way."""
         self.checked = True
         """Whether the controller of batches runs."""
         self.exhausted_budget = ""
@@ -260,6 +265,8 @@ class World(Executor):
             for pod in self.pods.values():
                 if pod.creating:
                     groups.set_events_fault(pod.uid, self.events_say, self.now)
+                if pod.uid in self.event_words:
+                    groups.set_event(pod.uid, self.event_words[pod.uid], self.now)
             groups.refresh(snapshot.workload, self.now)
         look: Any = TargetReader(None, self, None)  # type: ignore[arg-type]
         projected = [self.project(pod) for pod in self.pods.values()]
@@ -277,9 +284,23 @@ class World(Executor):
             groups.refresh(snapshot.workload, self.now)
         return found
 
+    def _read_events(self, snapshot: Snapshot) -> None:
+        groups = snapshot.groups
+        assert groups is not None
+        for tracked in groups.not_up.ask(self.now):
+            uid = tracked.pod.metadata.uid
+            self.asked.append((self.t, uid))
+            groups.set_event(uid, self.event_words.get(uid), self.now)
+        groups.refresh(snapshot.workload, self.now)
+
     def _go_on(self, workload: Workload, release: Release, others: list[Release]) -> None:
         snapshot = self.snapshot(release, others, workload)
         self.decision = decide(snapshot, self.now)
+        if self.decision.read_events:
+            self._read_events(snapshot)
+            snapshot = replace(snapshot, events_read=True)
+            self.decision = decide(snapshot, self.now)
+            assert not self.decision.read_events
         if self.decision.read_pods:
             self.touch(*self.pods.values())
             snapshot = replace(snapshot, groups=self.open_groups(release, snapshot.source, workload), pods_read=True)
