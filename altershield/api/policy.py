@@ -124,19 +124,22 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
         ),
     ] = None
     max_start_seconds: Annotated[
-        Annotated[int, msgspec.Meta(ge=1, le=86_400)] | None,
-        doc(
-            "Seconds to which the probes and init containers of a pod may extend the start timeout. Default: "
-            f"{MAX_START_SECONDS}."
+        int,
+        msgspec.Meta(
+            ge=1,
+            le=86_400,
+            description="Seconds to which the probes and init containers of a pod may extend the start timeout.",
         ),
-    ] = None
+    ] = MAX_START_SECONDS
     unschedulable_seconds: Annotated[
-        Annotated[int, msgspec.Meta(ge=1, le=86_400)] | None,
-        doc(
-            "Seconds after which pods are overdue that the cluster does not create, schedule or start because of what "
-            f"the release changed. Default: {UNSCHEDULABLE_SECONDS}."
+        int,
+        msgspec.Meta(
+            ge=1,
+            le=86_400,
+            description="Seconds after which pods are overdue that the cluster does not create, schedule or start "
+            "because of what the release changed.",
         ),
-    ] = None
+    ] = UNSCHEDULABLE_SECONDS
     settle_seconds: Annotated[
         Annotated[int, msgspec.Meta(ge=1, le=86_400)] | None,
         doc(

@@ -180,9 +180,8 @@ def _since(tracked: TrackedPod, now: float) -> str:
     if tracked.was_up:
         return f"any more (it was up until {seconds} ago)"
     why = tracked.limit.why if tracked.limit is not None else ""
-    if tracked.inherited:
-        why = f"{why}, counted with the pods that it replaces" if why else "counted with the pods that it replaces"
-    return f"after {seconds} ({why})" if why else f"after {seconds}"
+    counted = ", counted with the pods that it replaces" if tracked.inherited else ""
+    return f"after {seconds}{f' ({why})' if why else ''}{counted}"
 
 
 def no_rollback_reason(snapshot: Snapshot, targets: Sequence[Target]) -> str:

@@ -6,13 +6,15 @@ from altershield.api.meta import find_condition
 from altershield.releases.texts import not_up
 from reconciler.releases.ending import health_counts
 from reconciler.releases.snapshot import Snapshot
-from reconciler.releases.status import LISTS_INTERVAL, UNDER_WAY, Draft
+from reconciler.releases.status import UNDER_WAY, Draft
 from reconciler.releases.words import cause
 
 _CHANGE_INTERVAL = 30
 """Seconds after the last write of the status before it is written only because the reason of this condition changed.
-The first reason is written at once. That there is none any more can wait as long as the lists: other pods may have the
-same one soon."""
+The first reason is written at once."""
+
+_REMOVAL_INTERVAL = 60
+"""The same if there is no reason any more: other pods may have the same one soon."""
 
 
 def with_not_up(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> Draft:
@@ -35,7 +37,7 @@ def write_due(before: ChangeWorkloadStatus, wanted: ChangeWorkloadStatus) -> flo
         return None
     if not old:
         return 0.0
-    return before.update_time_unix + (_CHANGE_INTERVAL if new else LISTS_INTERVAL)
+    return before.update_time_unix + (_CHANGE_INTERVAL if new else _REMOVAL_INTERVAL)
 
 
 def ask_due(snapshot: Snapshot, target: WorkloadState) -> float | None:

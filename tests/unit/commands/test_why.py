@@ -101,7 +101,7 @@ def test_pod_that_blocks_the_rollout_is_named_in_every_state(of: ChangeWorkloadS
     shown = explain([Release(workload(), made)], (), blocking.metadata.created + 900, blocking=[blocking])
     (at,) = [number for number, line in enumerate(shown) if line.startswith("Waits for: ")]
     assert shown[at] == (
-        "Waits for: pod web-2 of an older version, which is not ready (ImagePullBackOff: busybo); "
+        "Waits for: pod web-2 of an older version, which is not ready (container main: ImagePullBackOff: busybo); "
         "it blocks the rollout since 2026-08-21T07:29:49Z (15m ago)"
     )
     at = shown.index("What to do:")

@@ -132,6 +132,7 @@ def test_defaults_of_specs_are_those_of_the_code() -> None:
     }
     assert defaults("DefensePolicy") == {
         "priority": 0, "mode": "enforce", "onFailure": "suspend", "onStartFailure": "rollback",
+        "maxStartSeconds": 1800, "unschedulableSeconds": 600, "settleRestarts": 3,
     }, "for other fields, an option of the reconciler or a setting applies"  # fmt: skip
     assert defaults("OpsConfigInfo") == {"enable": False}
     assert defaults("ChangeWorkload") == defaults("ChangePod") == {}, "only AlterShield creates these objects"

@@ -46,7 +46,7 @@ async def test_broken_pod_is_deleted_and_the_event_names_it(cluster: Cluster) ->
     await cluster.release_in_order(version("v2"), "busybox:2", repair=True)
     await cluster.until_states(v2="Success")
     message = await until_event(cluster, "StuckPodDeleted")
-    assert message.startswith("pod db-0 of an older version was deleted: ImagePullBackOff")
+    assert message.startswith("pod db-0 of an older version was deleted: container main: ImagePullBackOff")
 
 
 async def test_disruption_budget_keeps_the_broken_pod_until_it_is_gone(cluster: Cluster) -> None:

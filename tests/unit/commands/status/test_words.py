@@ -22,7 +22,7 @@ from .builders import V1, release, stored, workload
 NOW = 1_700_000_000.0
 PROGRESS = Condition(ConditionType.VERIFIED, "Unknown", "InProgress", "0 of 1 pods passed, 1 coming up")
 KNOWN = Condition(ConditionType.PODS_NOT_UP, "True", "ImageNotPulled", "1 of 1 pods does not come up: web-1: words")
-SOURCE = SourceRef("ReplicaSet", "web-1", "rs", V1, V1)
+SOURCE = SourceRef("ReplicaSet", "web-1", "rs", V1)
 NO_SECRET = 'MountVolume.SetUp failed for volume "keys" : secret "absent" not found'
 CREATING = {"waiting": {"reason": "ContainerCreating"}}
 PULLING = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "busybo"'}}

@@ -93,13 +93,13 @@ class SimPod:
         return self
 
     def _init(self, kubelet: float) -> Object:
-        """The statuses of the init container."""
+        """The status of the init container."""
         begun, ended = rfc3339(self.born + kubelet), rfc3339(self.born + self.init_until + kubelet)
         state: Object = {"running": {"startedAt": begun}}
         if self.now >= self.born + self.init_until:
             state = {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": begun, "finishedAt": ended}}
         status = {"name": "init", "ready": "running" not in state, "started": True, "state": state}
-        return {"initContainerStatuses": [{**status, "restartCount": self.init_restarts}]}
+        return {**status, "restartCount": self.init_restarts}
 
     def _sidecar(self, kubelet: float) -> Object:
         count, ended_at = self.sidecar
@@ -152,12 +152,14 @@ class SimPod:
             "status": {
                 **(_texts(self.refused) if self.refused is not None else {}),
                 "phase": self.phase,
-                **(self._init(kubelet) if self.init_until else {}),
                 **({"startTime": rfc3339(self.born + kubelet)} if self.node else {}),
                 "podIP": "10.0.0.1",
                 "conditions": conditions,
                 "containerStatuses": [] if self.unscheduled else [status],
-                "initContainerStatuses": [self._sidecar(kubelet)] if self.sidecar[0] else [],
+                "initContainerStatuses": [
+                    *([self._init(kubelet)] if self.init_until else []),
+                    *([self._sidecar(kubelet)] if self.sidecar[0] else []),
+                ],
             },
         }
         return pod_projections.read(msgspec.json.encode(body))
