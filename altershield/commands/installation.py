@@ -108,10 +108,10 @@ async def running_installation(
             await refuse_running(admin)
             await remove_webhooks(admin)
             await refuse_second(admin)
-            callbacks = bool(server and server.callback_port)
+            granted = access_objects(server=bool(server), callbacks=bool(server and server.callback_port))
             if stays:
-                await stack.enter_async_context(removed(admin, access_objects(callbacks=callbacks)))
-            await install(admin, callbacks=callbacks)
+                await stack.enter_async_context(removed(admin, granted))
+            await install(admin, granted)
             account = await Account.create(admin, directory)
         authority = Authority.create("AlterShield development", lifetime=datetime.timedelta(days=30))
         serving = authority.issue("gatekeeper", hosts=[host], lifetime=datetime.timedelta(days=30))
@@ -167,9 +167,8 @@ def _permitted(admin: Client) -> Iterator[None]:
         ) from error
 
 
-async def install(admin: Client, *, callbacks: bool = False) -> None:
-    """Apply the system namespace, the CRDs, the service account with its permissions, and the admission policies. Wait
-    for the CRDs. With `callbacks`, the permissions include those for the callback port."""
+async def install(admin: Client, granted: Sequence[Installed] = ()) -> None:
+    """Apply the system namespace, the CRDs, and `granted`, by default `access_objects`. Wait for the CRDs."""
     namespace = {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -178,16 +177,20 @@ async def install(admin: Client, *, callbacks: bool = False) -> None:
     await _apply(admin, NAMESPACES, namespace)
     for crd in crds.crds():
         await _apply(admin, CRDS, crd)
-    for resource, obj in access_objects(callbacks=callbacks):
+    for resource, obj in granted or access_objects():
         await _apply(admin, resource, obj)
     for crd in crds.crds():
         await _established(admin, crd["metadata"]["name"])
 
 
-def access_objects(*, callbacks: bool) -> list[Installed]:
-    """The service account with its permissions, the roles of users, and the admission policies."""
+def access_objects(*, server: bool = False, callbacks: bool = False) -> list[Installed]:
+    """The service account with its permissions, the roles of users, and the admission policies. With `server`, the
+    permissions include those for an AlterShield server; with `callbacks`, those for the callback port."""
     account, check = names.service_account_user(), names.service_account_user(name=names.CHECK_ACCOUNT)
-    permissions = (*rbac.objects(names.SYSTEM_NAMESPACE, callbacks=callbacks, jobs=True), *rbac.user_roles())
+    permissions = (
+        *rbac.objects(names.SYSTEM_NAMESPACE, server=server, callbacks=callbacks, jobs=True),
+        *rbac.user_roles(),
+    )
     return [
         *((rbac.RESOURCES[obj["kind"]], obj) for obj in permissions),
         *((policies.RESOURCES[obj["kind"]], obj) for obj in policies.policies(account, check)),

@@ -113,10 +113,11 @@ admission policies let only users who may create Jobs write a DefensePolicy with
 SYSTEM_RULES = (
     _rule(GROUP, ["opsconfiginfoes"], "create"),
     _rule("coordination.k8s.io", ["leases"], "get create update"),
-    # the records of orders that are open on an AlterShield server
-    _rule("", ["configmaps"], "list watch create delete"),
 )
 """The permissions in the system namespace only."""
+
+SERVER_RULES = (_rule("", ["configmaps"], "list watch create delete"),)
+"""The permissions in the system namespace for the records of orders that are open on an AlterShield server."""
 
 
 # the objects that decisions about PodUnavailableBudgets read; `get` for objects that a cache does not have yet
@@ -224,9 +225,9 @@ def _cluster_role(name: str, labels: dict[str, str], rules: Sequence[Object]) ->
     }
 
 
-def objects(namespace: str, *, callbacks: bool = False, jobs: bool = False) -> list[Object]:
-    """The service account and its permissions. `namespace` is the system namespace. With `callbacks`, the reconciler
-    serves the callback port; with `jobs`, checks may be Jobs."""
+def objects(namespace: str, *, server: bool = False, callbacks: bool = False, jobs: bool = False) -> list[Object]:
+    """The service account and its permissions. `namespace` is the system namespace. With `server`, an AlterShield
+    server is configured; with `callbacks`, the reconciler serves the callback port; with `jobs`, checks may be Jobs."""
     subject = {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": namespace}
 
     def obj(kind: str, scope: str, **content: Any) -> Object:
@@ -245,7 +246,7 @@ def objects(namespace: str, *, callbacks: bool = False, jobs: bool = False) -> l
             rules=[*CLUSTER_RULES, *(CALLBACK_RULES if callbacks else ()), *(JOB_RULES if jobs else ())],
         ),
         obj("ClusterRoleBinding", "", roleRef=reference("ClusterRole"), subjects=[subject]),
-        obj("Role", namespace, rules=list(SYSTEM_RULES)),
+        obj("Role", namespace, rules=[*SYSTEM_RULES, *(SERVER_RULES if server else ())]),
         obj("RoleBinding", namespace, roleRef=reference("Role"), subjects=[subject]),
     ]
 

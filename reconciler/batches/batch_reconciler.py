@@ -95,7 +95,7 @@ class BatchReconciler:
         """
         release = await self._known_release(change_pod)
         name, now, state = self._server_check(release), self._clock(), change_pod.status
-        refused = refusal(state, release, name, order, node, phase)
+        refused = refusal(state, release, name, order, node, phase, passes=isinstance(result, Pass))
         if refused is not None:
             return refused
         if not state.change_pod_id:

@@ -73,7 +73,7 @@ class CallbackReceiver:
             raise _unknown()
         order, node, phase = callback.order, callback.node, _PHASES[callback.stage]
         match await self._batches.receive(change_pod, order, node, phase, _result(callback)):
-            case Reception.STORED:
+            case Reception.STORED | Reception.REPEATED:
                 pass
             case Reception.DOUBTFUL:
                 logger.info(

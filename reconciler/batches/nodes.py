@@ -30,6 +30,8 @@ class Reception(Enum):
     STORED = auto()
     DOUBTFUL = auto()
     """The check is open, but the callback may be about an earlier run of it. Polls decide."""
+    REPEATED = auto()
+    """The check has this result already. The server may send a callback twice."""
     LATE = auto()
     """The check is over, or the order is closed."""
     UNKNOWN = auto()
@@ -37,15 +39,26 @@ class Reception(Enum):
 
 
 def refusal(
-    status: ChangePodStatus, release: ChangeWorkload | None, name: str, order: str, node: str, phase: Phase
+    status: ChangePodStatus,
+    release: ChangeWorkload | None,
+    name: str,
+    order: str,
+    node: str,
+    phase: Phase,
+    *,
+    passes: bool,
 ) -> Reception | None:
     """Why a callback about the order and the node does not count for the batch with this status; None if it counts.
+    `passes`: whether its verdict is `pass`.
     `release` is the batch's own, None if it does not exist; `name` is that of the server's check. A batch without the
     id of its node takes the node."""
     if release is None or order_id(release) != order:
         return Reception.UNKNOWN
     if status.change_pod_id != node and not awaits_node(status, name):
         return Reception.UNKNOWN
+    entry = entry_of(status.checks, name, phase)
+    if entry is not None and entry.state == (CheckState.PASSED if passes else CheckState.FAILED):
+        return Reception.REPEATED
     if is_closed(release):
         return Reception.LATE
     state = status if status.change_pod_id else with_node(status, name, node)

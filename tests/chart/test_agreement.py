@@ -63,7 +63,7 @@ def test_roles_match_those_of_dev_plus_the_rules_for_certgen(
 ) -> None:
     server = {"url": "http://server:8080", "callbacks": {"enabled": callbacks}}
     objects = rendered(chart, {"server": server, "checks": {"jobs": {"enabled": jobs}}})
-    dev = {obj["kind"]: obj for obj in rbac.objects(SYSTEM_NAMESPACE, callbacks=callbacks, jobs=jobs)}
+    dev = {obj["kind"]: obj for obj in rbac.objects(SYSTEM_NAMESPACE, server=True, callbacks=callbacks, jobs=jobs)}
     for kind in ("ClusterRole", "Role"):
         rules = the(objects, kind)["rules"]
         assert rules[: len(dev[kind]["rules"])] == dev[kind]["rules"]

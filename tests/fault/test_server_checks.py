@@ -48,7 +48,13 @@ async def cluster(tmp_path: Path) -> AsyncIterator[Cluster]:
 
 @contextlib.asynccontextmanager
 async def checked(
-    cluster: Cluster, directory: Path, script: Script, *, callbacks: bool = False, seconds: int = TIMEOUT
+    cluster: Cluster,
+    directory: Path,
+    script: Script,
+    *,
+    callbacks: bool = False,
+    seconds: int = TIMEOUT,
+    start_timeout: float = 3.0,
 ) -> AsyncIterator[AlterShieldServer]:
     """A server, and a reconciler that has it check all batches. With `callbacks`, the server sends verdicts to it."""
     token = directory / "token"
@@ -57,7 +63,9 @@ async def checked(
     url = f"http://127.0.0.1:{port}/openapi/altershield/callback" if port else None
     async with AlterShieldServer(token=TOKEN, script=script, callback_url=url) as server:
         settings = Settings(url=server.url, token_file=token)
-        async with cluster.reconciler(server=settings, check_timeout=seconds, callback_port=port):
+        async with cluster.reconciler(
+            server=settings, check_timeout=seconds, callback_port=port, start_timeout=start_timeout
+        ):
             yield server
 
 
@@ -248,8 +256,9 @@ async def test_verdict_that_comes_before_the_answers_of_a_slow_server_counts(
 async def test_failure_that_comes_after_the_timeout_suspends_a_release_that_had_passed(
     cluster: Cluster, tmp_path: Path
 ) -> None:
+    """The release has not settled, so its order is open."""
     script = Script(post=StageScript(verdict="fail", delay=(8, 8)))
-    async with checked(cluster, tmp_path, script, callbacks=True):
+    async with checked(cluster, tmp_path, script, callbacks=True, start_timeout=60.0):
         await cluster.release(V1)
         await until_state(cluster, V1, "Success")
         await until_state(cluster, V1, "Suspend")

@@ -101,10 +101,12 @@
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [get, create, update]
-# The records of orders that are open on an AlterShield server.
+{{- if .Values.server.url }}
+# The records of orders that are open on the AlterShield server.
 - apiGroups: [""]
   resources: [configmaps]
   verbs: [list, watch, create, delete]
+{{- end }}
 {{- end -}}
 
 {{- /* Argument: a dict with `root`, `component`, `account` and `annotations`. */ -}}

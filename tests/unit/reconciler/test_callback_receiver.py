@@ -77,7 +77,7 @@ class World:
         return self.stored[name]
 
     async def receive(self, found: ChangePod, order: str, node: str, phase: Phase, result: Pass | Fail) -> Reception:
-        refused = refusal(found.status, self.release, "server", order, node, phase)
+        refused = refusal(found.status, self.release, "server", order, node, phase, passes=isinstance(result, Pass))
         if refused is None:
             self.received.append((found.metadata.name, node, result))
         return refused or Reception.STORED
@@ -224,10 +224,15 @@ async def test_callback_about_a_check_that_altershield_starts_nowhere_is_refused
     assert await refused(world, replace(callback("node"), check_type=check_type)) == (404, "unknown")
 
 
-@pytest.mark.parametrize("state", [CheckState.PASSED, CheckState.FAILED])
-async def test_callback_about_a_check_that_is_over_is_refused(state: CheckState) -> None:
-    world = World(batch(1, "node", handle="node", state=state))
+async def test_other_verdict_on_a_check_that_is_over_is_refused() -> None:
+    world = World(batch(1, "node", handle="node", state=CheckState.PASSED))
     assert await refused(world, callback("node")) == (409, "late")
+
+
+async def test_verdict_that_comes_twice_changes_nothing() -> None:
+    world = World(batch(1, "node", handle="node", state=CheckState.FAILED))
+    await world.receiver.receive(callback("node"))
+    assert world.received == []
 
 
 async def test_callback_about_a_closed_order_is_refused() -> None:
