@@ -70,10 +70,10 @@ SOURCES = (
         (_T + "test_executor.py",),
         (
             (
-                "        release = await self._before(release, workload, decision.before)\n",
-                "        await self._before(release, workload, decision.before)\n",
+                "        release, events = await self._before(release, workload, decision.before)\n",
+                "        _, events = await self._before(release, workload, decision.before)\n",
             ),
-            ("        release = await self._before(release, workload, decision.before)\n", ""),
+            ("after=(*decision.after, *events)", "after=decision.after"),
             ("        if decision.status is not None:\n", "        if False:\n"),
             (", lists=decision.lists)", ", lists=True)"),
             (", lists=decision.lists)", ", lists=False)"),
@@ -84,14 +84,7 @@ SOURCES = (
             ),
             ("CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS", "CHANGE_WORKLOADS"),
             ("CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS", "CHANGE_PODS"),
-            (
-                "self.announce(workload, reason, message, warning=warning)",
-                "self.announce(workload, reason, message, warning=True)",
-            ),
-            (
-                "warning: bool = True) -> None:",
-                "warning: bool = False) -> None:",
-            ),
+            ("            self._events.write(release, workload)\n", ""),
             ("                    work.append(self._mark(pod, at))\n", "                    pass\n"),
             (
                 "                    work.append(self._delete_pod(pod))\n",
