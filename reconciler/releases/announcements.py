@@ -15,7 +15,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.releases import state
 from altershield.releases.release import version
 from altershield.workloads.workload import Workload
-from reconciler.releases.effects import Announce, Decision, Resume
+from reconciler.releases.effects import Announce, Decision
 from reconciler.releases.projection import Release
 from reconciler.releases.status import with_update_time
 
@@ -31,8 +31,7 @@ def announced_first(release: Release, decision: Decision, left: Sequence[Announc
     `left`: the announcements in the stored status whose Events may be missing.
     """
     resumed = tuple(each for each in _asked(decision) if each.reason == _RESUMED)
-    ends = any(isinstance(each, Resume) for each in decision.before)
-    if not ends or all(_is_stored(release, each, left, now) for each in resumed):
+    if all(_is_stored(release, each, left, now) for each in resumed):
         return decision
     return Decision(after=resumed, requeue_after=0.0)
 

@@ -66,6 +66,34 @@ SOURCES = (
         ),
     ),
     Source(
+        "reconciler/releases/release_events.py",
+        (_T + "test_executor.py",),
+        (
+            ("version(release) == workload.version and ", ""),
+            ("release.spec.create_time_unix)", "0.0)"),
+            ("metadata.namespace, metadata.uid)", 'metadata.namespace, "")'),
+        ),
+    ),
+    Source(
+        "reconciler/releases/announcements.py",
+        (_T + "test_announcements.py",),
+        (
+            ("    if all(_is_stored", "    if any(_is_stored"),
+            ("return Decision(after=resumed, requeue_after=0.0)", "return Decision(after=resumed)"),
+            ("normal=not each.warning", "normal=each.warning"),
+            ("if decision.status is None and not new:", "if decision.status is None:"),
+            (" or each in repeated]", "]"),
+            ("each in left or ", ""),
+            ("added(kept, new)", "added((), new)"),
+            (" and workload.held_version == version(release)", ""),
+            ("        return not workload.held\n", "        return True\n"),
+            (" and not workload.suspended", ""),
+            ("known.reason != event.reason or is_late(known, now)", "known.reason != event.reason"),
+            (" or (event.reason in _OF_EFFECTS and known in left)", ""),
+            ("(event.reason in _OF_EFFECTS and known in left)", "event.reason in _OF_EFFECTS"),
+        ),
+    ),
+    Source(
         "reconciler/releases/executor.py",
         (_T + "test_executor.py",),
         (
@@ -115,8 +143,6 @@ SOURCES = (
             ("        if workload.ignores_suspension:\n", "        if True:\n"),
             ("workload, [same, *operations])", "workload, [*operations])"),
             ('"path": _VERSION, "value": workload.version}', '"path": _VERSION, "value": workload.fingerprint}'),
-            ("WARNING if warning else NORMAL", "NORMAL"),
-            ("metadata.namespace, metadata.uid)", 'metadata.namespace, "")'),
             (
                 "status.status == WorkloadState.FAILED and condition is not None and condition.is_true",
                 "status.status == WorkloadState.FAILED",
