@@ -47,6 +47,7 @@ def test_event_gets_the_time_and_type_of_the_decision() -> None:
 def test_decision_without_an_event_stays_as_it_is() -> None:
     written = stored(SUSPENDED)
     decision = Decision(after=(Suspend(5),), requeue_after=3.0)
+    assert announced_first(with_stored(written), decision, (), NOW) is decision
     assert with_announcements(with_stored(written), decision, (), NOW) is decision
 
 
