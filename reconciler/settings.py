@@ -5,12 +5,14 @@ from collections.abc import Callable
 
 import msgspec
 
+from altershield.api.announcements import announcement
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, ObjectMeta, find_condition, set_condition
 from altershield.api.ops_config import DEFAULTS, Problem, in_effect, problem
 from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoStatus
 from altershield.api.resources import OPS_CONFIG_INFOS
-from altershield.kube.events import WARNING, EventRecorder, ObjectRef
+from altershield.kube.events import EventRecorder, ObjectRef
+from reconciler.machinery.announcer import Announcer
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.writer import Writer
 
@@ -21,7 +23,7 @@ class SettingsReconciler:
     def __init__(self, caches: Caches, writer: Writer, recorder: EventRecorder, clock: Callable[[], float]) -> None:
         self._caches = caches
         self._writer = writer
-        self._recorder = recorder
+        self._announcer = Announcer(recorder, clock)
         self._clock = clock
 
     @property
@@ -45,14 +47,17 @@ class SettingsReconciler:
             return None
         wrong = problem(setting, self._caches.system_namespace)
         status = _status(setting, wrong, key in self.required, self._caches.system_namespace, self._clock())
-        if status == setting.status:
-            return None
-        known = find_condition(setting.status.conditions, ConditionType.ACCEPTED)
-        await self._writer.save_setting(setting, status)
-        if wrong is not None and (known is None or known.message != wrong.message):
-            regarding = ObjectRef.of(OPS_CONFIG_INFOS, setting.metadata)
-            self._recorder.event(regarding, WARNING, "SettingRejected", wrong.message)
-        return None
+        uid = setting.metadata.uid
+        if status != setting.status:
+            known = find_condition(setting.status.conditions, ConditionType.ACCEPTED)
+            events = []
+            if wrong is not None and (known is None or known.message != wrong.message):
+                events.append(announcement("SettingRejected", wrong.message, self._clock()))
+            announcements = self._announcer.with_new(uid, status.announcements, events)
+            status = msgspec.structs.replace(status, announcements=announcements)
+            setting = await self._writer.save_setting(setting, status)
+        regarding = ObjectRef.of(OPS_CONFIG_INFOS, setting.metadata)
+        return self._announcer.write(regarding, uid, setting.status.announcements)
 
 
 def _status(
@@ -68,6 +73,7 @@ def _status(
     return OpsConfigInfoStatus(
         enable=value.enable if value is not None else None,
         content=value.content if value is not None else "",
+        announcements=setting.status.announcements,
         conditions=set_condition(setting.status.conditions, condition, now),
         observed_generation=generation,
     )

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import msgspec
 
+from altershield.api.announcements import Announcements
 from altershield.api.fields import Name
 from altershield.api.meta import Condition, PartialObjectMeta
 from altershield.api.resources import API_VERSION, POD_UNAVAILABLE_BUDGETS
@@ -222,6 +223,7 @@ class PodUnavailableBudgetStatus(msgspec.Struct, frozen=True, omit_defaults=True
         ),
         extra(x_kubernetes_map_type="atomic"),
     ] = {}
+    announcements: Announcements = ()
     conditions: Annotated[
         tuple[Condition, ...], msgspec.Meta(max_length=16, description="The state as Kubernetes conditions.")
     ] = ()

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import msgspec
 
+from altershield.api.announcements import Announcements
 from altershield.api.fields import Conditions, Generation, Name, Seconds, Text
 from altershield.api.meta import ObjectMeta
 from altershield.api.pod_verdicts import MAX_PODS, Pods
@@ -234,6 +235,7 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
             description="The notifications that were sent or refused: event, its time in Unix seconds, receiver.",
         ),
     ] = ()
+    announcements: Announcements = ()
     conditions: Conditions = ()
     observed_generation: Annotated[Generation, doc("The generation of the spec that this status describes.")] = 0
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 
 from altershield.api import durations
+from altershield.api.announcements import Announcements
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.resources import API_VERSION, POD_DELETION_FLOW_CONTROLS
 from altershield.api.schema import doc, rules
@@ -258,6 +259,7 @@ class FlowControlStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename=
     last_denied: Annotated[
         tuple[Denied, ...], msgspec.Meta(max_length=MAX_DENIED, description="The deletions that were refused last.")
     ] = ()
+    announcements: Announcements = ()
     conditions: Annotated[
         tuple[Condition, ...], msgspec.Meta(max_length=16, description="The state as Kubernetes conditions.")
     ] = ()

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import msgspec
 
+from altershield.api.announcements import Announcements
 from altershield.api.fields import Conditions, Generation, Text
 from altershield.api.meta import ObjectMeta
 from altershield.api.resources import API_VERSION, OPS_CONFIG_INFOS
@@ -33,6 +34,7 @@ class OpsConfigInfoStatus(msgspec.Struct, frozen=True, omit_defaults=True, renam
 
     enable: Annotated[bool | None, doc("Whether it is on.")] = None
     content: Annotated[Text, doc("The content in effect.")] = ""
+    announcements: Announcements = ()
     conditions: Conditions = ()
     observed_generation: Annotated[Generation, doc("The generation of the spec that this status describes.")] = 0
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import msgspec
 
+from altershield.api.announcements import Announcements
 from altershield.api.check_specs import CheckSpec
 from altershield.api.fields import Conditions, Name
 from altershield.api.meta import ObjectMeta
@@ -235,6 +236,7 @@ class DefensePolicyStatus(msgspec.Struct, frozen=True, omit_defaults=True, renam
 
     accepted: Annotated[DefensePolicySpec | None, doc("The spec in force: the one that was accepted last.")] = None
     accepted_generation: Annotated[int, msgspec.Meta(ge=0, le=2**53, description="The generation of that spec.")] = 0
+    announcements: Announcements = ()
     conditions: Conditions = ()
     observed_generation: Annotated[
         int, msgspec.Meta(ge=0, le=2**53, description="The generation of the spec that this status describes.")

@@ -1,8 +1,11 @@
 """Records Events, which `kubectl describe` shows. They are written in the background and do not delay the caller.
 
-A repetition within ten minutes increases the count of the existing Event. At most four Events are written at the same
-time. The Events of one object are written in their order. At most 1000 different Events wait for the API server.
-Further Events are dropped and counted.
+There are two sorts. `event` records what happened now: a repetition within ten minutes increases the count of the
+existing Event, and a crash loses an Event that is not written yet. `announce` records what is stored elsewhere, and may
+be called again and again, by any process: the name of the Event contains its identity, so it is written once.
+
+At most four Events are written at the same time. The Events of one object are written in their order. At most 1000
+different Events wait for the API server. Further Events are dropped and counted.
 """
 
 import asyncio
@@ -21,6 +24,7 @@ from altershield.kube.backoff import delay
 from altershield.kube.client import Client
 from altershield.kube.errors import (
     AlreadyExistsError,
+    InvalidError,
     KubernetesError,
     NamespaceTerminatingError,
     NotFoundError,
@@ -36,11 +40,15 @@ logger = logging.getLogger(__name__)
 NORMAL = "Normal"
 WARNING = "Warning"
 
+RETRY = 60.0
+"""Seconds after which an announcement that was refused is tried again."""
+
 _MAX_MESSAGE = 1024  # bytes, the limit of events.k8s.io
 _MAX_NAME = 253
 _MAX_WAITING = 1000
 _MAX_REMEMBERED = 4096
 _AGGREGATE = 600.0  # seconds
+_KEPT = 3600.0  # seconds for which API servers keep an Event by default
 _WRITERS = 4
 _TRIES = 5  # after error responses of the server; an unreachable API server is retried without limit
 
@@ -60,12 +68,13 @@ class ObjectRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
 
 
 class _EventKey(NamedTuple):
-    """The fields that are equal in repeated Events."""
+    """The fields that are equal in repeated Events. `identity`: of an announcement, else empty."""
 
     regarding: ObjectRef
     type: str
     reason: str
     message: str
+    identity: str = ""
 
 
 class _Waiting(msgspec.Struct):
@@ -80,6 +89,13 @@ class _Written(msgspec.Struct, frozen=True):
     last: float
 
 
+class _Announced(NamedTuple):
+    is_over: bool
+    """Whether the Event is written, or can never be written."""
+    until: float
+    """When this is forgotten, in seconds of the event loop."""
+
+
 class EventRecorder:
     """Writes the Events of `component` while `run` runs."""
 
@@ -90,20 +106,54 @@ class EventRecorder:
         self._count = 0  # of all Events in `_waiting`
         self._objects: WorkQueue[ObjectRef] = WorkQueue()
         self._written: OrderedDict[_EventKey, _Written] = OrderedDict()
+        self._announced: OrderedDict[str, _Announced] = OrderedDict()
+        """By identity: announcements that were written or refused."""
         self.dropped = 0
         """The number of Events that were not written: too many waited, or the API server refused them."""
 
     def event(self, regarding: ObjectRef, type_: str, reason: str, message: str) -> None:
         """Record an Event. `type_` is Normal or Warning, `reason` one word in camel case."""
-        event_key = _EventKey(regarding, type_, reason, _shortened(message))
         now = time.time()
+        self._add(_EventKey(regarding, type_, reason, _shortened(message)), now, now)
+
+    def announce(
+        self,
+        regarding: ObjectRef,
+        type_: str,
+        reason: str,
+        message: str,
+        *,
+        identity: str,
+        at: float | None = None,
+    ) -> None:
+        """Record the Event with this identity, unless it exists already. `identity`: at most sixteen lower-case letters
+        and digits. `at`: its time, Unix seconds; None: now.
+
+        If the API server refuses the Event, a later call tries again, but not within `RETRY` seconds.
+        """
+        if self._known(identity) is None:
+            at = time.time() if at is None else at
+            self._add(_EventKey(regarding, type_, reason, _shortened(message), identity), at, at)
+
+    def is_announced(self, identity: str) -> bool:
+        """Whether this process wrote the Event with this identity in the last hour, or found it, or found that it can
+        never be written."""
+        known = self._known(identity)
+        return known is not None and known.is_over
+
+    def _known(self, identity: str) -> _Announced | None:
+        known = self._announced.get(identity)
+        return known if known is not None and known.until > asyncio.get_running_loop().time() else None
+
+    def _add(self, event_key: _EventKey, first: float, last: float) -> None:
+        regarding = event_key.regarding
         waiting = self._waiting[regarding].get(event_key) if regarding in self._waiting else None
         if waiting is not None:
-            waiting.count += 1
-            waiting.last = now
+            waiting.count += 0 if event_key.identity else 1
+            waiting.last = last
         elif self._count < _MAX_WAITING:
             self._count += 1
-            self._waiting[regarding][event_key] = _Waiting(1, now, now)
+            self._waiting[regarding][event_key] = _Waiting(1, first, last)
             self._objects.add(regarding)
         else:
             self.dropped += 1
@@ -137,7 +187,10 @@ class EventRecorder:
         return event_key, waiting
 
     async def _write(self, event_key: _EventKey, waiting: _Waiting) -> None:
-        name = _event_name(event_key.regarding.name)  # one name for all tries: a repeated create gets AlreadyExists
+        if self.is_announced(event_key.identity):
+            return  # it was announced again while it was being written
+        # one name for all tries: a repeated create gets AlreadyExists
+        name = _event_name(event_key.regarding.name, event_key.identity or secrets.token_hex(8))
         failures = 0
         while True:
             try:
@@ -148,7 +201,21 @@ class EventRecorder:
                     await asyncio.sleep(delay(failures, error))
                     continue
                 self._drop(event_key, error)
+                never = isinstance(error, InvalidError | NotFoundError | NamespaceTerminatingError)
+                self._settle(event_key, is_over=never)
+            else:
+                self._settle(event_key, is_over=True)
             return
+
+    def _settle(self, event_key: _EventKey, *, is_over: bool) -> None:
+        """Remember what became of an announcement."""
+        if not event_key.identity:
+            return
+        until = asyncio.get_running_loop().time() + (_KEPT if is_over else RETRY)
+        self._announced[event_key.identity] = _Announced(is_over, until)
+        self._announced.move_to_end(event_key.identity)
+        if len(self._announced) > _MAX_REMEMBERED:
+            self._announced.popitem(last=False)
 
     async def _send(self, event_key: _EventKey, waiting: _Waiting, name: str) -> None:
         namespace = event_key.regarding.namespace or "default"
@@ -181,6 +248,8 @@ class EventRecorder:
         }
 
     def _remember(self, event_key: _EventKey, written: _Written) -> None:
+        if event_key.identity:
+            return
         self._written[event_key] = written
         self._written.move_to_end(event_key)
         if len(self._written) > _MAX_REMEMBERED:
@@ -209,9 +278,10 @@ def _may_retry(error: KubernetesError, failures: int) -> bool:
     return isinstance(error, UnreachableError)
 
 
-def _event_name(regarding: str) -> str:
-    """A new name that begins with the object's name, as the names of other components' Events do."""
-    return f"{regarding[: _MAX_NAME - 17].rstrip('-.')}.{secrets.token_hex(8)}"
+def _event_name(regarding: str, suffix: str) -> str:
+    """A name that begins with the object's name, as the names of other components' Events do. `suffix`: at most sixteen
+    characters."""
+    return f"{regarding[: _MAX_NAME - 17].rstrip('-.')}.{suffix}"
 
 
 def _shortened(message: str) -> str:

@@ -28,7 +28,7 @@ class Result:
     rollbacks: int
     wrong: tuple[str, ...]
     lost_events: int
-    """Number of missing Events about rollbacks: at most the last Event of each killed leader."""
+    """Number of missing Events about rollbacks."""
     takeover: float
     """The longest time in seconds from a kill until another reconciler led."""
 

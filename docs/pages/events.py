@@ -6,6 +6,8 @@ from pathlib import Path
 
 from docs.pages.markdown import GENERATED, table
 
+_NORMAL = (("warning", False), ("normal", True))
+
 _ROOT = Path(__file__).parents[2]
 _PACKAGES = ("gatekeeper", "reconciler", "certgen")
 
@@ -90,8 +92,13 @@ The reconciler writes these Events. `kubectl describe` shows them, and so does t
 kubectl get events -A --field-selector source=altershield
 ```
 
-The object of an Event is the workload, unless the table names another one. An Event that is repeated within ten minutes
-increases the count of the existing Event. A release that succeeds raises no Event.
+The object of an Event is the workload, unless the table names another one. A release that succeeds raises no Event.
+
+An Event about a release, a policy or a setting is stored in `status.announcements` with the change that it is about,
+before it is written. So a crash or a change of the leader does not lose it, and it is written once. AlterShield tries
+for half an hour to write it. The Events `DeletionLimitNear`, `DeletionLimitReached`, `StuckPodDeleted` and
+`StuckPodNotDeleted` are not stored: a crash can lose them, and one that is repeated within ten minutes increases the
+count of the existing Event.
 
 """
 
@@ -117,10 +124,11 @@ def reasons() -> dict[str, str]:
 
 def _raised(call: ast.Call) -> Iterator[tuple[str, str]]:
     match call:
-        case ast.Call(func=ast.Name(id="Announce" | "Announcement"), args=[ast.Constant(value=str(reason)), *_]):
+        case ast.Call(func=ast.Name(id="Announce" | "announcement"), args=[ast.Constant(value=str(reason)), *_]):
             yield reason, _type(call)
         case ast.Call(
-            func=ast.Attribute(attr="event"), args=[_, ast.Name(id=type_), ast.Constant(value=str(reason)), *_]
+            func=ast.Attribute(attr="event" | "announce"),
+            args=[_, ast.Name(id=type_), ast.Constant(value=str(reason)), *_],
         ):
             yield reason, type_.capitalize()
         case ast.Call(func=ast.Attribute(attr="announce"), args=[_, ast.Constant(value=str(reason)), *_]):
@@ -130,8 +138,7 @@ def _raised(call: ast.Call) -> Iterator[tuple[str, str]]:
 def _type(call: ast.Call) -> str:
     """The type of the Events of this call."""
     normal = any(
-        isinstance(keyword.value, ast.Constant) and keyword.value.value is False
+        isinstance(keyword.value, ast.Constant) and (keyword.arg, keyword.value.value) in _NORMAL
         for keyword in call.keywords
-        if keyword.arg == "warning"
     )
     return "Normal" if normal else "Warning"

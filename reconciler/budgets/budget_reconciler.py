@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+from altershield.api.announcements import Announcement, announcement
 from altershield.api.budgets import REMOVING, BudgetMode, Loss, PodUnavailableBudget
 from altershield.api.meta import rfc3339, version_number
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS, PODS
@@ -17,9 +18,10 @@ from altershield.budgets.pods import Pod
 from altershield.budgets.records import Settled, ended_by_break_glass, settled
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
-from altershield.kube.events import WARNING, EventRecorder, ObjectRef
+from altershield.kube.events import EventRecorder, ObjectRef
 from reconciler.budgets.budget_status import wait, with_conditions
 from reconciler.budgets.departures import Departures, Gone
+from reconciler.machinery.announcer import Announcer
 from reconciler.machinery.caches import Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
@@ -44,7 +46,7 @@ class BudgetReconciler:
         self._client = client
         self._caches = caches
         self._writer = writer
-        self._recorder = recorder
+        self._announcer = Announcer(recorder, clock)
         self._metrics = metrics
         self._departures = departures
         self._clock = clock
@@ -81,22 +83,28 @@ class BudgetReconciler:
             kept.on(budget.status, figures, generation), figures, self._overlapping(budget), generation, now
         )
         status = remembered(status, lost, now)
+        regarding, uid = ObjectRef.of(POD_UNAVAILABLE_BUDGETS, budget.metadata), budget.metadata.uid
+        self._announcer.write(regarding, uid, stored.status.announcements)
         if status == stored.status:
             return _RECONCILE_EVERY
         delay = wait(budget, status, self._written.get(key, 0.0), now)
         if delay:
             return delay
-        await self._writer.save_budget(budget, status)
-        self._written[key] = now
-        self._report(budget, lost)
-        for record in ended_by_break_glass(budget.status, status):
-            self._metrics.break_glass.inc()
-            self._recorder.event(
-                ObjectRef.of(POD_UNAVAILABLE_BUDGETS, budget.metadata),
-                WARNING,
+        used = [
+            announcement(
                 "BreakGlassUsed",
                 f"{record.by} passed this budget by break glass: {record.operation} of the pod {record.name}",
+                now,
             )
+            for record in ended_by_break_glass(budget.status, status)
+        ]
+        new = [*_ungated(lost, now), *used]
+        announcements = self._announcer.with_new(uid, status.announcements, new)
+        await self._writer.save_budget(budget, msgspec.structs.replace(status, announcements=announcements))
+        self._written[key] = now
+        self._metrics.ungated_deletions.inc(len(lost))
+        self._metrics.break_glass.inc(len(used))
+        self._announcer.write(regarding, uid, new)  # the status may not have space for all
         return _RECONCILE_EVERY
 
     async def _with_possible_version(self, budget: PodUnavailableBudget) -> PodUnavailableBudget:
@@ -166,16 +174,10 @@ class BudgetReconciler:
             return {}
         return reportable(live.status, found, {*live.status.disrupted_pods, *budget.status.disrupted_pods})
 
-    def _report(self, budget: PodUnavailableBudget, lost: Mapping[str, Loss]) -> None:
-        """Count the lost pods, and raise one Event about them."""
-        names = sorted(each.name for each in lost.values())
-        if not names:
-            return
-        self._metrics.ungated_deletions.inc(len(names))
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        self._recorder.event(
-            ObjectRef.of(POD_UNAVAILABLE_BUDGETS, budget.metadata),
-            WARNING,
-            "UngatedDeletion",
-            f"no gatekeeper was asked before these pods were deleted or evicted: {', '.join(names[:3])}{more}",
-        )
+
+def _ungated(lost: Mapping[str, Loss], now: float) -> list[Announcement]:
+    """The Event about lost pods, if there are any."""
+    names = sorted(each.name for each in lost.values())
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    message = f"no gatekeeper was asked before these pods were deleted or evicted: {', '.join(names[:3])}{more}"
+    return [announcement("UngatedDeletion", message, now)] if names else []

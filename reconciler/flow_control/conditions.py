@@ -1,10 +1,10 @@
 """The conditions of a PodDeletionFlowControl, and the Events of their transitions. Pure functions."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 import msgspec
 
+from altershield.api.announcements import Announcement, announcement
 from altershield.api.condition_types import ConditionType
 from altershield.api.flow_control import Breaker, BreakerState, Pending
 from altershield.api.meta import Condition, find_condition, set_condition
@@ -16,14 +16,6 @@ _FAR = 0.9
 
 
 _NAMED = 3  # pods in an Event
-
-
-class Announcement(NamedTuple):
-    """An Event."""
-
-    reason: str
-    message: str
-    warning: bool = True
 
 
 def conditions(work: Working) -> tuple[Condition, ...]:
@@ -84,40 +76,47 @@ def _end(breaker: Breaker, name: str) -> str:
     return f"all deletions are refused until a person resets the breaker: altershield breaker reset {name}"
 
 
-def ungated(names: Sequence[str]) -> Announcement:
+def ungated(names: Sequence[str], now: float) -> Announcement:
     """The Event about lost pods. `names`: namespace and name of each, sorted."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     named = ", ".join(names[:_NAMED])
-    return Announcement("UngatedDeletion", f"no gatekeeper was asked before these pods were lost: {named}{more}")
+    return announcement("UngatedDeletion", f"no gatekeeper was asked before these pods were lost: {named}{more}", now)
+
+
+def new_near_limit(before: Sequence[Condition], after: Sequence[Condition]) -> Condition | None:
+    """The condition NearLimit, if a limit is near or reached since the last status. Its Events are frequent while the
+    limit is used, and their repetitions are counted, so they are not stored: after a crash, the condition says the
+    same."""
+    near = find_condition(after, ConditionType.NEAR_LIMIT)
+    if near is None or not near.is_true or not _changed(find_condition(before, ConditionType.NEAR_LIMIT), near):
+        return None
+    return near
 
 
 def announcements(
-    before: Sequence[Condition], after: Sequence[Condition], ended: Sequence[Pending]
+    before: Sequence[Condition], after: Sequence[Condition], ended: Sequence[Pending], now: float
 ) -> Iterator[Announcement]:
-    """The Events of a written status: one for each transition, and one for each deletion by break glass."""
-    accepted, near, breaker = (
+    """The other Events of a status, which are stored with it: one for each transition, and one for each deletion by
+    break glass. `now`: Unix seconds."""
+    accepted, breaker = (
         (find_condition(before, type_), find_condition(after, type_))
-        for type_ in (ConditionType.ACCEPTED, ConditionType.NEAR_LIMIT, ConditionType.BREAKER_OPEN)
+        for type_ in (ConditionType.ACCEPTED, ConditionType.BREAKER_OPEN)
     )
     if _changed(*accepted) and accepted[1] is not None and accepted[1].reason != "Valid":
-        yield Announcement("RuleWithoutEffect", accepted[1].message)
-    if _changed(*near) and near[1] is not None and near[1].is_true:
-        reached = near[1].reason == "LimitReached"
-        message = near[1].message
-        yield Announcement("DeletionLimitReached", message) if reached else Announcement("DeletionLimitNear", message)
+        yield announcement("RuleWithoutEffect", accepted[1].message, now)
     if _changed(*breaker) and breaker[1] is not None:
         state = breaker[1].status
         if state == "True":
-            yield Announcement("DeletionBreakerOpened", breaker[1].message)
+            yield announcement("DeletionBreakerOpened", breaker[1].message, now)
         elif state == "Unknown":
-            yield Announcement("DeletionBreakerHalfOpen", breaker[1].message, warning=False)
+            yield announcement("DeletionBreakerHalfOpen", breaker[1].message, now, normal=True)
         elif breaker[0] is not None:
-            yield Announcement("DeletionBreakerClosed", breaker[1].message, warning=False)
+            yield announcement("DeletionBreakerClosed", breaker[1].message, now, normal=True)
     for pending in ended:
         if pending.break_glass:
             pod = f"{pending.namespace}/{pending.name}"
             message = f"{pending.by} passed the limits by break glass: {pending.operation} of the pod {pod}"
-            yield Announcement("BreakGlassUsed", message)
+            yield announcement("BreakGlassUsed", message, now)
 
 
 def _changed(before: Condition | None, after: Condition | None) -> bool:

@@ -15,9 +15,10 @@ from altershield.flow_control.losses import REMEMBERED, count_lost
 from altershield.flow_control.settling import Question, Seen, questions, settle
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
-from altershield.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
+from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from altershield.workloads.pods import Pod
-from reconciler.flow_control.conditions import Announcement, announcements, conditions, ungated
+from reconciler.flow_control.conditions import announcements, conditions, new_near_limit, ungated
+from reconciler.machinery.announcer import Announcer
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
@@ -58,6 +59,7 @@ class FlowControlReconciler:
         self._caches = caches
         self._writer = writer
         self._recorder = recorder
+        self._announcer = Announcer(recorder, clock)
         self._metrics = metrics
         self._clock = clock
         self._read_at: dict[str, dict[str, float]] = {}
@@ -89,7 +91,8 @@ class FlowControlReconciler:
                 policy = await self._client.get(
                     POD_DELETION_FLOW_CONTROLS, policy.metadata.name, as_=PodDeletionFlowControl
                 )
-        return self._next(policy)
+        again = self._announcer.write(_reference(policy), policy.metadata.uid, policy.status.announcements)
+        return min((each for each in (self._next(policy), again) if each is not None), default=None)
 
     async def _settle(
         self, policy: PodDeletionFlowControl, read: dict[str, Seen], lost: list[Deletion]
@@ -105,19 +108,22 @@ class FlowControlReconciler:
         name = policy.metadata.name
         if not _is_due(policy.status, status, now - self._written.get(name, 0.0)):
             return policy
-        saved = await self._writer.save_flow_control(policy, status)
+        before, uid = policy.status, policy.metadata.uid
+        new = list(announcements(before.conditions, status.conditions, ended, now))
+        if counted:
+            new.append(ungated(counted, now))
+        stored = self._announcer.with_new(uid, before.announcements, new)
+        saved = await self._writer.save_flow_control(policy, msgspec.structs.replace(status, announcements=stored))
         self._written[name] = now
         self._metrics.break_glass.inc(sum(pending.break_glass for pending in ended))
-        for each in announcements(policy.status.conditions, status.conditions, ended):
-            self._announce(policy, each)
-        if counted:
-            self._metrics.ungated_deletions.inc(len(counted))
-            self._announce(policy, ungated(counted))
+        self._metrics.ungated_deletions.inc(len(counted))
+        near = new_near_limit(before.conditions, status.conditions)
+        if near is not None and near.reason == "LimitReached":
+            self._recorder.event(_reference(policy), WARNING, "DeletionLimitReached", near.message)
+        elif near is not None:
+            self._recorder.event(_reference(policy), WARNING, "DeletionLimitNear", near.message)
+        self._announcer.write(_reference(policy), uid, new)  # the status may not have space for all
         return saved
-
-    def _announce(self, policy: PodDeletionFlowControl, event: Announcement) -> None:
-        regarding = ObjectRef.of(POD_DELETION_FLOW_CONTROLS, policy.metadata)
-        self._recorder.event(regarding, WARNING if event.warning else NORMAL, event.reason, event.message)
 
     def _next(self, policy: PodDeletionFlowControl) -> float | None:
         """The seconds after which the status changes by itself; None: it does not."""
@@ -203,6 +209,10 @@ class FlowControlReconciler:
         if pod.status.phase in _ENDED:
             return Seen.ENDING  # a kubelet evicted it: the pod is lost, although its object stays
         return Seen.ALIVE if question.decisive else None
+
+
+def _reference(policy: PodDeletionFlowControl) -> ObjectRef:
+    return ObjectRef.of(POD_DELETION_FLOW_CONTROLS, policy.metadata)
 
 
 def _is_due(old: FlowControlStatus, new: FlowControlStatus, since: float) -> bool:

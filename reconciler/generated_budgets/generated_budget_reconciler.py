@@ -15,6 +15,7 @@ from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload, generates
 from reconciler.generated_budgets.budget_plan import RESOURCES, Budget, Plan, Target, amount, is_by_user, is_of, plan
 from reconciler.generated_budgets.wanted import Amount, BudgetKind, Invalid, wanted_amount
+from reconciler.machinery.announcer import identity
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.ownership import WorkloadKey
 from reconciler.machinery.writer import Writer
@@ -108,18 +109,19 @@ class GeneratedBudgetReconciler:
         self._report(key, kind, found)
 
     def _report(self, key: WorkloadKey, kind: BudgetKind, found: Plan) -> None:
-        """Raise an Event if the workload gets no budget, unless the last Event gave the same reason."""
+        """Raise an Event if the workload gets no budget, unless the last Event gave the same reason. A new leader finds
+        the Event of the last one by its identity."""
         reported = self._reported.pop((key, kind), "")
         if not found.reason:
             return
         self._reported[key, kind] = found.message
         workload = self._caches.workload(key)
         if reported != found.message and workload is not None:
-            regarding = _reference(workload)
+            regarding, own = _reference(workload), identity(workload.metadata.uid, kind, found.message)
             if found.reason == "BudgetInvalid":
-                self._recorder.event(regarding, WARNING, "BudgetInvalid", found.message)
+                self._recorder.announce(regarding, WARNING, "BudgetInvalid", found.message, identity=own)
             else:
-                self._recorder.event(regarding, WARNING, "BudgetSkipped", found.message)
+                self._recorder.announce(regarding, WARNING, "BudgetSkipped", found.message, identity=own)
 
 
 def _reference(workload: Workload) -> ObjectRef:

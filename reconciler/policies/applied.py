@@ -9,7 +9,6 @@ from altershield.api.meta import ObjectMeta
 from altershield.api.policy import AppliedPolicy, DefensePolicy, Rules
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
-from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
@@ -24,10 +23,9 @@ class _Labelled(msgspec.Struct):
 class AppliedPolicies:
     """Reads the policies from the caches, and the labels of the workload from the API server."""
 
-    def __init__(self, client: Client, caches: Caches, recorder: EventRecorder, url_rule: UrlRule = any_url) -> None:
+    def __init__(self, client: Client, caches: Caches, url_rule: UrlRule = any_url) -> None:
         self._client = client
         self._caches = caches
-        self._recorder = recorder
         self._url_rule = url_rule
 
     async def of(self, workload: Workload) -> AppliedPolicy:
@@ -40,14 +38,6 @@ class AppliedPolicies:
         found = next((each for level in levels if (each := select(level, labels)) is not None), None)
         policy = _copy(found)
         seconds = start_timeout(workload.start_timeout)
-        if seconds is None and workload.start_timeout:
-            message = (
-                f"the annotation {START_TIMEOUT} is ignored: its value is not a number of seconds from 1 to "
-                f"{MAX_START_TIMEOUT}, but {workload.start_timeout[:32]!r}"
-            )
-            resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
-            regarding = ObjectRef(resource.api_version, resource.kind, metadata.name, namespace, metadata.uid)
-            self._recorder.event(regarding, WARNING, "AnnotationIgnored", message)
         return policy if seconds is None else msgspec.structs.replace(policy, start_timeout_seconds=seconds)
 
     def _in_force(self, policies: Iterable[DefensePolicy]) -> list[InForce]:
@@ -66,6 +56,16 @@ class AppliedPolicies:
         if found.metadata.uid != metadata.uid:
             raise ConflictError(f"{where} was created again since it was read", code=409)
         return found.metadata.labels
+
+
+def ignored(workload: Workload) -> str:
+    """Why an annotation of the workload is ignored; empty if none is."""
+    if not workload.start_timeout or start_timeout(workload.start_timeout) is not None:
+        return ""
+    return (
+        f"the annotation {START_TIMEOUT} is ignored: its value is not a number of seconds from 1 to "
+        f"{MAX_START_TIMEOUT}, but {workload.start_timeout[:32]!r}"
+    )
 
 
 def start_timeout(annotation: str) -> int | None:

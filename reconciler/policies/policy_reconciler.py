@@ -5,11 +5,13 @@ from collections.abc import Callable
 
 import msgspec
 
+from altershield.api.announcements import Announcement, announcement
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, set_condition
 from altershield.api.policy import DefensePolicy, DefensePolicyStatus
 from altershield.api.resources import DEFENSE_POLICIES
-from altershield.kube.events import WARNING, EventRecorder, ObjectRef
+from altershield.kube.events import EventRecorder, ObjectRef
+from reconciler.machinery.announcer import Announcer
 from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.writer import Writer
 from reconciler.policies.acceptance import ReceiverRule, UrlRule, any_receiver, any_url, in_force, problem
@@ -30,7 +32,7 @@ class PolicyReconciler:
     ) -> None:
         self._caches = caches
         self._writer = writer
-        self._recorder = recorder
+        self._announcer = Announcer(recorder, clock)
         self._clock = clock
         self._url_rule = url_rule
         self._receiver_rule = receiver_rule
@@ -41,20 +43,24 @@ class PolicyReconciler:
         policy = self._caches.policies.get(*key)
         if policy is None or policy.metadata.deletion_timestamp is not None:
             return None
-        status = self._status(policy)
-        if status == policy.status:
-            return None
-        known = find_condition(policy.status.conditions, ConditionType.ACCEPTED)
-        wanted = find_condition(status.conditions, ConditionType.ACCEPTED)
-        await self._writer.save_policy(policy, status)
+        status, uid = self._status(policy), policy.metadata.uid
+        if status != policy.status:
+            events = self._events(policy.status, status)
+            announcements = self._announcer.with_new(uid, status.announcements, events)
+            policy = await self._writer.save_policy(
+                policy, msgspec.structs.replace(status, announcements=announcements)
+            )
+        return self._announcer.write(ObjectRef.of(DEFENSE_POLICIES, policy.metadata), uid, policy.status.announcements)
+
+    def _events(self, before: DefensePolicyStatus, after: DefensePolicyStatus) -> list[Announcement]:
+        known, wanted = (find_condition(each.conditions, ConditionType.ACCEPTED) for each in (before, after))
         if wanted is None or (known is not None and known.message == wanted.message):
-            return None
-        regarding = ObjectRef.of(DEFENSE_POLICIES, policy.metadata)
+            return []
         if not wanted.is_true:
-            self._recorder.event(regarding, WARNING, "PolicyRejected", wanted.message)
-        elif wanted.reason == "UnknownReceiver":
-            self._recorder.event(regarding, WARNING, "UnknownReceiver", wanted.message)
-        return None
+            return [announcement("PolicyRejected", wanted.message, self._clock())]
+        if wanted.reason == "UnknownReceiver":
+            return [announcement("UnknownReceiver", wanted.message, self._clock())]
+        return []
 
     def _status(self, policy: DefensePolicy) -> DefensePolicyStatus:
         generation, now = policy.metadata.generation, self._clock()
@@ -77,6 +83,7 @@ class PolicyReconciler:
         return DefensePolicyStatus(
             accepted=found.spec if found is not None else None,
             accepted_generation=found.generation if found is not None else 0,
+            announcements=policy.status.announcements,
             conditions=conditions,
             observed_generation=generation,
         )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from altershield.api import labels, names, released_by
+from altershield.api.announcements import Announcement, added, announcement
 from altershield.api.change_workload import (
     ChangeWorkload,
     ChangeWorkloadSpec,
@@ -28,6 +29,7 @@ from reconciler.machinery.writer import Writer, owner
 from reconciler.policies.applied import AppliedPolicies
 from reconciler.releases.health import Timing
 from reconciler.releases.projection import Release
+from reconciler.releases.request_answers import text
 from reconciler.releases.restarts import restarts_before
 from reconciler.releases.rules import settings_of, settle_of, timing_of
 from reconciler.releases.snapshot import RollbackReason
@@ -84,16 +86,25 @@ class ReleaseCreator:
         return await self._writer.create(self._caches.releases, release, metadata.namespace)
 
     async def start_anew(
-        self, workload: Workload, release: Release, others: Sequence[Release], *more: Condition
+        self,
+        workload: Workload,
+        release: Release,
+        others: Sequence[Release],
+        *more: Condition,
+        announcements: Sequence[Announcement] = (),
     ) -> Release:
         """Start the ChangeWorkload of a version that is released again.
 
-        The status is written first: the state Init, the conditions that have to stay, and the conditions `more`. The
-        spec is written second: its `workloadGeneration` says that the start is complete.
+        The status is written first: the state Init, the conditions that have to stay, the conditions `more`, and the
+        new `announcements`. The spec is written second: its `workloadGeneration` says that the start is complete.
 
         A pending request is refused. It is about the earlier release, because the person did not know this one.
         """
         now = self._clock()
+        actions = actions_with_refusal(release, now)
+        if actions != release.status.actions:
+            refusal = announcement("RequestNotCarriedOut", text(actions[-1]), now)
+            announcements = (refusal, *announcements)
         status = ChangeWorkloadStatus(
             status=WorkloadState.INIT,
             entry_time=plain_time(now),
@@ -103,8 +114,9 @@ class ReleaseCreator:
             source=release.status.source,
             previous=previous(release, others),
             conditions=(*_kept_conditions(release, now), *more),
-            actions=actions_with_refusal(release, now),
+            actions=actions,
             notified=release.status.notified,
+            announcements=added(release.status.announcements, announcements),
             observed_generation=release.metadata.generation,
         )
         release = await self._writer.save_release(release, status, lists=True)

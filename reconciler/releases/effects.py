@@ -1,7 +1,7 @@
 """The effects of a decision, in three phases: before the status is stored, the status itself, and after it is stored.
 
-Every effect follows from the state of the cluster. So an effect that is lost in a crash is decided again. Only an Event
-can be lost: it is sent after the status, which has the same message.
+Every effect follows from the state of the cluster. So an effect that is lost in a crash is decided again. An Event is
+stored with the status, and is written after it.
 """
 
 from dataclasses import dataclass
@@ -141,7 +141,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Send an Event about the workload. `warning`: its type is Warning, else Normal."""
+    """Store an Event about the workload with the status, and write it. `warning`: its type is Warning, else Normal."""
 
     reason: str
     message: str

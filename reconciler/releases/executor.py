@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from altershield.api import labels
@@ -14,7 +15,7 @@ from altershield.api.json_patch import Operation, label_path
 from altershield.api.meta import find_condition, rfc3339
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
 from altershield.kube.errors import BadRequestError, ConflictError, ForbiddenError, InvalidError, NotFoundError
-from altershield.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
+from altershield.kube.events import EventRecorder
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import Object
@@ -26,6 +27,7 @@ from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
 from reconciler.releases import pausing
+from reconciler.releases.announcements import announced_first, with_announcements
 from reconciler.releases.batch_writer import BatchWriter
 from reconciler.releases.effects import (
     AllowRepair,
@@ -51,6 +53,7 @@ from reconciler.releases.effects import (
 from reconciler.releases.history_writer import HistoryWriter
 from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.projection import Release
+from reconciler.releases.release_events import ReleaseEvents
 from reconciler.releases.rollback_writer import RollbackWriter
 
 logger = logging.getLogger(__name__)
@@ -77,7 +80,7 @@ class Executor:
         self._writer = writer
         self._live = live
         self._history = history
-        self._recorder = recorder
+        self._events = ReleaseEvents(recorder, clock)
         self._metrics = metrics
         self._clock = clock
         self._batches = BatchWriter(caches, writer, clock)
@@ -89,10 +92,14 @@ class Executor:
         ConflictError: the objects have changed; decide again with newer caches. Refused: the API server refuses to
         release the template of an older version.
         """
-        release = await self._before(release, workload, decision.before)
+        left = self._events.left(release)
+        decision = announced_first(release, decision, left, self._clock())
+        release, events = await self._before(release, workload, decision.before)
+        decision = with_announcements(release, replace(decision, after=(*decision.after, *events)), left, self._clock())
         if decision.status is not None:
             before = release
             release = await self._writer.save_release(release, decision.status, lists=decision.lists)
+            self._events.write(release, workload)
             if decision.status.status != before.status.status:
                 self._count_end(before, decision.status)
         for effect in decision.after:
@@ -109,14 +116,18 @@ class Executor:
                     await self._remove(obj)
                 case Repeat(batch):
                     await self._batches.repeat(batch)
-                case Announce(reason, message, warning):
-                    self.announce(workload, reason, message, warning=warning)
+                case Announce():
+                    pass  # the status has it
                 case _:
                     assert_never(effect)
         return release
 
-    async def _before(self, release: Release, workload: Workload, effects: Sequence[Before]) -> Release:
-        """Carry out the effects of the first phase. Effects on different pods run at the same time."""
+    async def _before(
+        self, release: Release, workload: Workload, effects: Sequence[Before]
+    ) -> tuple[Release, Sequence[Announce]]:
+        """Carry out the effects of the first phase. Effects on different pods run at the same time. Returns the
+        ChangeWorkload as it is afterwards, and Events about the effects."""
+        events: list[Announce] = []
         work: list[Coroutine[None, None, None]] = []
         for effect in effects:
             match effect:
@@ -150,10 +161,10 @@ class Executor:
                 refusal = await self._rollbacks.restore_managers(workload, effect.target)
                 if refusal:
                     text = f"the API server refuses to change the field managers of the pod template: {refusal}"
-                    self.announce(workload, "ManagersNotRestored", text)
+                    events.append(Announce("ManagersNotRestored", text))
             elif isinstance(effect, KeepHistory) and self._history is not None:
                 await self._history.keep(release, workload, effect.status)
-        return release
+        return release, events
 
     async def _delete_pod(self, pod: Pod) -> None:
         await self._writer.delete(PODS, pod.metadata)
@@ -214,12 +225,6 @@ class Executor:
             "op": "test", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"],
         }  # fmt: skip
         await self._writer.patch(self._caches.workloads[workload.kind], workload, [unchanged, *operations])
-
-    def announce(self, workload: Workload, reason: str, message: str, *, warning: bool = True) -> None:
-        """Send an Event about the workload."""
-        resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
-        regarding = ObjectRef(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid)
-        self._recorder.event(regarding, WARNING if warning else NORMAL, reason, message)
 
     def _count_end(self, release: Release, status: ChangeWorkloadStatus) -> None:
         """Count the release in the metrics if the new state ends it. A superseded rollback does not count."""

@@ -31,6 +31,7 @@ from reconciler.releases.history_writer import HistoryWriter
 from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.pod_groups_cache import PodGroupsCache
 from reconciler.releases.projection import Release, went_back_to
+from reconciler.releases.release_events import ReleaseEvents
 from reconciler.releases.reporting import RETRY_SECONDS, OrderServer, Reporter, is_refused
 from reconciler.releases.rollback_writer import Refused
 from reconciler.releases.snapshot import Snapshot
@@ -71,12 +72,13 @@ class ReleaseReconciler:
         self._timing = timing
         self._live = LiveReader(client)
         self._targets = TargetReader(client, caches, self._live)
-        policies = AppliedPolicies(client, caches, recorder, url_rule)
+        policies = AppliedPolicies(client, caches, url_rule)
         self._creator = ReleaseCreator(caches, writer, policies, clock, batch_wait, timing)
         history = HistoryWriter(caches, writer, self._live, history_limit)
         self._executor = Executor(caches, writer, self._live, recorder, metrics, clock, history=history)
-        self._ungated = UngatedCheck(caches, writer, self._live, self._creator, self._executor, metrics, clock)
-        self._stuck_pods = StuckPodsCheck(client, caches, writer, self._live, self._executor, timing, clock)
+        self._events = ReleaseEvents(recorder, clock)
+        self._ungated = UngatedCheck(caches, writer, self._live, self._creator, metrics, clock)
+        self._stuck_pods = StuckPodsCheck(client, caches, writer, self._live, self._events, timing, clock)
         self._reporter = Reporter(server, writer, clock)
         self._server = server is not None
         self._refusals: dict[WorkloadKey, int] = {}
@@ -100,6 +102,15 @@ class ReleaseReconciler:
             return _FILLING
         existing = [each for each in self._caches.releases_of(workload) if each.metadata.deletion_timestamp is None]
         own = [each for each in existing if belongs(each, workload)]
+        delays = [self._events.write(each, workload) for each in own]
+        delays.append(await self._step(key, workload, existing, own))
+        return min((each for each in delays if each is not None), default=None)
+
+    async def _step(
+        self, key: WorkloadKey, workload: Workload, existing: Sequence[Release], own: Sequence[Release]
+    ) -> float | None:
+        """One step of the release that needs one: the end of a rollback, the answer to a request, the begin of a
+        release, or a step of the current release."""
         for other in own:
             if (
                 state(other) is WorkloadState.ROLLBACK
@@ -173,12 +184,7 @@ class ReleaseReconciler:
             release = await self._creator.create(workload, workload.version)
         elif self._begins_anew(workload, release):
             others = [each for each in existing if each.metadata.uid != release.metadata.uid]
-            request = release.status.request
             release = await self._creator.start_anew(workload, release, others)
-            if request is not None:
-                self._executor.announce(
-                    workload, "RequestNotCarriedOut", request_answers.text(release.status.actions[-1])
-                )
         if not workload.processed:
             for each in superseded(release, [each for each in existing if belongs(each, workload)]):
                 await self._executor.carry_out(each, workload, Decision(before=(KeepHistory(each.status),)))

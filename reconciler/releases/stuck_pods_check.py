@@ -17,10 +17,10 @@ from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.ownership import WorkloadKey
 from reconciler.machinery.writer import Writer
-from reconciler.releases.executor import Executor
 from reconciler.releases.health import Timing
 from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.projection import Release
+from reconciler.releases.release_events import ReleaseEvents
 from reconciler.releases.rules import settings_of
 from reconciler.releases.stuck_pods import StuckPods
 
@@ -37,7 +37,7 @@ class StuckPodsCheck:
         caches: Caches,
         writer: Writer,
         live: LiveReader,
-        executor: Executor,
+        events: ReleaseEvents,
         timing: Timing,
         clock: Callable[[], float],
     ) -> None:
@@ -45,7 +45,7 @@ class StuckPodsCheck:
         self._caches = caches
         self._writer = writer
         self._live = live
-        self._executor = executor
+        self._events = events
         self._timing = timing
         self._clock = clock
         self._stuck: dict[WorkloadKey, StuckPods] = {}
@@ -115,7 +115,7 @@ class StuckPodsCheck:
         message = (
             f"pod {name} of an older version is not up, and {controller} waits for it; it is not deleted: {refusal}"
         )
-        self._executor.announce(workload, "StuckPodNotDeleted", message)
+        self._events.announce(workload, "StuckPodNotDeleted", message)
         return False
 
     async def _budget_refusal(self, namespace: str, pod: budget_pods.Pod) -> str:
@@ -127,4 +127,4 @@ class StuckPodsCheck:
     def _announce_deleted(self, workload: Workload, pod: Pod) -> None:
         controller, words = f"{workload.kind} {workload.metadata.name}", pod.trouble or "not ready"
         message = f"pod {pod.metadata.name} of an older version was deleted: {words}; {controller} waited for it"
-        self._executor.announce(workload, "StuckPodDeleted", message, warning=False)
+        self._events.announce(workload, "StuckPodDeleted", message, warning=False)

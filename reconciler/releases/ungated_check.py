@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from altershield.api import labels, names
+from altershield.api.announcements import announcement
 from altershield.api.change_workload import SourceRef
 from altershield.api.condition_types import ConditionType
 from altershield.api.json_patch import Operation, label_path
@@ -17,7 +18,6 @@ from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.ownership import WorkloadKey
 from reconciler.machinery.writer import Writer
 from reconciler.releases.creation import ReleaseCreator, processed
-from reconciler.releases.executor import Executor
 from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.projection import Release
 from reconciler.releases.ungated import Refresh, Restore, UngatedRelease, classify, current_revision, may_be_ungated
@@ -34,7 +34,6 @@ class UngatedCheck:
         writer: Writer,
         live: LiveReader,
         creator: ReleaseCreator,
-        executor: Executor,
         metrics: Metrics,
         clock: Callable[[], float],
     ) -> None:
@@ -42,7 +41,6 @@ class UngatedCheck:
         self._writer = writer
         self._live = live
         self._creator = creator
-        self._executor = executor
         self._metrics = metrics
         self._clock = clock
         self._denied_refreshed: set[WorkloadKey] = set()
@@ -146,9 +144,10 @@ class UngatedCheck:
                 observed_generation=release.metadata.generation,
             )
             others = [each for each in own if each.metadata.uid != release.metadata.uid]
-            await self._creator.start_anew(workload, release, others, condition)
+            event = announcement("UngatedRelease", ungated.message, self._clock())
+            events = () if announced else (event,)
+            await self._creator.start_anew(workload, release, others, condition, announcements=events)
             if not announced:
-                self._executor.announce(workload, "UngatedRelease", ungated.message)
                 self._metrics.ungated(ungated.reason)
         await self._set_version(workload, ungated.version)
 

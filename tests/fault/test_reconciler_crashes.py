@@ -9,11 +9,12 @@ import pytest
 from aiohttp import web
 
 from kube_sandbox.apiserver.storage.store import Snapshot
-from tests.fault.killing import Killer
+from tests.fault.killing import Killer, is_event
 from tests.fault.reconciler_cluster import Cluster, is_write, running_cluster
 from tests.fault.reconciler_stories import (
     STORIES,
     Chapter,
+    announced,
     approved,
     continued,
     continued_after_pause,
@@ -28,6 +29,7 @@ from tests.fault.reconciler_stories import (
     rolled_back_with_a_pass,
     suspended_and_repaired,
     without_version,
+    written_events,
 )
 
 VERIFIED_AS_A_GOOD_RELEASE = {
@@ -56,6 +58,10 @@ class OtherWrites:
         return is_write(request) and not (self._verifying and parts & {"pods", "changepods"})
 
 
+def is_write_or_event(request: web.Request) -> bool:
+    return is_write(request) or is_event(request)
+
+
 async def prepared(cluster: Cluster, before: Sequence[Chapter]) -> Snapshot:
     """The storage after these chapters. Without any, no reconciler has run: it makes its settings in the next one."""
     await cluster.go_to("told")
@@ -66,13 +72,20 @@ async def prepared(cluster: Cluster, before: Sequence[Chapter]) -> Snapshot:
     return cluster.snapshot()
 
 
+async def told(cluster: Cluster, last: Chapter) -> None:
+    """The last chapter, and its Events."""
+    before = await written_events(cluster)
+    await last(cluster)
+    await announced(cluster, before, last)
+
+
 async def play(cluster: Cluster, fatal: int, last: Chapter) -> bool:
     """Run the last chapter with a reconciler that is killed once. False if the chapter ended before."""
-    killer = Killer(fatal, OtherWrites() if last in VERIFIED_AS_A_GOOD_RELEASE else is_write)
+    killer = Killer(fatal, OtherWrites() if last in VERIFIED_AS_A_GOOD_RELEASE else is_write_or_event)
     cluster.set_fault(killer)
     async with cluster.reconciler(history_limit=1):
         await cluster.until_leader("one")  # which has read all objects: it sees the chapter from its beginning
-        telling = asyncio.create_task(last(cluster))
+        telling = asyncio.create_task(told(cluster, last))
         struck = asyncio.create_task(killer.struck.wait())
         await asyncio.wait((telling, struck), return_when=asyncio.FIRST_COMPLETED)
         struck.cancel()

@@ -193,7 +193,7 @@ SOURCES = (
             ("case BreakerState.OPEN if breaker.rule:", "case BreakerState.OPEN if True:"),
             ("    if breaker.until:\n", "    if False:\n"),
             (' and accepted[1].reason != "Valid":', ":"),
-            (" and near[1].is_true:", ":"),
+            ("or not near.is_true or", "or"),
             ("elif breaker[0] is not None:", "else:"),
             ("if pending.break_glass:", "if True:"),
             ("(before.status, before.reason) != (after.status, after.reason)", "before.status != after.status"),

@@ -48,7 +48,7 @@ SOURCES = (
             ("known is not None and known.message == wanted.message", "known is not None"),
             ("known is not None and known.message == wanted.message", "False"),
             ("        if not wanted.is_true:\n", "        if False:\n"),
-            ('elif wanted.reason == "UnknownReceiver":', "else:"),
+            ('if wanted.reason == "UnknownReceiver":', "if True:"),
         ),
     ),
     Source(

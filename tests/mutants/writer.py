@@ -66,14 +66,42 @@ SOURCES = (
         ),
     ),
     Source(
+        "reconciler/releases/release_events.py",
+        (_T + "test_executor.py",),
+        (
+            ("version(release) == workload.version and ", ""),
+            ("release.spec.create_time_unix)", "0.0)"),
+            ("metadata.namespace, metadata.uid)", 'metadata.namespace, "")'),
+        ),
+    ),
+    Source(
+        "reconciler/releases/announcements.py",
+        (_T + "test_announcements.py",),
+        (
+            ("    if all(_is_stored", "    if any(_is_stored"),
+            ("return Decision(after=resumed, requeue_after=0.0)", "return Decision(after=resumed)"),
+            ("normal=not each.warning", "normal=each.warning"),
+            ("if decision.status is None and not new:", "if decision.status is None:"),
+            (" or each in repeated]", "]"),
+            ("each in left or ", ""),
+            ("added(kept, new)", "added((), new)"),
+            (" and workload.held_version == version(release)", ""),
+            ("        return not workload.held\n", "        return True\n"),
+            (" and not workload.suspended", ""),
+            ("known.reason != event.reason or is_late(known, now)", "known.reason != event.reason"),
+            (" or (event.reason in _OF_EFFECTS and known in left)", ""),
+            ("(event.reason in _OF_EFFECTS and known in left)", "event.reason in _OF_EFFECTS"),
+        ),
+    ),
+    Source(
         "reconciler/releases/executor.py",
         (_T + "test_executor.py",),
         (
             (
-                "        release = await self._before(release, workload, decision.before)\n",
-                "        await self._before(release, workload, decision.before)\n",
+                "        release, events = await self._before(release, workload, decision.before)\n",
+                "        _, events = await self._before(release, workload, decision.before)\n",
             ),
-            ("        release = await self._before(release, workload, decision.before)\n", ""),
+            ("after=(*decision.after, *events)", "after=decision.after"),
             ("        if decision.status is not None:\n", "        if False:\n"),
             (", lists=decision.lists)", ", lists=True)"),
             (", lists=decision.lists)", ", lists=False)"),
@@ -84,14 +112,7 @@ SOURCES = (
             ),
             ("CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS", "CHANGE_WORKLOADS"),
             ("CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS", "CHANGE_PODS"),
-            (
-                "self.announce(workload, reason, message, warning=warning)",
-                "self.announce(workload, reason, message, warning=True)",
-            ),
-            (
-                "warning: bool = True) -> None:",
-                "warning: bool = False) -> None:",
-            ),
+            ("            self._events.write(release, workload)\n", ""),
             ("                    work.append(self._mark(pod, at))\n", "                    pass\n"),
             (
                 "                    work.append(self._delete_pod(pod))\n",
@@ -122,8 +143,6 @@ SOURCES = (
             ("        if workload.ignores_suspension:\n", "        if True:\n"),
             ("workload, [same, *operations])", "workload, [*operations])"),
             ('"path": _VERSION, "value": workload.version}', '"path": _VERSION, "value": workload.fingerprint}'),
-            ("WARNING if warning else NORMAL", "NORMAL"),
-            ("metadata.namespace, metadata.uid)", 'metadata.namespace, "")'),
             (
                 "status.status == WorkloadState.FAILED and condition is not None and condition.is_true",
                 "status.status == WorkloadState.FAILED",

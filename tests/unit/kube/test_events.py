@@ -308,3 +308,99 @@ async def test_terminating_namespace_causes_no_warning(caplog: pytest.LogCapture
         await asyncio.sleep(5)
         assert recorder.dropped == 2
         assert caplog.messages == []
+
+
+# announcements
+
+
+def announce(recorder: EventRecorder, identity: str = "0123456789abcdef", message: str = "never came up") -> None:
+    recorder.announce(SLEEP, events.WARNING, "RolledBack", message, identity=identity, at=1_799_999_000)
+
+
+async def test_announcement_has_its_own_time_and_a_name_with_its_identity() -> None:
+    async with recording() as (api, recorder):
+        announce(recorder)
+        assert not recorder.is_announced("0123456789abcdef")
+        event = await only_event(api)
+        assert event["metadata"]["name"] == "sleep.0123456789abcdef"
+        assert event["firstTimestamp"] == event["lastTimestamp"] == "2027-01-15T07:43:20Z"
+        assert event["count"] == 1
+        assert recorder.is_announced("0123456789abcdef")
+
+
+async def test_announcement_is_written_once_however_often_and_by_however_many_processes_it_is_made() -> None:
+    async with recording() as (api, recorder):
+        other = EventRecorder(recorder._client, "altershield")
+        task = asyncio.create_task(other.run())
+        for _ in range(3):
+            announce(recorder)
+            announce(recorder)
+            announce(other)
+            await asyncio.sleep(30)
+        assert (await only_event(api))["count"] == 1
+        assert len(api.requests) == 2
+        assert other.is_announced("0123456789abcdef")
+        assert recorder.dropped == other.dropped == 0
+        task.cancel()
+
+
+async def test_announcements_with_equal_texts_are_events_of_their_own() -> None:
+    async with recording() as (api, recorder):
+        announce(recorder, "a")
+        announce(recorder, "b")
+        await asyncio.sleep(1)
+        assert [event["count"] for event in api.all(EVENTS)] == [1, 1]
+
+
+async def test_announcement_without_a_response_is_not_repeated_if_it_succeeded() -> None:
+    async with recording() as (api, recorder):
+
+        async def lost(request: web.Request) -> web.StreamResponse:
+            await api.answer(request)
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
+
+        api.fault(is_post, lost)
+        announce(recorder)
+        await asyncio.sleep(5)
+        announce(recorder)
+        assert (await only_event(api))["count"] == 1
+
+
+@pytest.mark.parametrize(("code", "reason", "requests"), [(403, "Forbidden", 1), (503, "ServiceUnavailable", 5)])
+async def test_refused_announcement_is_tried_again_after_a_minute(code: int, reason: str, requests: int) -> None:
+    """For example because of a quota of Events."""
+    async with recording() as (api, recorder):
+        api.fault(is_post, answer(code, reason), times=requests)
+        announce(recorder)
+        await asyncio.sleep(30)
+        announce(recorder)
+        await asyncio.sleep(1)
+        assert len(api.requests) == requests
+        assert not recorder.is_announced("0123456789abcdef")
+        await asyncio.sleep(60)
+        announce(recorder)
+        assert (await only_event(api))["message"] == "never came up"
+
+
+@pytest.mark.parametrize(("code", "reason"), [(404, "NotFound"), (422, "Invalid")])
+async def test_announcement_that_can_never_be_written_is_over(code: int, reason: str) -> None:
+    async with recording() as (api, recorder):
+        api.fault(is_post, answer(code, reason))
+        announce(recorder)
+        await asyncio.sleep(1)
+        assert recorder.is_announced("0123456789abcdef")
+
+
+async def test_announcement_that_the_api_server_has_deleted_can_be_made_again_after_an_hour() -> None:
+    async with recording() as (api, recorder):
+        announce(recorder)
+        event = await only_event(api)
+        await api.remove(EVENTS, event["metadata"]["name"], "shop")
+        announce(recorder)
+        await asyncio.sleep(1)
+        assert api.all(EVENTS) == []
+        await asyncio.sleep(3600)
+        announce(recorder)
+        await only_event(api)

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from altershield.api import labels
+from altershield.api.announcements import MAX_LATE
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, WorkloadState
 from altershield.api.json_patch import label_path
 from altershield.api.meta import Condition, plain_time
@@ -25,7 +26,7 @@ from altershield.kube.errors import (
     UnauthorizedError,
     from_status,
 )
-from altershield.kube.events import NORMAL, WARNING, ObjectRef
+from altershield.kube.events import NORMAL, RETRY, WARNING, ObjectRef
 from altershield.workloads.applied import LAST_APPLIED, Applied, Manager
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
@@ -47,6 +48,7 @@ from reconciler.releases.effects import (
 )
 from reconciler.releases.executor import Executor
 from reconciler.releases.live_reader import LiveWorkload
+from reconciler.releases.release_events import ReleaseEvents
 from reconciler.releases.rollback_writer import Refused
 
 from . import builders
@@ -108,11 +110,24 @@ class LiveReader:
 
 
 class Recorder:
+    """Records the Events, each of which counts as written at once unless it is `refused`."""
+
     def __init__(self) -> None:
         self.events: list[tuple[ObjectRef, str, str, str]] = []
+        self.times: list[float] = []
+        self.refused = False
+        self.identities: set[str] = set()
 
-    def event(self, regarding: ObjectRef, type_: str, reason: str, message: str) -> None:
+    def announce(
+        self, regarding: ObjectRef, type_: str, reason: str, message: str, *, identity: str, at: float
+    ) -> None:
         self.events.append((regarding, type_, reason, message))
+        self.times.append(at)
+        if not self.refused:
+            self.identities.add(identity)
+
+    def is_announced(self, identity: str) -> bool:
+        return identity in self.identities
 
 
 class World:
@@ -134,6 +149,10 @@ class World:
     async def do(self, *before: Any, status: Any = None, after: tuple[Any, ...] = (), lists: bool = False) -> Any:
         decision = Decision(status, before=before, after=after, lists=lists)
         return await self.executor.carry_out(self.release, self.workload, decision)
+
+    @property
+    def events(self) -> ReleaseEvents:
+        return ReleaseEvents(self.recorder, lambda: self.now)  # type: ignore[arg-type]
 
     @property
     def only_write(self) -> tuple[Any, ...]:
@@ -323,11 +342,72 @@ async def test_event_regards_the_workload(world: World, warning: bool, type_: st
     await world.do(after=(Announce("Verified", "all pods passed", warning=warning),))
     regarding = ObjectRef("apps/v1", "Deployment", "sleep", "default", "sleep")
     assert world.recorder.events == [(regarding, type_, "Verified", "all pods passed")]
+    assert world.recorder.times == [int(world.now)]
 
 
-async def test_announce_records_a_warning_event(world: World) -> None:
-    world.executor.announce(world.workload, "UngatedRelease", "no gatekeeper admitted it")
-    assert world.recorder.events[0][1] == WARNING
+async def test_event_is_stored_with_the_status_before_it_is_written(world: World) -> None:
+    stored = await world.do(status=status(), after=(Announce("Verified", "all pods passed"), Suspend(1234)))
+    saved, label = world.writer.writes
+    assert saved[0] == "save"
+    assert [each.reason for each in saved[2].announcements] == ["Verified"]
+    assert label[0] == "patch"
+    assert stored.status.announcements == saved[2].announcements
+
+
+async def test_event_is_written_although_a_later_effect_fails(world: World) -> None:
+    world.writer.errors = [ConflictError("changed", code=409)]
+    with pytest.raises(ConflictError):
+        await world.do(status=status(), after=(Suspend(1234), Announce("ReleaseSuspended", "a pod failed")))
+    assert [each[2] for each in world.recorder.events] == ["ReleaseSuspended"]
+
+
+async def test_status_that_cannot_be_stored_has_no_event(world: World) -> None:
+    async def refuse(*_: Any, **__: Any) -> Any:
+        raise ConflictError("changed", code=409)
+
+    world.writer.save_release = refuse  # type: ignore[method-assign]
+    with pytest.raises(ConflictError):
+        await world.do(status=status(), after=(Announce("Verified", "all pods passed"),))
+    assert world.recorder.events == []
+
+
+async def test_stored_event_is_written_by_the_next_reconciler_once(world: World) -> None:
+    stored = await world.do(status=status(), after=(Announce("Verified", "all pods passed"),))
+    world.recorder = Recorder()
+    assert world.events.write(stored, world.workload) == RETRY
+    assert world.events.write(stored, world.workload) is None
+    assert len(world.recorder.events) == 1
+
+
+async def test_refused_event_is_tried_again_until_it_is_too_old(world: World) -> None:
+    world.recorder.refused = True
+    stored = await world.do(status=status(), after=(Announce("Verified", "all pods passed"),))
+    for seconds, expected in ((60, RETRY), (MAX_LATE - 61, RETRY), (1, None)):
+        world.now += seconds
+        assert world.events.write(stored, world.workload) == expected
+    assert len(world.recorder.events) == 3
+
+
+async def test_wrong_annotation_is_announced_while_the_current_release_is_young(world: World) -> None:
+    wrong = msgspec.structs.replace(world.workload, start_timeout="soon")
+    began = msgspec.structs.replace(world.release.spec, create_time_unix=int(world.now))
+    current = msgspec.structs.replace(world.release, spec=began)
+    assert world.events.write(current, world.workload) is None
+    assert world.events.write(current, msgspec.structs.replace(wrong, version=V2)) is None
+    assert world.events.write(current, wrong) == RETRY
+    assert [each[2] for each in world.recorder.events] == ["AnnotationIgnored"]
+    world.now += MAX_LATE + 1
+    world.recorder.identities.clear()
+    assert world.events.write(current, wrong) is None
+
+
+async def test_written_event_leaves_the_status_with_its_next_change(world: World) -> None:
+    world.release = await world.do(status=status(), after=(Announce("Verified", "all pods passed"),))
+    assert world.release.status.announcements
+    await world.do()
+    assert len(world.writer.writes) == 1, "it alone causes no write"
+    world.release = await world.do(status=world.release.status)
+    assert not world.release.status.announcements
 
 
 # release of an older template

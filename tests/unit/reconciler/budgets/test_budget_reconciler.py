@@ -33,14 +33,16 @@ from reconciler.machinery.caches import Key
 from reconciler.machinery.metrics import Metrics
 from tests.unit.budgets import builders
 from tests.unit.budgets.builders import DEPLOYMENT, LABELS, NOW, SET, scaled, wire
+from tests.unit.reconciler.recording import Announcing
 
 KEY = (builders.NAMESPACE, "web")
 
 
-class World:
+class World(Announcing):
     """Caches that tests fill, and what stands for the API server, the writer and the recorder of Events."""
 
     def __init__(self, client: Client) -> None:
+        super().__init__()
         self.now = NOW
         self.caches = BudgetCaches(client, lambda namespace: True, lambda namespace: False)
         for informer in self.caches.counted_informers:

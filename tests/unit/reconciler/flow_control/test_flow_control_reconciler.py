@@ -23,13 +23,15 @@ from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from tests.unit.flow_control.builders import NOW, asked, one, policy
 from tests.unit.reconciler.filled import empty_caches, namespace, put
+from tests.unit.reconciler.recording import Announcing
 from tests.unit.workloads import objects
 
 
-class World:
+class World(Announcing):
     """Stands for the API server, the writer and the recorder of Events."""
 
     def __init__(self, caches: Caches) -> None:
+        super().__init__()
         self.caches = caches
         self.now = float(NOW)
         self.stored = policy("10m/3")

@@ -17,6 +17,7 @@ from reconciler.generated_budgets.generated_budget_reconciler import GeneratedBu
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.ownership import WorkloadKey
 from tests.unit.reconciler.filled import empty_caches, namespace, put
+from tests.unit.reconciler.recording import Announcing
 from tests.unit.workloads import objects
 
 Object = dict[str, Any]
@@ -24,18 +25,24 @@ KEY = WorkloadKey("Deployment", "shop", "web")
 UID = "3f1c9a52-0d4e-4a43-8a30-1f6f3a1f0c11"
 
 
-class World:
+class World(Announcing):
     """Stands for the API server, the writer and the recorder of Events."""
 
     def __init__(self, caches: Caches) -> None:
+        super().__init__()
         self.caches = caches
         self.version = 0
         self.live: Object | None = None
         self.reads = 0
         self.writes: list[str] = []
         self.events: list[str] = []
-        self._reconcile = GeneratedBudgetReconciler(self, caches, self, self).reconcile  # type: ignore[arg-type]
+        self.lead()
         self.govern()
+
+    def lead(self) -> None:
+        """Start a reconciler."""
+        own = GeneratedBudgetReconciler(self, self.caches, self, self)  # type: ignore[arg-type]
+        self._reconcile = own.reconcile
 
     def govern(self, governed: bool = True, annotations: Object | None = None) -> None:
         self.version += 1
@@ -148,15 +155,26 @@ async def test_generated_budget_goes_when_a_user_creates_one_and_the_event_is_ra
     assert world.events == ["BudgetSkipped"]
 
 
-async def test_event_about_wrong_annotations_is_raised_once_for_each_text_and_again_after_a_correction(
-    world: World,
-) -> None:
+async def test_event_about_wrong_annotations_is_raised_once_for_each_text_also_by_the_next_leader(world: World) -> None:
     for value in ("yes", "yes", "no", "true", "no"):
         world.ask(pub=value)
         await world.reconcile()
-    assert world.events == ["BudgetInvalid"] * 3
+    assert world.events == ["BudgetInvalid"] * 2
+    world.lead()
+    await world.reconcile()
+    assert world.events == ["BudgetInvalid"] * 2
+
+
+async def test_event_about_wrong_annotations_is_raised_again_after_a_correction_if_the_first_one_is_gone(
+    world: World,
+) -> None:
+    world.ask(pub="no")
+    await world.reconcile()
+    world.announced.clear()
+    await world.reconcile()
+    assert world.events == ["BudgetInvalid"]
     world.govern(False)
     await world.reconcile()
     world.govern()
     await world.reconcile()
-    assert world.events == ["BudgetInvalid"] * 4
+    assert world.events == ["BudgetInvalid"] * 2

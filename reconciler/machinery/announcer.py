@@ -1,0 +1,61 @@
+"""Writes the Events that a status stores as announcements.
+
+An announcement is stored with the change that it is about. It stays in the status until the Event is written, and until
+the status changes again. So a reconcile after a crash, also one of another leader, writes a missing Event, and none
+twice: its name follows from the announcement.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+
+from altershield.api.announcements import Announcement, added, is_late
+from altershield.api.meta import unix
+from altershield.kube.events import NORMAL, RETRY, WARNING, EventRecorder, ObjectRef
+
+
+class Announcer:
+    """`clock` returns Unix seconds."""
+
+    def __init__(self, recorder: EventRecorder, clock: Callable[[], float]) -> None:
+        self._recorder = recorder
+        self._clock = clock
+
+    def write(self, regarding: ObjectRef, uid: str, announcements: Iterable[Announcement]) -> float | None:
+        """Write the Events that are missing, in the background. `regarding`: what they are about. `uid`: of the object
+        whose status has the announcements.
+
+        Returns the seconds after which this is to be called again, because an Event may not be written; else None.
+        """
+        left = [each for each in announcements if not self._is_over(uid, each)]
+        for each in left:
+            self._recorder.announce(
+                regarding,
+                NORMAL if each.normal else WARNING,
+                each.reason,
+                each.message,
+                identity=_identity_of(uid, each),
+                at=unix(each.time),
+            )
+        return RETRY if left else None
+
+    def with_new(
+        self, uid: str, stored: Sequence[Announcement], new: Sequence[Announcement]
+    ) -> tuple[Announcement, ...]:
+        """The announcements of a status that is written now: the stored ones that are needed, and the new ones."""
+        return added(self.left(uid, stored), new)
+
+    def left(self, uid: str, stored: Sequence[Announcement]) -> tuple[Announcement, ...]:
+        """The announcements whose Events may be missing. The others are not needed any more."""
+        return tuple(each for each in stored if not self._is_over(uid, each))
+
+    def _is_over(self, uid: str, announcement: Announcement) -> bool:
+        return is_late(announcement, self._clock()) or self._recorder.is_announced(_identity_of(uid, announcement))
+
+
+def identity(*parts: str) -> str:
+    """The identity of an Event that follows from these texts."""
+    return hashlib.sha256("\n".join(parts).encode(errors="replace")).hexdigest()[:16]
+
+
+def _identity_of(uid: str, announcement: Announcement) -> str:
+    return identity(uid, announcement.time, announcement.reason, announcement.message)
