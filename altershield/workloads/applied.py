@@ -88,7 +88,7 @@ def digest(annotations: Mapping[str, Any] | None, entries: Iterable[Entry]) -> s
     """A digest that changes with the `Applied` of an object: 16 hex digits. Empty if there is nothing to keep."""
     found = hashlib.blake2b(digest_size=8)
     manifest = (annotations or {}).get(LAST_APPLIED)
-    own = [each for each in entries if each.has_template]
+    own = sorted((each for each in entries if each.has_template), key=lambda each: (each.manager, each.operation))
     if not manifest and not own:
         return ""
     found.update(str(manifest or "").encode())
@@ -116,7 +116,13 @@ def of(obj: Object) -> Applied | None:
     )
     return Applied(
         template_in((obj["metadata"].get("annotations") or {}).get(LAST_APPLIED)),
-        tuple(each for each in managers if each.template is not None or each.last_applied),
+        # the API server sorts them by time, which a rollback changes
+        tuple(
+            sorted(
+                (each for each in managers if each.template is not None or each.last_applied),
+                key=lambda each: (each.manager, each.operation),
+            )
+        ),
     )
 
 

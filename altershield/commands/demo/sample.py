@@ -12,6 +12,7 @@ NAMESPACE = "altershield-demo"
 NAME = "sleep"
 REPLICAS = 5
 MISSING_IMAGE = "busybo"
+FIXED_IMAGE = "busybox:1.37"
 ADAPTER = BY_KIND["Deployment"]
 RESOURCE = ADAPTER.resource
 

@@ -19,6 +19,7 @@ from altershield.api.meta import rfc3339
 from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import CHANGE_PODS, NAMESPACES
 from altershield.commands.demo.sample import (
+    FIXED_IMAGE,
     MISSING_IMAGE,
     NAME,
     NAMESPACE,
@@ -32,6 +33,7 @@ from altershield.commands.demo.story import STEP_SECONDS, StepFailedError, Story
 from altershield.kube.bodies import ObjectList
 from altershield.kube.client import PatchType
 from altershield.kube.errors import ApiError, NotFoundError
+from altershield.workloads.applied import of
 
 _KIND = RESOURCE.kind.lower()
 _KUBECTL = f"kubectl -n {NAMESPACE}"
@@ -220,6 +222,28 @@ async def bad_image_again(story: Story) -> str:
     return f"Denied: Error from server ({error.reason}): {error}"
 
 
+async def fix(story: Story) -> str:
+    """The fix changes the template of the version that AlterShield released again, and nothing else."""
+    old, wanted = story.workload.version, await _template(story)
+    wanted["spec"]["containers"][0]["image"] = FIXED_IMAGE
+    await story.patch(image_patch(FIXED_IMAGE))
+    version = await story.next_version(old)
+    path = await story.succeeded(version, alone=True)
+    if await _template(story) != wanted:
+        raise StepFailedError("the pod template differs from that of the version before in more than the image")
+    return f"{path} Of the release that was rolled back, nothing is left."
+
+
+async def _template(story: Story) -> dict[str, Any]:
+    """The pod template without its version. StepFailedError if a field of it belongs to AlterShield."""
+    obj: dict[str, Any] = await story.client.get(RESOURCE, NAME, NAMESPACE)
+    if of(obj) is None:
+        raise StepFailedError("a field of the pod template belongs to AlterShield")
+    template: dict[str, Any] = obj["spec"]["template"]
+    del template["metadata"]["labels"][labels.VERSION]
+    return template
+
+
 async def clean_up(story: Story) -> str:
     await _delete_namespace(story)
     return f"Namespace {NAMESPACE} is deleted."
@@ -311,6 +335,12 @@ STEPS = (
         "It is denied. The message gives the reason and the ways out.",
         _SET_IMAGE,
         bad_image_again,
+    ),
+    Step(
+        "Release the fix",
+        "The rollback left no trace: the fix is the last good version with another image.",
+        _typed(f"{_KUBECTL} set image {_KIND} {NAME} {NAME}={FIXED_IMAGE}"),
+        fix,
     ),
     Step(
         "Clean up",

@@ -135,7 +135,9 @@ class Story:
     async def patch(self, patch: dict[str, Any], *, subresource: str = "") -> None:
         """Patch the Deployment."""
         type_ = PatchType.MERGE if subresource else PatchType.STRATEGIC
-        await self.client.patch(RESOURCE, patch, NAME, NAMESPACE, type_=type_, subresource=subresource)
+        await self.client.patch(
+            RESOURCE, patch, NAME, NAMESPACE, type_=type_, subresource=subresource, field_manager="kubectl-patch"
+        )
 
     async def denied(self, change: Callable[[], Awaitable[None]]) -> ApiError:
         """Make a change that the API server denies, and return its error. StepFailedError where it is allowed."""
