@@ -56,8 +56,8 @@ def test_managers_of_the_template_and_of_the_annotation_are_kept() -> None:
     assert applied.of(obj) == Applied(
         OLD,
         (
-            Manager("kubectl-client-side-apply", "Update", "apps/v1", FIELDS, True),
             Manager("flux", "Apply", "apps/v1", FIELDS),
+            Manager("kubectl-client-side-apply", "Update", "apps/v1", FIELDS, True),
         ),
     )
 
