@@ -15,6 +15,8 @@ from reconciler.machinery.caches import Caches
 from reconciler.policies.acceptance import UrlRule, any_url, in_force
 from reconciler.policies.selection import InForce, select
 
+_DEFAULTS = AppliedPolicy()  # msgspec omits a default only if the value is the same object
+
 
 class _Labelled(msgspec.Struct):
     metadata: ObjectMeta
@@ -83,4 +85,5 @@ def _copy(policy: InForce | None) -> AppliedPolicy:
     if policy is None:
         return AppliedPolicy()
     rules = {field: getattr(policy.spec, field) for field in Rules.__struct_fields__}
-    return AppliedPolicy(namespace=policy.namespace, name=policy.name, generation=policy.generation, **rules)
+    changed = {field: value for field, value in rules.items() if value != getattr(_DEFAULTS, field)}
+    return AppliedPolicy(namespace=policy.namespace, name=policy.name, generation=policy.generation, **changed)

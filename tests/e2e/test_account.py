@@ -205,6 +205,7 @@ def test_account_writes_its_own_labels_and_rolls_back(kubectl: Kubectl, tmp_path
     kubectl.apply(sleep(image="missing"))
     bad = kubectl.labels("deployment", "sleep")[VERSION]
     assert bad != good
+    eventually(lambda: kubectl.exists("changeworkload", f"sleep--x--{bad}"), "the ChangeWorkload")
     kubectl.wait(f"changeworkload/sleep--x--{bad}", "jsonpath={.status.status}=Failed")
     eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == good, "the rollback")
     succeed(kubectl, good)

@@ -32,6 +32,10 @@ FULL = {
     ],
     "observeSeconds": 0,
     "startTimeoutSeconds": 300,
+    "maxStartSeconds": 86_400,
+    "unschedulableSeconds": 1,
+    "settleSeconds": 86_400,
+    "settleRestarts": 1_000,
     "batch": "10%",
     "mode": "warn",
     "onFailure": "pause",
@@ -126,7 +130,10 @@ def test_policy_with_all_fields_is_accepted_with_its_defaults(space: Kubectl) ->
     }  # fmt: skip
     assert space.json("defensepolicy", "policy")["spec"] == wanted
     space.apply(manifest({}))
-    defaults = {"priority": 0, "mode": "enforce", "onFailure": "suspend", "onStartFailure": "rollback"}
+    defaults = {
+        "priority": 0, "mode": "enforce", "onFailure": "suspend", "onStartFailure": "rollback",
+        "maxStartSeconds": 1800, "unschedulableSeconds": 600, "settleRestarts": 3,
+    }  # fmt: skip
     assert space.json("defensepolicy", "policy")["spec"] == defaults
     space.apply(manifest({"notify": []}))
     assert space.json("defensepolicy", "policy")["spec"] == defaults | {"notify": []}
