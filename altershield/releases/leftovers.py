@@ -42,8 +42,9 @@ def restored_paths(older: Object, failed: Object) -> tuple[str, ...]:
     there = set(_paths(failed))
     found: list[str] = []
     for path in _paths(older):
-        below_last = found and path.startswith(found[-1]) and path[len(found[-1])] in ".["
-        if path not in there and not below_last and len(path) <= _MAX_PATH:
+        below_last = found and path.startswith((f"{found[-1]}.", f"{found[-1]}["))
+        # two elements of a list may have the same name
+        if path not in there and path not in found and not below_last and len(path) <= _MAX_PATH:
             found.append(path)
     return tuple(found[:MAX_RESTORED])
 

@@ -88,7 +88,7 @@ def digest(annotations: Mapping[str, Any] | None, entries: Iterable[Entry]) -> s
     """A digest that changes with the `Applied` of an object: 16 hex digits. Empty if there is nothing to keep."""
     found = hashlib.blake2b(digest_size=8)
     manifest = (annotations or {}).get(LAST_APPLIED)
-    own = sorted((each for each in entries if each.has_template), key=lambda each: (each.manager, each.operation))
+    own = sorted((each for each in entries if each.has_template), key=_order)
     if not manifest and not own:
         return ""
     found.update(str(manifest or "").encode())
@@ -120,10 +120,14 @@ def of(obj: Object) -> Applied | None:
         tuple(
             sorted(
                 (each for each in managers if each.template is not None or each.last_applied),
-                key=lambda each: (each.manager, each.operation),
+                key=_order,
             )
         ),
     )
+
+
+def _order(each: Entry | Manager) -> tuple[str, str, str]:
+    return each.manager, each.operation, each.api_version
 
 
 def template_in(annotation: Any) -> Object | None:
@@ -245,7 +249,7 @@ def _remove(entry: Object, path: Sequence[str]) -> bool:
 
 
 def _set(entry: Object, path: Sequence[str], fields: Object) -> None:
-    below = entry["fieldsV1"]
+    below = entry.setdefault("fieldsV1", {})
     for step in path[:-1]:
         below = below.setdefault(step, {})
     below[path[-1]] = fields
@@ -256,7 +260,7 @@ def _manifest(annotation: Any) -> Object | None:
     if not isinstance(annotation, str):
         return None
     try:
-        found = json.loads(annotation)
+        found = msgspec.json.decode(annotation)  # unlike `json`, it refuses text that is no UTF-8
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) and isinstance(found.get("spec") or {}, dict) else None

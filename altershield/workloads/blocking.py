@@ -27,11 +27,11 @@ def blocking_pods(workload: Workload, pods: Iterable[Pod]) -> list[Pod]:
         and not pod.ready
         and pod.hash not in ("", workload.update_revision)
         and _is_wanted(workload, pod)
-        and not is_kept(workload, pod)
+        and not _is_kept(workload, pod)
     ]
 
 
-def is_kept(workload: Workload, pod: Pod) -> bool:
+def _is_kept(workload: Workload, pod: Pod) -> bool:
     """Whether the pod is created again with the same template when it is deleted: a partition holds it back, and it has
     the revision that was rolled out completely."""
     number = _ordinal(pod)

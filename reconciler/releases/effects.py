@@ -119,13 +119,6 @@ class RestoreManagers:
 
 
 @dataclass(frozen=True, slots=True)
-class DeletePod:
-    """Delete a pod, because its controller would wait without end for it to become ready."""
-
-    pod: Pod
-
-
-@dataclass(frozen=True, slots=True)
 class Remove:
     """Delete a ChangeWorkload or ChangePod that is not needed any more."""
 
@@ -149,16 +142,7 @@ class Announce:
 
 
 Before = (
-    Mark
-    | RestoreLabel
-    | RestoreManagers
-    | CreateBatch
-    | SetThreshold
-    | Overrule
-    | AllowRepair
-    | Resume
-    | DeletePod
-    | KeepHistory
+    Mark | RestoreLabel | RestoreManagers | CreateBatch | SetThreshold | Overrule | AllowRepair | Resume | KeepHistory
 )
 After = Suspend | Pause | Unpause | ReleaseAgain | Remove | Repeat | Announce
 

@@ -5,6 +5,7 @@ be better. In the second case no ready pod proves that this version works, so th
 was itself restored by a rollback is suspended. In all other cases the release is suspended.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -97,20 +98,25 @@ def _is_creation_late(snapshot: Snapshot, groups: PodGroups, now: float) -> bool
     return present is WorkloadState.ROLLBACK or now >= _creation_late_at(snapshot, groups)
 
 
+def unknown_again_at(snapshot: Snapshot, now: float) -> float:
+    """When the cause is to be looked for again if there is no version to go back to now, Unix seconds. The pods of the
+    version before may only be unready for a moment."""
+    return now + snapshot.timing.unschedulable if snapshot.previous.uid else math.inf
+
+
 def cause_unknown(snapshot: Snapshot, now: float) -> bool:
     """Whether the API server has to be read to find out whether the cluster refuses pods because of what this release
     changed."""
     groups, workload = snapshot.groups, snapshot.workload
     if groups is None or state(snapshot.release) is WorkloadState.SUCCESS:
         return False
-    if groups.changed is None and any(
-        now >= held_up_until(tracked, snapshot.timing) for tracked in groups.pods_in(Group.HELD_UP)
-    ):
+    known = groups.changed is not None and now < groups.changed_until
+    if not known and any(now >= held_up_until(tracked, snapshot.timing) for tracked in groups.pods_in(Group.HELD_UP)):
         return True
-    if groups.changed == frozenset() or not _is_creation_late(snapshot, groups, now):
+    if (known and not groups.changed) or not _is_creation_late(snapshot, groups, now):
         return False
     if BY_KIND[workload.kind].intermediate is not None:
-        return groups.changed is None and bool(workload.refused)
+        return not known and bool(workload.refused)
     return now >= groups.refusal_until
 
 

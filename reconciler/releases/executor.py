@@ -13,7 +13,7 @@ from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus
 from altershield.api.condition_types import ConditionType
 from altershield.api.json_patch import Operation, label_path
 from altershield.api.meta import find_condition, rfc3339
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from altershield.kube.errors import BadRequestError, ConflictError, ForbiddenError, InvalidError, NotFoundError
 from altershield.kube.events import EventRecorder
 from altershield.releases.release import version as version_of
@@ -35,7 +35,6 @@ from reconciler.releases.effects import (
     Before,
     CreateBatch,
     Decision,
-    DeletePod,
     KeepHistory,
     Mark,
     Overrule,
@@ -137,8 +136,6 @@ class Executor:
                     work.append(self._restore_label(obj, version_of(release)))
                 case CreateBatch():
                     work.append(self._batches.create(release, effect))
-                case DeletePod(pod):
-                    work.append(self._delete_pod(pod))
                 case Overrule():
                     work.append(self._batches.overrule(effect))
                 case SetThreshold() | AllowRepair() | Resume() | KeepHistory() | RestoreManagers():
@@ -165,9 +162,6 @@ class Executor:
             elif isinstance(effect, KeepHistory) and self._history is not None:
                 await self._history.keep(release, workload, effect.status)
         return release, events
-
-    async def _delete_pod(self, pod: Pod) -> None:
-        await self._writer.delete(PODS, pod.metadata)
 
     async def _remove(self, obj: ChangeWorkload | Batch) -> None:
         await self._writer.delete(CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS, obj.metadata)

@@ -250,10 +250,13 @@ def assess(
 
 def _limit(tracked: TrackedPod, workload: Workload, timing: Timing) -> Limit:
     """The time that a pod that is not ready may take to come up. If it was up before, or replaces a pod that ended by
-    itself, it is the start timeout."""
+    itself, it is the start timeout. A pod that was up starts anew if its node was restarted."""
+    starting, allowed = tracked.pod.starting, workload.start.containers
+    if tracked.was_up and tracked.pod.restarted and all(each.lost for each in tracked.pod.restarted) and allowed:
+        seconds = min(timing.start_timeout + allowed, max(timing.max_start, timing.start_timeout))
+        return Limit(seconds, f"its node was restarted, and its probes allow {allowed} s")
     if tracked.was_up or tracked.inherited:
         return Limit(timing.start_timeout)
-    starting = tracked.pod.starting
     if starting is not None and tracked.in_place:
         starting = updated_in_place(starting, restarts=tracked.pod.restarts - tracked.baseline)
     min_ready = workload.min_ready if tracked.was_ready else 0

@@ -131,10 +131,10 @@ class LiveReader:
     async def history(self, workload: Workload) -> list[Entry]:
         """The entries of the history with the label of the workload's name, without their templates: its own entries,
         entries without an owner, and entries of other workloads with this name."""
-        entries = [
-            history.read(data).without_template()
-            async for data in self._items(history.RESOURCE, workload, history.label_selector(workload.metadata.name))
-        ]
+        entries = list[Entry]()
+        async for data in self._items(history.RESOURCE, workload, history.label_selector(workload.metadata.name)):
+            with contextlib.suppress(msgspec.DecodeError):  # somebody else's
+                entries.append(history.read(data).without_template())
         return [each for each in entries if each.metadata.deletion_timestamp is None]
 
     async def applied(self, workload: Workload, target: SourceRef) -> Applied | None:
@@ -144,12 +144,13 @@ class LiveReader:
         return found.applied if found is not None else None
 
     async def entry(self, workload: Workload, name: str) -> Entry:
-        """The ControllerRevision of this name as an entry of the history. ConflictError if it does not exist."""
+        """The ControllerRevision of this name as an entry of the history. ConflictError if it does not exist, or is not
+        one."""
         try:
             return history.read(
                 await self._client.get(history.RESOURCE, name, workload.metadata.namespace, as_=msgspec.Raw)
             )
-        except NotFoundError as error:
+        except (NotFoundError, msgspec.DecodeError) as error:
             raise changed(workload) from error
 
     async def template(self, workload: Workload, source: SourceRef) -> Object:

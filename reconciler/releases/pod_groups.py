@@ -5,6 +5,7 @@ groups are rebuilt from the caches.
 """
 
 import heapq
+import math
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -60,6 +61,7 @@ class PodGroups:
         """When `revision` first changed since the lists were written, Unix seconds; None if it has not."""
         self.progress_at = float(release.spec.create_time_unix)
         """When a pod last came up, Unix seconds."""
+        self.changed_until = math.inf
         self.changed: Parts | None = None
         """The parts of the template that the release changed against the version to go back to; None until they are
         known."""
@@ -306,8 +308,10 @@ class PodGroups:
             tracked.fault, tracked.fault_until = found, now + self._timing.start_timeout
             self._changed.add(uid)
 
-    def set_changed(self, parts: Parts | None) -> None:
-        """Set what the release changed. None: it is not known, or does not matter because all pods came up."""
+    def set_changed(self, parts: Parts | None, until: float = math.inf) -> None:
+        """Set what the release changed. None: it is not known, or does not matter because all pods came up. `until`:
+        when it is to be found out again, Unix seconds."""
+        self.changed_until = until
         if parts != self.changed:
             self.changed = parts
             self._changed.update(*(self._groups[group] for group in (Group.HELD_UP, Group.OVERDUE)))

@@ -12,7 +12,7 @@ from altershield.releases import is_current, is_of_template, state
 from altershield.releases.history import entry_name
 from altershield.releases.leftovers import restored_paths
 from altershield.releases.release import version as version_of
-from altershield.workloads import BY_KIND, is_pod_of_revision
+from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
@@ -28,14 +28,13 @@ from reconciler.releases.executor import Executor
 from reconciler.releases.health import Timing
 from reconciler.releases.history import superseded, with_history
 from reconciler.releases.history_writer import HistoryWriter
-from reconciler.releases.live_reader import LiveReader
+from reconciler.releases.live_reader import LiveReader, owns
 from reconciler.releases.pod_groups_cache import PodGroupsCache
 from reconciler.releases.projection import Release, went_back_to
 from reconciler.releases.release_events import ReleaseEvents
 from reconciler.releases.reporting import RETRY_SECONDS, OrderServer, Reporter, is_refused
 from reconciler.releases.rollback_writer import Refused
 from reconciler.releases.snapshot import Snapshot
-from reconciler.releases.stuck_pods import stuck_pods
 from reconciler.releases.stuck_pods_check import StuckPodsCheck
 from reconciler.releases.target_reader import TargetReader
 from reconciler.releases.ungated import current_revision
@@ -150,12 +149,8 @@ class ReleaseReconciler:
 
     async def _end_rollback(self, key: WorkloadKey, workload: Workload, release: Release) -> float | None:
         """Close a ChangeWorkload in the state Rollback whose version is no longer the workload's current one."""
-        source, adapter = release.status.source, BY_KIND[workload.kind]
-        pods = [
-            pod for pod in self._caches.pods_of(workload) if is_pod_of_revision(adapter, pod, source.name, source.uid)
-        ]
         paths = await self._restored_paths(workload, release) if went_back_to(release, workload) else ()
-        decision = rollback.close(release, workload, stuck_pods(workload, pods), self._clock(), paths)
+        decision = rollback.close(release, workload, self._clock(), paths)
         await self._executor.carry_out(release, workload, with_history(release, decision))
         self._refusals.pop(key, None)
         return 0.0 if decision.requeue_after is None else decision.requeue_after
@@ -167,6 +162,8 @@ class ReleaseReconciler:
         try:
             entry = await self._live.entry(workload, name)
         except ConflictError:
+            return ()
+        if not owns(workload, entry):
             return ()
         return restored_paths((await self._live.workload(workload)).template, entry.template)
 

@@ -25,7 +25,7 @@ from altershield.api.workload_requests import Result, Verb
 from altershield.releases.release import version as version_of
 from altershield.workloads.workload import Workload
 from reconciler.releases import failure, verification
-from reconciler.releases.effects import Announce, Before, Decision, ReleaseAgain, RestoreManagers
+from reconciler.releases.effects import Announce, Decision, ReleaseAgain, RestoreManagers
 from reconciler.releases.ending import automatic_target, ending, no_rollback_reason
 from reconciler.releases.projection import Release, went_back_to
 from reconciler.releases.snapshot import RollbackReason, Snapshot, Target
@@ -144,10 +144,11 @@ def withdraw(snapshot: Snapshot, why: str, now: float, *, tried: bool = True) ->
     """Withdraw the intent. The next decision derives the state again. `tried`: whether a rollback for a failed
     verification counts as tried. If not, another pod that fails begins a new rollback."""
     message = f"the rollback was withdrawn: {why}"
-    requested = snapshot.release.status.rollback_requested
+    # a release that had succeeded goes on counting the restarts since then
+    judged_anew = reason_of(snapshot.release) is RollbackReason.VERIFICATION_FAILED
     draft = (
         _without_intent(begin_with(snapshot, now))
-        .enter(_state_before(snapshot.release) if requested else WorkloadState.RUNNING)
+        .enter(WorkloadState.RUNNING if judged_anew else _state_before(snapshot.release))
         .condition(ConditionType.ROLLED_BACK, False, RollbackReason.WITHDRAWN, message)
     )
     if not tried:
@@ -175,22 +176,15 @@ def write_refused(release: Release) -> bool:
     return has_reason(release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.WRITE_REFUSED)
 
 
-def close(
-    release: Release, workload: Workload, stuck: Sequence[Before], now: float, restored_paths: tuple[str, ...] = ()
-) -> Decision:
+def close(release: Release, workload: Workload, now: float, restored_paths: tuple[str, ...] = ()) -> Decision:
     """End a rollback after another version was released, by the reconciler or by somebody else.
 
-    `stuck`: pods that have to be deleted first. If no intent is stored, they are not deleted: the workload may keep
-    this version, so its controller would create them again. `restored_paths`: the fields of the template that the
-    rollback brought back.
+    `restored_paths`: the fields of the template that the rollback brought back.
     """
     target, known = release.status.rollback_target, intent(release)
     if known is None:
         return _not_current(release, workload, now)
     back = went_back_to(release, workload)
-    restored = (RestoreManagers(target),) if back else ()
-    if stuck:
-        return Decision(before=(*restored, *stuck), requeue_after=1.0)
     draft = begin(release, now).enter(WorkloadState.FAILED).without(ConditionType.STALLED)
     if not back:
         present = workload.version or "none"
@@ -205,7 +199,7 @@ def close(
     if reason is RollbackReason.POD_NOT_UP:
         draft = draft.condition(ConditionType.VERIFIED, False, Giver.HEALTH, why)
     announcement = Announce("RolledBack", f"version {version_of(release)} was rolled back: {message}")
-    return Decision(with_update_time(draft.status, now), before=restored, after=(announcement,))
+    return Decision(with_update_time(draft.status, now), before=(RestoreManagers(target),), after=(announcement,))
 
 
 def _not_current(release: Release, workload: Workload, now: float) -> Decision:

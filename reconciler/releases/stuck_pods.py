@@ -6,6 +6,7 @@ than a wait. So a pod is deleted only if all of this is true:
 
 - The controller waits for it (`altershield.workloads.blocking`).
 - It is overdue, by the same rules as the pods of a release. A pod without a node is overdue too, because it never ran.
+  The probes of its own template count too, which only the pod has (`starts_until`).
 - Nothing says that it was up: neither its label `operate-finished`, nor a ChangePod, nor what this process saw.
 - It was not ready when this process first read it, and had never been ready before, by its kubelet's times. Or else
   AlterShield failed it because it did not come up, which its ChangePod says.
@@ -14,26 +15,32 @@ The pods of a version that was rolled back are deleted as soon as they are not r
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from typing import NamedTuple
 
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import Giver
 from altershield.releases import rolled_back, state
 from altershield.workloads import BY_KIND, is_pod_of_revision
-from altershield.workloads.blocking import blocking_pods, is_kept
+from altershield.workloads.blocking import blocking_pods
 from altershield.workloads.pods import Pod
+from altershield.workloads.start_budget import StartBudget
 from altershield.workloads.workload import Strategy, Workload
 from reconciler.batches.batch import Batch
-from reconciler.releases.effects import DeletePod
 from reconciler.releases.health import Health, Timing, TrackedPod, assess, start_tracking, update_tracked
+from reconciler.releases.limits import limit
 from reconciler.releases.pod_groups import Nodes
 from reconciler.releases.projection import Release
 from reconciler.releases.rules import timing_of
 
 
 class Stuck(NamedTuple):
-    pods: list[Pod]
-    """The pods to delete."""
+    rolled_back: list[Pod]
+    """The pods of versions that were rolled back."""
+    overdue: list[Pod]
+    """The other pods to delete, if their own templates give them no more time."""
+    timing: Timing
+    """The times for `starts_until`."""
     due: float | None
     """When another pod may be overdue, Unix seconds; None if no pod can be without an event."""
 
@@ -68,22 +75,33 @@ class StuckPods:
         `batches`: the batches of all releases. `timing`: the times of releases without a policy. `enabled`: whether
         pods of versions that were not rolled back are deleted too.
         """
-        overdue, due = self._overdue(workload, pods, _longest(timing, [present, *others]), now)
+        timing = _longest(timing, [present, *others])
+        overdue, due = self._overdue(workload, pods, timing, now)
         if state(present) is WorkloadState.ROLLBACK:
-            return Stuck([], None)  # the present version is about to be replaced
+            return Stuck([], [], timing, None)  # the present version is about to be replaced
         waits_for = blocking_pods(workload, (tracked.pod for tracked in self._tracked.values()))
-        found = {pod.metadata.uid: pod for pod in _of_rolled_back(workload, waits_for, others)}
+        rolled_back = _of_rolled_back(workload, waits_for, others)
         if not enabled or workload.held or workload.strategy is not Strategy.ROLLING:
-            return Stuck(list(found.values()), None)
-        candidates = [pod for pod in waits_for if pod.metadata.uid in overdue and not pod.finished]
-        if candidates:
-            failed, came_up = _in_batches(batches)
-            for pod in candidates:
-                names = {pod.metadata.packed_uid, pod.metadata.name}
-                doubtful = pod.metadata.uid in self._doubtful and not names & failed
-                if not doubtful and not names & came_up:
-                    found[pod.metadata.uid] = pod
-        return Stuck(list(found.values()), due if waits_for else None)
+            return Stuck(rolled_back, [], timing, None)
+        known = {pod.metadata.uid for pod in rolled_back}
+        candidates = [
+            pod
+            for pod in waits_for
+            if pod.metadata.uid in overdue and pod.metadata.uid not in known and not pod.finished
+        ]
+        found = self._never_up(candidates, batches) if candidates else []
+        return Stuck(rolled_back, found, timing, due if waits_for else None)
+
+    def _never_up(self, pods: Sequence[Pod], batches: Iterable[Batch]) -> list[Pod]:
+        """The pods that nothing says were up."""
+        failed, came_up = _in_batches(batches)
+        found = []
+        for pod in pods:
+            names = {pod.metadata.packed_uid, pod.metadata.name}
+            doubtful = pod.metadata.uid in self._doubtful and not names & failed
+            if not doubtful and not names & came_up:
+                found.append(pod)
+        return found
 
     def _overdue(
         self, workload: Workload, pods: Iterable[Pod], timing: Timing, now: float
@@ -123,16 +141,11 @@ class StuckPods:
         return found, min(wakes, default=None)
 
 
-def stuck_pods(workload: Workload, pods: Iterable[Pod]) -> tuple[DeletePod, ...]:
-    """The deletions that end a rollback: the pods of the failed version that are not ready, if the controller would
-    wait for them.
-
-    A pod that a partition holds back is created again with the revision that was rolled out completely. A pod that has
-    this revision is not deleted, because its replacement would be deleted too before it is ready.
-    """
-    if not workload.waits_for_ready:
-        return ()
-    return tuple(DeletePod(pod) for pod in pods if pod.exists and not pod.ready and not is_kept(workload, pod))
+def starts_until(pod: Pod, budget: StartBudget, timing: Timing) -> float:
+    """Until when the containers of a pod that was never up may start, Unix seconds. `budget`: that of its own
+    template."""
+    allowed = limit(pod.starting, budget, timing.start_timeout, timing.max_start, 0)
+    return max(pod.metadata.created, pod.scheduled_at) + allowed.seconds
 
 
 def _of_rolled_back(workload: Workload, pods: Iterable[Pod], others: Iterable[Release]) -> list[Pod]:
@@ -146,7 +159,7 @@ def _of_rolled_back(workload: Workload, pods: Iterable[Pod], others: Iterable[Re
 def _longest(timing: Timing, own: Sequence[Release]) -> Timing:
     """The longest times of these releases, because the version of a pod may have no ChangeWorkload any more."""
     found = [timing_of(timing, each.spec.policy) for each in own]
-    return Timing(max(each.start_timeout for each in found), max(each.observe for each in found))
+    return Timing(**{field.name: max(getattr(each, field.name) for each in found) for field in fields(Timing)})
 
 
 def _in_batches(batches: Iterable[Batch]) -> tuple[set[int | str], set[int | str]]:

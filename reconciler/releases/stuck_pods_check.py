@@ -13,6 +13,7 @@ from altershield.kube.errors import BadRequestError, ForbiddenError, InvalidErro
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.blocking import blocking_pods
 from altershield.workloads.pods import Pod
+from altershield.workloads.start_budget import start_budget
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.machinery.ownership import WorkloadKey
@@ -22,10 +23,14 @@ from reconciler.releases.live_reader import LiveReader
 from reconciler.releases.projection import Release
 from reconciler.releases.release_events import ReleaseEvents
 from reconciler.releases.rules import settings_of
-from reconciler.releases.stuck_pods import StuckPods
+from reconciler.releases.stuck_pods import StuckPods, starts_until
 
 _RETRY_FIRST = 5.0  # seconds until a refused deletion is tried again; later, as long as the pod exists
 _RETRY_LAST = 300.0
+
+
+class _Template(msgspec.Struct):
+    spec: msgspec.Raw = msgspec.Raw()
 
 
 class StuckPodsCheck:
@@ -82,25 +87,31 @@ class StuckPodsCheck:
         )
         if len(stuck):
             self._stuck[key] = stuck
-        dues = [] if found.due is None else [max(0.0, found.due - now)]
-        if found.pods:
+        dues = [None if found.due is None else max(0.0, found.due - now)]
+        if found.rolled_back or found.overdue:
             live = (await self._live.workload(workload)).workload
-            known = live.version == workload.version and live.generation == workload.generation
-            for pod in found.pods if known else ():
-                if not await self._delete(live, pod):
-                    dues.append(min(max(now - pod.metadata.created, _RETRY_FIRST), _RETRY_LAST))
-        return min(dues, default=None)
+            if live.version == workload.version and live.generation == workload.generation:
+                dues += [await self._delete(live, pod, None) for pod in found.rolled_back]
+                dues += [await self._delete(live, pod, found.timing) for pod in found.overdue]
+        return min((each for each in dues if each is not None), default=None)
 
-    async def _delete(self, workload: Workload, known: Pod) -> bool:
-        """Delete the pod if the API server has it as it is known. Returns False if somebody refuses this."""
-        name, namespace = known.metadata.name, known.metadata.namespace
+    async def _delete(self, workload: Workload, known: Pod, timing: Timing | None) -> float | None:
+        """Delete the pod if the API server has it as it is known. Returns the seconds after which this is to be tried
+        again, or None. `timing`: the times in which the pod may start; None: its version was rolled back."""
+        name, namespace, now = known.metadata.name, known.metadata.namespace, self._clock()
+        retry = min(max(now - known.metadata.created, _RETRY_FIRST), _RETRY_LAST)
         try:
             raw = await self._client.get(PODS, name, namespace, as_=msgspec.Raw)
         except NotFoundError:
-            return True
+            return None
         pod = pod_projections.read(raw)
         if pod.metadata.uid != known.metadata.uid or not blocking_pods(workload, [pod]):
-            return True  # it is another pod, or the watch queues the workload when it brings the change
+            return None  # it is another pod, or the watch queues the workload when it brings the change
+        if timing is not None:
+            spec = msgspec.json.decode(raw, type=_Template).spec
+            starts = starts_until(pod, start_budget(spec, workload.start.init), timing)
+            if now < starts:
+                return starts - now
         refusal = await self._budget_refusal(namespace, budget_pods.read(raw))
         if not refusal:
             try:
@@ -110,13 +121,13 @@ class StuckPodsCheck:
             else:
                 if deleted:
                     self._announce_deleted(workload, pod)
-                return True
+                return None
         controller = f"{workload.kind} {workload.metadata.name}"
         message = (
             f"pod {name} of an older version is not up, and {controller} waits for it; it is not deleted: {refusal}"
         )
         self._events.announce(workload, "StuckPodNotDeleted", message)
-        return False
+        return retry
 
     async def _budget_refusal(self, namespace: str, pod: budget_pods.Pod) -> str:
         """The PodDisruptionBudget that allows no disruption of the pod now; empty if there is none."""

@@ -27,7 +27,7 @@ from altershield.workloads.pods import Pod, clip
 from altershield.workloads.workload import Workload
 from reconciler.machinery.caches import Caches
 from reconciler.releases.blame import changed_parts
-from reconciler.releases.ending import automatic_target, cause_unknown, overdue_pods
+from reconciler.releases.ending import automatic_target, cause_unknown, overdue_pods, unknown_again_at
 from reconciler.releases.health import events_fault
 from reconciler.releases.listed_pods import ListedPods, existing
 from reconciler.releases.live_reader import LiveReader, changed, owns
@@ -97,10 +97,10 @@ class TargetReader:
         """Find out what the release changed against the version to go back to, and why pods are not created.
         `template`: its pod template. If there is no such version, nothing can be undone, and no cause is looked for."""
         workload = snapshot.workload
-        if groups.changed is None:
+        if groups.changed is None or now >= groups.changed_until:
             target = automatic_target(snapshot, targets)
             if isinstance(target, str):
-                groups.set_changed(frozenset())
+                groups.set_changed(frozenset(), unknown_again_at(snapshot, now))
             else:
                 groups.set_changed(changed_parts(await self._live.template(workload, target.source), template))
         if groups.changed and not workload.refused and BY_KIND[workload.kind].intermediate is None:

@@ -114,10 +114,6 @@ SOURCES = (
             ("CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS", "CHANGE_PODS"),
             ("            self._events.write(release, workload)\n", ""),
             ("                    work.append(self._mark(pod, at))\n", "                    pass\n"),
-            (
-                "                    work.append(self._delete_pod(pod))\n",
-                "                    pass\n",
-            ),
             ("        if failures:\n            raise next(", "        if False:\n            raise next("),
             (
                 "if not isinstance(each, ConflictError)), failures[0])",

@@ -363,3 +363,16 @@ FORBIDDEN = 'FailedCreate: pods "web-5d4f8c7b9-" is forbidden: '
 )
 def test_parts_that_a_refusal_of_the_api_server_is_about(message: str, parts: set[Part]) -> None:
     assert {part for part in Part if causes(frozenset({part}), message)} == parts
+
+
+def test_moment_without_a_version_to_go_back_to_does_not_acquit_the_release_for_good() -> None:
+    world, (pod, *_) = second_release("Deployment")
+    world.changed = PLACED
+    unscheduled(world, pod)
+    world.run(590)
+    world.touch(*[each.lose_readiness(world.t) for each in world.of("v1")])
+    world.run(30)
+    assert (world.image, world.state()) == ("v2", RUNNING)
+    world.up(*world.of("v1"))
+    world.run(600)
+    assert is_restored(world)

@@ -12,7 +12,7 @@ from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, Wor
 from altershield.api.json_patch import label_path
 from altershield.api.meta import Condition, plain_time
 from altershield.api.pod_verdicts import PodInfo
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from altershield.kube.errors import (
     ApiError,
     BadRequestError,
@@ -36,7 +36,6 @@ from reconciler.releases.effects import (
     Announce,
     CreateBatch,
     Decision,
-    DeletePod,
     Mark,
     ReleaseAgain,
     Remove,
@@ -194,9 +193,9 @@ def status(state: str = WorkloadState.SUCCESS, *conditions: Condition) -> Change
 
 async def test_status_is_written_after_the_effects_before_it_and_before_the_effects_after_it(world: World) -> None:
     after = (Remove(change_pod()), Suspend(5))
-    await world.do(DeletePod(pod()), Resume(), SetThreshold(2), status=status(), after=after)
+    await world.do(Resume(), SetThreshold(2), status=status(), after=after)
     verbs = [write[0] for write in world.writer.writes]
-    assert verbs == ["delete", "patch", "patch", "save", "delete", "patch"]
+    assert verbs == ["patch", "patch", "save", "delete", "patch"]
 
 
 async def test_status_is_written_on_the_release_with_the_new_threshold(world: World) -> None:
@@ -225,16 +224,14 @@ async def test_status_is_not_written_if_an_effect_before_it_fails(world: World) 
 async def test_error_is_raised_instead_of_a_conflict(world: World) -> None:
     """After a conflict the reconciler retries immediately, after an error later."""
 
+    errors = [ConflictError("changed"), ServerError("internal error"), ConflictError("changed")]
+
     async def refused(*_: Any) -> None:
-        raise ServerError("internal error")
+        raise errors.pop(0)
 
-    async def changed(*_: Any) -> None:
-        raise ConflictError("changed")
-
-    world.writer.create = changed  # type: ignore[method-assign]
-    world.writer.delete = refused  # type: ignore[method-assign]
+    world.writer.create = refused  # type: ignore[method-assign]
     with pytest.raises(ServerError):
-        await world.do(CreateBatch(1, ()), DeletePod(pod()), SetThreshold(2), status=status())
+        await world.do(CreateBatch(1, ()), CreateBatch(2, ()), SetThreshold(2), status=status())
     assert world.writer.writes == []
     with pytest.raises(ConflictError):
         await world.do(CreateBatch(1, ()), SetThreshold(2), status=status())
@@ -301,11 +298,6 @@ async def test_created_batch_names_its_pods_its_change_workload_and_who_failed_i
     assert (made.spec.pod_infos, made.spec.failed_by) == (pods, "Person")
     assert made.spec.change_workload_id == world.release.metadata.name
     assert (made.spec.create_time, made.spec.create_time_unix) == (plain_time(NOW + 42), NOW + 42)
-
-
-async def test_delete_pod_effect_deletes_the_pod(world: World) -> None:
-    await world.do(DeletePod(pod()))
-    assert world.only_write == ("delete", PODS, pod().metadata)
 
 
 async def test_suspend_label_is_removed_only_if_the_version_is_unchanged(world: World) -> None:

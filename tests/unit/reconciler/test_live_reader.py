@@ -3,9 +3,11 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from altershield.api import labels
 from altershield.api.resources import REPLICA_SETS
+from altershield.kube.errors import ConflictError
 from altershield.releases import history
 from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import template_of
@@ -71,3 +73,16 @@ async def test_history_is_listed_without_the_templates() -> None:
         assert len(found) == COUNT
         assert {(each.fingerprint, str(each.template)) for each in found} == {(version, "{}")}
         assert all(int(each.query["limit"]) <= AT_ONCE for each in lists)
+
+
+async def test_revision_of_somebody_else_with_the_label_of_the_history_is_left_out() -> None:
+    async with serving() as (api, client):
+        name = history.entry_name("Deployment", "web", "a" * 8)
+        for number, data in enumerate(({"version": 7}, None, "x")):
+            made = {**held(number, labels={labels.HISTORY: "web"}), "data": data, "revision": 1}
+            await api.put(history.RESOURCE, made)
+        metadata = {**held(0)["metadata"], "name": name}
+        await api.put(history.RESOURCE, {"metadata": metadata, "data": {"version": 7}, "revision": 1})
+        assert await LiveReader(client).history(deployment()) == []
+        with pytest.raises(ConflictError):
+            await LiveReader(client).entry(deployment(), name)

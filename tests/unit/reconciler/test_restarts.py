@@ -603,3 +603,34 @@ def test_pods_of_failed_versions_and_pods_that_ended_are_no_example() -> None:
     assert before_v3([*of_bad, *of_good, *ended]) == 2
     assert before_v3([*of_bad, *ended]) == 7
     assert restarts_before(of_good, [], good, SETTLE, Settings(), world.t) == 0, "these pods are of the version itself"
+
+
+@pytest.mark.parametrize("served", [False, True])
+def test_withdrawn_rollback_goes_on_counting_the_restarts(served: bool) -> None:
+    """The API server refuses the rollback, and meanwhile its reason is gone."""
+    if served:
+        world, pods = second_success()
+        pod = pods[0]
+    else:
+        world = successful(replicas=1)
+        world.run(HOUR + 100)
+        old = world.of("v1")
+        world.release("v2")
+        world.rest()
+        (pod,) = world.make()
+        world.up(pod)
+        world.remove(*old)
+        world.run(10)
+        assert world.state("v2") == SUCCESS
+    restart(world, pod, times=2)
+    world.write_refused = "a policy"
+    world.run(EVERY)
+    world.touch(pod.crash(world.t))
+    world.run(3)
+    assert world.state("v2") == ROLLBACK
+    world.touch(*[each.lose_readiness(world.t) for each in world.of("v1")])
+    world.up(pod)
+    world.run(30)
+    world.write_refused = ""
+    restart(world, pod, times=2)
+    assert (world.state("v2"), world.suspended) == (SUSPEND, True)

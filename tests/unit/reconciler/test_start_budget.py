@@ -9,7 +9,7 @@ from altershield.workloads.pods import Starting
 from altershield.workloads.start_budget import StartBudget
 from reconciler.releases.limits import limit, updated_in_place
 
-from .scenarios import ROLLED_BACK, RUNNING, STALLED, each_kind, is_over, is_restored, second_release, serving
+from .scenarios import ROLLED_BACK, RUNNING, STALLED, SUCCESS, each_kind, is_over, is_restored, second_release, serving
 from .world import SimPod, World
 
 SLOW = {"startupProbe": {"periodSeconds": 10, "failureThreshold": 30}}
@@ -291,3 +291,37 @@ def test_restart_begins_nothing_anew_while_only_min_ready_seconds_keep_the_pod_f
         world.touch(pod.crash(world.t))
         world.run(3)
     assert world.t - pod.born <= 75
+
+
+def test_restart_of_its_node_begins_the_time_of_a_slow_pod_anew() -> None:
+    world, (pod,) = second_release("Deployment", replicas=1)
+    world.container = SLOW
+    world.rest()
+    pod.node = "node-2"
+    world.run(200)
+    world.up(pod)
+    world.remove(*world.of("v1"))
+    world.run(20)
+    world.touch(pod.lose_readiness(world.t))
+    world.lose_node("node-2")
+    world.run(90)
+    world.find_node("node-2")
+    pod.restarts, pod.started_at, pod.ended_with, pod.ended_at = 1, world.t, ("Unknown", 255), world.t
+    world.touch(pod)
+    world.run(250)
+    assert (world.image, world.state(), world.suspended) == ("v2", SUCCESS, False)
+    world.up(pod)
+    world.run(30)
+    assert world.state() == SUCCESS
+
+
+def test_crash_of_a_slow_pod_that_was_up_has_the_start_timeout() -> None:
+    world, (pod,) = second_release("Deployment", replicas=1)
+    world.container = SLOW
+    world.up(pod)
+    world.remove(*world.of("v1"))
+    world.run(20)
+    assert world.state() == SUCCESS
+    world.touch(pod.crash(world.t))
+    world.run(130)
+    assert world.state() != SUCCESS

@@ -371,3 +371,50 @@ def test_policy_of_an_older_release_with_a_longer_start_timeout_counts() -> None
     assert not is_deleted(world, bad)
     world.run(110)
     assert is_deleted(world, bad)
+
+
+def starts_slowly(seconds: int, policy: AppliedPolicy) -> tuple[World, SimPod]:
+    """The container of a pod of v2 runs, and its startup probe has not passed. After 60 s, v3 is released, without a
+    probe."""
+    world = serving(KIND, 3)
+    world.policy = policy
+    world.container = {"startupProbe": {"periodSeconds": 10, "failureThreshold": seconds // 10}}
+    world.release("v2")
+    world.rest()
+    (pod,) = world.make(1)
+    world.remove(next(each for each in world.of("v1") if each.name == pod.name))
+    world.run(60)
+    world.container = {}
+    world.release("v3")
+    world.rest()
+    return world, pod
+
+
+@pytest.mark.parametrize(
+    ("allowed", "max_start", "deleted_after"), [(900, 1800, 900), (3000, 1800, 1800), (3000, 3600, 3000)]
+)
+def test_slow_pod_has_the_time_that_its_own_template_and_policy_allow(
+    allowed: int, max_start: int, deleted_after: int
+) -> None:
+    policy = AppliedPolicy(namespace="shop", name="slow", max_start_seconds=max_start)
+    world, slow = starts_slowly(allowed, policy)
+    world.run(deleted_after - 60 - 10)
+    assert not is_deleted(world, slow)
+    world.run(20)
+    assert is_deleted(world, slow)
+
+
+def test_slow_pod_has_no_more_time_after_its_container_crashed() -> None:
+    world, slow = starts_slowly(900, AppliedPolicy())
+    world.touch(slow.crash(world.t))
+    world.run(70)
+    assert is_deleted(world, slow)
+
+
+def test_pod_that_waits_for_a_volume_is_deleted_because_it_never_ran() -> None:
+    """Its own version may ask for a volume that does not exist."""
+    world, bad = superseded()
+    bad.waiting = None
+    world.touch(bad.be_created())
+    world.run(120)
+    assert is_deleted(world, bad)

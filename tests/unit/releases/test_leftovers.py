@@ -89,3 +89,11 @@ def test_every_restored_field_of_any_template_is_there_in_it_and_missing_in_the_
     paths = restored_paths(older, failed)
     assert leftovers(paths, older, None) == paths
     assert leftovers(paths, failed, None) == ()
+
+
+def test_elements_with_the_same_name_are_one_path() -> None:
+    older = template(app(**env("A", "A", "C")))
+    assert restored_paths(older, template(app(**env("B")))) == (
+        "spec.containers[app].env[A]",
+        "spec.containers[app].env[C]",
+    )

@@ -210,3 +210,33 @@ def test_template_of_unknown_managers_belongs_to_nobody() -> None:
     obj = workload(entry("altershield", owning(FIELDS)), entry("edit", owning(FIELDS)))
     assert applied.managed_fields(obj, None) == [entry("edit", owning(FIELDS))]
     assert applied.managed_fields(workload(entry("edit", owning(FIELDS))), None) is None
+
+
+# what nobody checked
+
+
+@pytest.mark.parametrize(
+    "value",
+    ['"\\ud800"', "NaN", "1" + "0" * 30, '{"a":' * 900 + "1" + "}" * 900, '{"a":' * 20_000 + "1" + "}" * 20_000],
+    ids=["surrogate", "nan", "big", "deep", "too-deep"],
+)
+def test_any_manifest_of_a_client_can_be_kept_and_restored(value: str) -> None:
+    for manifest in (f'{{"spec":{{"template":{{"a":{value}}}}}}}', f'{{"x":{value},"spec":{{"template":{{}}}}}}'):
+        obj = workload(manifest=manifest)
+        kept = applied.of(obj)
+        if kept is not None:
+            assert applied.decoded(applied.encoded(kept)) is not None
+        applied.last_applied(obj, Applied(OLD))
+
+
+def test_entry_without_fields_gets_those_of_then() -> None:
+    without: Object = {"manager": "kubectl", "operation": "Update", "apiVersion": "apps/v1"}
+    found = applied.managed_fields(workload(without), Applied(None, (Manager("kubectl", "Update", "apps/v1", FIELDS),)))
+    assert found is not None
+    assert found[0]["fieldsV1"] == owning(FIELDS)
+
+
+def test_order_of_two_entries_of_one_manager_does_not_matter() -> None:
+    entries = [entry("kubectl", owning(FIELDS)), {**entry("kubectl", owning({})), "apiVersion": "apps/v1beta2"}]
+    assert digest(workload(*entries)) == digest(workload(*reversed(entries)))
+    assert applied.of(workload(*entries)) == applied.of(workload(*reversed(entries)))

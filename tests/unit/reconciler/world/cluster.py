@@ -13,7 +13,7 @@ from altershield.api.policy import AppliedPolicy
 from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import template_of
 from altershield.workloads.pods import Pod
-from altershield.workloads.start_budget import start_budget
+from altershield.workloads.start_budget import StartBudget, start_budget
 from altershield.workloads.workload import Workload, version_of
 from reconciler.releases.health import Timing
 from reconciler.releases.pod_groups import PodGroups
@@ -166,9 +166,11 @@ class Cluster:
     @property
     def workload(self) -> Workload:
         read = self.adapter.read(msgspec.json.encode(self.manifest()))
-        spec = workloads.template(NAME, self.image, container=self.container)["spec"]
-        start = start_budget(msgspec.Raw(msgspec.json.encode(spec)), self.progress_deadline)
-        return msgspec.structs.replace(read, start=start)
+        return msgspec.structs.replace(read, start=self.start(self.container))
+
+    def start(self, container: Object) -> StartBudget:
+        spec = workloads.template(NAME, self.image, container=container)["spec"]
+        return start_budget(msgspec.Raw(msgspec.json.encode(spec)), self.progress_deadline)
 
     @property
     def version(self) -> str:
@@ -232,6 +234,7 @@ class Cluster:
         name = f"{NAME}-{number}"
         between = self.adapter.intermediate
         pod = SimPod(name, f"pod-{self._born}", image, self.t)
+        pod.container = self.container
         pod.pod_labels = {"app": "web", labels.VERSION: self._version_in(image)}
         if between is not None:
             pod.owner = _owner(between.api_version, between.kind, revision["name"], revision["uid"])

@@ -15,7 +15,6 @@ from reconciler.releases.effects import (
     Announce,
     CreateBatch,
     Decision,
-    DeletePod,
     Mark,
     Overrule,
     Pause,
@@ -76,11 +75,6 @@ class Executor(Storage):
                 case CreateBatch():
                     self._write("create batch")
                     self._create_batch(release, effect)
-                case DeletePod(pod):
-                    self._write("delete pod")
-                    sim = self.pods.get(pod.metadata.uid)
-                    if sim is not None:
-                        self.remove(sim)
                 case Overrule():
                     self._write("overrule")
                     self._overrule(effect)

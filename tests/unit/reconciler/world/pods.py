@@ -23,6 +23,8 @@ class SimPod:
     uid: str
     image: str
     born: float
+    container: Object = field(default_factory=dict)
+    """Fields of its container that decide how long it may take to start."""
     node: str = "node-1"
     ready: bool = False
     ready_at: float = 0.0

@@ -13,7 +13,7 @@ from altershield.api.change_workload import (
     WorkloadState,
 )
 from altershield.api.meta import ObjectMeta, OwnerReference, plain_time
-from altershield.workloads import change_workload_name, is_pod_of_revision
+from altershield.workloads import change_workload_name
 from altershield.workloads.pods import Trouble
 from altershield.workloads.workload import Workload
 from reconciler.batches import batch as batch_projections
@@ -22,14 +22,14 @@ from reconciler.releases import bypass, creation, request_answers, rollback
 from reconciler.releases.blame import Parts
 from reconciler.releases.decide import decide
 from reconciler.releases.effects import Decision
-from reconciler.releases.ending import automatic_target, cause_unknown
+from reconciler.releases.ending import automatic_target, cause_unknown, unknown_again_at
 from reconciler.releases.live_reader import revision_of
 from reconciler.releases.pod_groups import PodGroups
 from reconciler.releases.projection import Release
 from reconciler.releases.restarts import restarts_before
 from reconciler.releases.rules import settings_of, settle_of, timing_of
 from reconciler.releases.snapshot import Snapshot, Target
-from reconciler.releases.stuck_pods import StuckPods, stuck_pods
+from reconciler.releases.stuck_pods import StuckPods, starts_until
 from reconciler.releases.target_reader import TargetReader
 from reconciler.releases.ungated import Revision, current_revision
 
@@ -153,12 +153,17 @@ class World(Executor):
             self.now,
             enabled=settings_of(self.settings, release.spec.policy).rollback,
         )
-        for pod in found.pods:
-            self._write("delete pod")
-            self.remove(self.pods[pod.metadata.uid])
-        if found.due is not None:
-            dues = [each for each in (self.decision.requeue_after, max(0.0, found.due - self.now)) if each is not None]
-            self.decision = replace(self.decision, requeue_after=min(dues))
+        dues = [self.decision.requeue_after, None if found.due is None else max(0.0, found.due - self.now)]
+        for pod in (*found.rolled_back, *found.overdue):
+            sim = self.pods[pod.metadata.uid]
+            starts = starts_until(pod, self.start(sim.container), found.timing)
+            if pod in found.overdue and self.now < starts:
+                dues.append(starts - self.now)
+            else:
+                self._write("delete pod")
+                self.remove(sim)
+        due = min((each for each in dues if each is not None), default=None)
+        self.decision = replace(self.decision, requeue_after=due)
 
     def _begin(self, workload: Workload, release: Release | None, others: list[Release]) -> None:
         version = workload.version
@@ -216,11 +221,7 @@ class World(Executor):
             self.own_labels.pop(labels.IGNORED_SUSPEND, None)
 
     def _close(self, release: Release, workload: Workload) -> None:
-        source = release.status.source
-        projected = [self.project(pod) for pod in self.pods.values()]
-        pods = [pod for pod in projected if is_pod_of_revision(self.adapter, pod, source.name, source.uid)]
-        decision = rollback.close(release, workload, stuck_pods(workload, pods), self.now)
-        self._carry_out(release, workload, decision)
+        self._carry_out(release, workload, rollback.close(release, workload, self.now))
 
     def open_groups(self, release: Release, source: SourceRef, workload: Workload) -> PodGroups:
         if self.groups is None or not self.groups.is_for(workload, release, source):
@@ -279,7 +280,10 @@ class World(Executor):
         )
         if groups is not None and cause_unknown(snapshot, self.now):
             undoable = isinstance(automatic_target(snapshot, found), Target)
-            groups.set_changed(self.changed if undoable else frozenset())
+            if undoable:
+                groups.set_changed(self.changed)
+            else:
+                groups.set_changed(frozenset(), unknown_again_at(snapshot, self.now))
             groups.set_refusal(self.events_refuse, self.now)
             groups.refresh(snapshot.workload, self.now)
         return found
