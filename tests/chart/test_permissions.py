@@ -139,8 +139,8 @@ async def test_processes_need_every_granted_permission_and_no_other(
 
 
 def reject_a_setting_twice(system: Kubectl) -> None:
-    """Each rejection has an Event."""
-    for content, accepted in (("many", "False"), ("10", "True"), ("many", "False"), ("10", "True")):
+    """Each rejection has an Event. Two with the same message in the same second would have one."""
+    for content, accepted in (("many", "False"), ("10", "True"), ("several", "False"), ("10", "True")):
         patch = json.dumps({"spec": {"content": content, "enable": True}})
         system("patch", "opsconfiginfo", "branch", "--type=merge", "-p", patch)
         system.wait("opsconfiginfo/branch", f'jsonpath={{.status.conditions[?(@.type=="Accepted")].status}}={accepted}')
