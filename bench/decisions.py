@@ -29,14 +29,14 @@ from altershield.workloads import BY_KIND, pods
 from altershield.workloads.pods import Pod
 from bench.cluster.objects import Objects
 from bench.cluster.shape import Shape
-from reconciler.batches import batch
+from reconciler.cluster import batch
+from reconciler.cluster import release as projection
 from reconciler.machinery.writer import merge_patch
-from reconciler.releases import projection
-from reconciler.releases.decide import decide
-from reconciler.releases.effects import CreateBatch
-from reconciler.releases.health import Timing
-from reconciler.releases.pod_groups import PodGroups
-from reconciler.releases.snapshot import Snapshot
+from reconciler.releases.decisions.decide import decide
+from reconciler.releases.pods.groups import PodGroups
+from reconciler.releases.pods.health import Timing
+from reconciler.releases.terms.effects import CreateBatch
+from reconciler.releases.terms.snapshot import Snapshot
 
 RESULTS = Path(__file__).parent / "results" / "decisions.json"
 SIZES = (100, 1000, 5000)

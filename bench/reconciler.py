@@ -37,10 +37,10 @@ from altershield.process import options
 from altershield.workloads.adapter import template_of
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import version_of
-from reconciler.batches.batch import Batch
+from reconciler.cluster.batch import Batch
+from reconciler.cluster.release import Release
 from reconciler.manager import COMPONENT, Manager
 from reconciler.options import Options
-from reconciler.releases.projection import Release
 
 RESULTS = Path(__file__).parent / "results" / "reconciler.json"
 NAMESPACE = "bench"

@@ -26,12 +26,12 @@ from reconciler.budgets.departures import Departures
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.order_records import OrderRecords
 from reconciler.checks.runners import runners
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.garbage import freeze_caches
+from reconciler.cluster.informers import run_informers
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler
 from reconciler.generated_budgets.generated_budget_reconciler import GeneratedBudgetReconciler
-from reconciler.machinery.caches import Caches
-from reconciler.machinery.garbage import freeze_caches
-from reconciler.machinery.informers import run_informers
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import Reconcile, work
 from reconciler.machinery.writer import Writer
@@ -43,9 +43,9 @@ from reconciler.outbound.outbound_client import Outbound
 from reconciler.outbound.urls import refusal
 from reconciler.policies.acceptance import any_url
 from reconciler.policies.policy_reconciler import PolicyReconciler
-from reconciler.releases.health import Timing
 from reconciler.releases.order_reconciler import OrderReconciler
-from reconciler.releases.release_reconciler import ReleaseReconciler
+from reconciler.releases.pods.health import Timing
+from reconciler.releases.reconciler import ReleaseReconciler
 from reconciler.routes import Queues, Routes
 from reconciler.server.server_client import ServerClient
 from reconciler.server.server_options import callback_url

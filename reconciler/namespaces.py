@@ -1,6 +1,6 @@
 """Controller: keeps the objects of governed namespaces in the caches, and removes those of other namespaces."""
 
-from reconciler.machinery.caches import Caches, Key
+from reconciler.cluster.caches import Caches, Key
 
 
 class NamespaceReconciler:

@@ -17,13 +17,13 @@ from altershield.workloads import BY_KIND
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload, generates
-from reconciler.batches.batch import Batch
-from reconciler.checks.open_orders import OpenOrder
+from reconciler.cluster.batch import Batch
+from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.open_orders import OpenOrder
+from reconciler.cluster.ownership import WorkloadKey, workload_key
+from reconciler.cluster.release import Release
 from reconciler.generated_budgets.budget_plan import Budget
-from reconciler.machinery.caches import Caches, Key
-from reconciler.machinery.ownership import WorkloadKey, workload_key
-from reconciler.releases.pod_groups_cache import PodGroupsCache
-from reconciler.releases.projection import Release
+from reconciler.releases.reads.groups import PodGroupsCache
 
 
 @dataclass(frozen=True)

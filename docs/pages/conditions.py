@@ -9,10 +9,10 @@ from altershield.api.budgets import BudgetCondition
 from altershield.api.condition_types import ConditionType, Giver
 from altershield.workloads.pods import Fault
 from docs.pages.markdown import table
-from reconciler.releases.reporting import ReportReason
-from reconciler.releases.snapshot import RollbackReason, StallReason
-from reconciler.releases.ungated import UngatedReason
-from reconciler.releases.words import Cause
+from reconciler.releases.findings.ungated import UngatedReason
+from reconciler.releases.pods.words import Cause
+from reconciler.releases.terms.snapshot import RollbackReason, StallReason
+from reconciler.releases.writes.reports import ReportReason
 
 _ROOT = Path(__file__).parents[2]
 _PACKAGES = ("altershield", "reconciler")

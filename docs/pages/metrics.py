@@ -31,11 +31,11 @@ from docs.pages.markdown import GENERATED, code_list, table
 from gatekeeper import metrics as of_gatekeeper
 from gatekeeper.listers import caches
 from gatekeeper.routes import routes
-from reconciler.machinery.caches import Caches
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.release import Release
 from reconciler.manager import Manager
 from reconciler.options import Options
-from reconciler.releases.projection import Release
-from reconciler.releases.snapshot import StallReason
+from reconciler.releases.terms.snapshot import StallReason
 
 _ENTERED = "altershield_release_entered_timestamp_seconds"
 _STALLED = "altershield_release_stalled_timestamp_seconds"

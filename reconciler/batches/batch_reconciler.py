@@ -24,7 +24,7 @@ from reconciler.batches.skipping import Skipper
 from reconciler.batches.transitions import BatchSnapshot, decide, received
 from reconciler.checks.check import Fail, Pass, Result, Unknown, entry_of
 from reconciler.checks.identity import CheckRun
-from reconciler.machinery.caches import Caches, Key
+from reconciler.cluster.caches import Caches, Key
 from reconciler.machinery.metrics import UNCHECKED_ENDS, Metrics
 from reconciler.machinery.writer import Writer
 

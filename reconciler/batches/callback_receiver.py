@@ -15,15 +15,15 @@ from altershield.api.resources import CHANGE_PODS
 from altershield.kube.backoff import retry_conflicts
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
-from reconciler.batches.batch import Batch
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.nodes import Reception, awaits_repetition
 from reconciler.checks.check import Fail, Pass
 from reconciler.checks.orders import order_id, release_uid
+from reconciler.cluster.batch import Batch
+from reconciler.cluster.caches import Caches
 from reconciler.endpoints.callback import Callback, CheckType
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.outcome import CallbackOutcome
-from reconciler.machinery.caches import Caches
 from reconciler.server.messages import Stage
 
 logger = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ from altershield.api.condition_types import Giver
 from altershield.api.pod_verdicts import Verdict
 from altershield.workloads.pods import clip
 from reconciler.batches.check_run import Answer, Checks, Planned, Run, ended, with_result
-from reconciler.batches.verdicts import undecided, with_results
 from reconciler.checks.check import Fail, Pass, entry_of
+from reconciler.cluster.verdicts import undecided, with_results
 
 SERVER_CHECK = "server"
 """The name of the check of an AlterShield server that no DefensePolicy names."""

@@ -8,7 +8,7 @@ from altershield.api.check_specs import Phase
 from altershield.api.condition_types import Giver
 from altershield.api.meta import plain_time, set_condition
 from altershield.api.pod_verdicts import Verdict
-from reconciler.batches.verdicts import failed_by, held_by, verified
+from reconciler.cluster.verdicts import failed_by, held_by, verified
 
 
 def is_repeatable(change_pod: ChangePod) -> bool:

@@ -28,8 +28,8 @@ from reconciler.batches.check_run import (
     with_result,
 )
 from reconciler.batches.conclusion import Answers, concluded, done, failed, held, with_late_results
-from reconciler.batches.verdicts import failed_by, undecided, verified, with_initial_verdicts, with_results
 from reconciler.checks.check import entry_of
+from reconciler.cluster.verdicts import failed_by, undecided, verified, with_initial_verdicts, with_results
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from altershield.kube.errors import NotFoundError
 from altershield.kube.events import EventRecorder, ObjectRef
 from reconciler.budgets.budget_status import wait, with_conditions
 from reconciler.budgets.departures import Departures, Gone
+from reconciler.cluster.caches import Key
 from reconciler.machinery.announcer import Announcer
-from reconciler.machinery.caches import Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
 

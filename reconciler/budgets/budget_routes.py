@@ -10,7 +10,7 @@ from altershield.budgets.pods import Pod
 from altershield.budgets.scaled import Scaled
 from altershield.kube.queue import WorkQueue
 from reconciler.budgets.departures import Departures
-from reconciler.machinery.caches import Key
+from reconciler.cluster.caches import Key
 
 
 class BudgetRoutes:

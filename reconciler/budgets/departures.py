@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from altershield.budgets.pods import Pod
-from reconciler.machinery.caches import Key
+from reconciler.cluster.caches import Key
 
 _MAX_PODS = 100  # of one budget
 _SECONDS = 30.0  # after its deletion, in which a pod is reported

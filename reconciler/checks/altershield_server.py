@@ -26,8 +26,8 @@ from reconciler.checks.check import (
     Unknown,
 )
 from reconciler.checks.orders import order_id, order_of, workload_of
-from reconciler.machinery.caches import Caches
-from reconciler.machinery.ownership import workload_key
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.ownership import workload_key
 from reconciler.server.answers import Polled
 from reconciler.server.messages import BatchFinish, BatchStart, FinishState, Location, Stage
 from reconciler.server.server_client import ServerClient

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from altershield.kube.client import Client
+from reconciler.cluster.caches import Caches
 from reconciler.endpoints import check_callback
 from reconciler.endpoints.check_callback import CheckCallback
 from reconciler.endpoints.check_keys import CheckKeys
@@ -17,7 +18,6 @@ from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.places import Places
 from reconciler.endpoints.refusals import Refusals
 from reconciler.endpoints.responses import acknowledged, not_acknowledged
-from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 
 logger = logging.getLogger(__name__)

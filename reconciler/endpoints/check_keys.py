@@ -11,10 +11,10 @@ from altershield.api.change_workload import ChangeWorkload
 from altershield.api.check_specs import HttpCheck
 from altershield.kube.client import Client
 from reconciler.checks.identity import CheckRun
+from reconciler.cluster.caches import Caches
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.places import Places
-from reconciler.machinery.caches import Caches
 from reconciler.outbound.outbound_errors import CredentialsError, SecretUnreadableError
 from reconciler.outbound.secrets import Secrets
 

@@ -12,12 +12,12 @@ from altershield.releases.release import is_current, rolled_back, state
 from altershield.releases.release import version as version_of
 from altershield.workloads import Adapter
 from altershield.workloads.workload import Workload
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.ownership import WorkloadKey, belongs
+from reconciler.cluster.release import Release, went_back_to
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.suspended import filled
-from reconciler.machinery.caches import Caches
-from reconciler.machinery.ownership import WorkloadKey, belongs
 from reconciler.machinery.writer import Writer
-from reconciler.releases.projection import Release, went_back_to
 
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.2  # for the caches to get the change that a write met

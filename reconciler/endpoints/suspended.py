@@ -3,8 +3,8 @@
 import msgspec
 
 from altershield.workloads import Adapter
+from reconciler.cluster.caches import Caches
 from reconciler.endpoints.endpoint_errors import EndpointError
-from reconciler.machinery.caches import Caches
 
 _MAX_UNIX_DIGITS = 11
 

@@ -10,6 +10,7 @@ from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.kube.client import Client
 from altershield.texts import one_line
 from altershield.workloads import Adapter
+from reconciler.cluster.caches import Caches
 from reconciler.endpoints.access import Access
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.intake import MAX_REQUEST, Intake
@@ -17,7 +18,6 @@ from reconciler.endpoints.refusals import Refusals
 from reconciler.endpoints.responses import RETRIED, envelope, refused
 from reconciler.endpoints.rollbacks import Rollbacks
 from reconciler.endpoints.suspended import suspended
-from reconciler.machinery.caches import Caches
 from reconciler.machinery.writer import Writer
 
 logger = logging.getLogger(__name__)

@@ -17,9 +17,9 @@ from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from altershield.workloads.pods import Pod
+from reconciler.cluster.caches import Caches, Key
 from reconciler.flow_control.conditions import announcements, conditions, new_near_limit, ungated
 from reconciler.machinery.announcer import Announcer
-from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
 

@@ -13,11 +13,11 @@ from altershield.kube.errors import NotFoundError
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload, generates
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.ownership import WorkloadKey
 from reconciler.generated_budgets.budget_plan import RESOURCES, Budget, Plan, Target, amount, is_by_user, is_of, plan
 from reconciler.generated_budgets.wanted import Amount, BudgetKind, Invalid, wanted_amount
 from reconciler.machinery.announcer import identity
-from reconciler.machinery.caches import Caches
-from reconciler.machinery.ownership import WorkloadKey
 from reconciler.machinery.writer import Writer
 
 

@@ -29,14 +29,14 @@ from altershield.process.metrics import MAX_NAMESPACES, OTHER_NAMESPACES, Namesp
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
 from reconciler.budgets import budget_metrics
+from reconciler.cluster.caches import Caches
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.flow_control import flow_control_metrics
-from reconciler.machinery.caches import Caches
-from reconciler.machinery.reconcile_outcome import Outcome
+from reconciler.machinery.outcome import Outcome
 from reconciler.notifications.vocabulary import NotificationResult, Type
-from reconciler.releases.release_metrics import families
-from reconciler.releases.snapshot import RollbackReason
-from reconciler.releases.ungated import UngatedReason
+from reconciler.releases.findings.ungated import UngatedReason
+from reconciler.releases.metrics import families
+from reconciler.releases.terms.snapshot import RollbackReason
 
 _WRITES = {
     **{adapter.resource.kind: ("patch",) for adapter in ADAPTERS},

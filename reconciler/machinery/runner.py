@@ -16,7 +16,7 @@ from altershield.kube.errors import (
 from altershield.kube.queue import WorkQueue
 from altershield.kube.time_slices import time_slices
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.reconcile_outcome import Outcome
+from reconciler.machinery.outcome import Outcome
 
 logger = logging.getLogger(__name__)
 

@@ -27,11 +27,11 @@ from altershield.kube.errors import (
 )
 from altershield.kube.informer import Informer
 from altershield.kube.objects import Metadata, T
-from reconciler.batches.batch import Batch
-from reconciler.machinery.caches import Caches
+from reconciler.cluster.batch import Batch
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.release import Release
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.turns import Turns
-from reconciler.releases.projection import Release
 
 _AT_ONCE = 16  # writes to one namespace; the client has 50 slots for all requests
 _PODS_AT_ONCE = 12  # of them to pods: no decision depends on their labels, so other writes must not wait for them

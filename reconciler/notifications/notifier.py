@@ -13,8 +13,9 @@ from typing import NamedTuple
 import msgspec
 
 from altershield.api.change_workload import MAX_NOTIFIED
-from reconciler.batches.batch import Batch
-from reconciler.machinery.caches import Caches, Key
+from reconciler.cluster.batch import Batch
+from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.release import Release
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
 from reconciler.notifications.lane import Lane, Send
@@ -23,7 +24,6 @@ from reconciler.notifications.receivers import Receiver, ReceiversFile, allowed,
 from reconciler.notifications.sending import Sender
 from reconciler.notifications.vocabulary import NotificationResult, Type
 from reconciler.outbound.outbound_client import Outbound
-from reconciler.releases.projection import Release
 
 _REMEMBERED = 4096  # releases
 _RESOLVED = "/resolved"

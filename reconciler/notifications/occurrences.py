@@ -10,9 +10,9 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, unix
 from altershield.releases import texts
 from altershield.releases.release import since, state, ungated, version
-from reconciler.batches.batch import Batch
-from reconciler.batches.verdicts import HELD
-from reconciler.releases.projection import Release
+from reconciler.cluster.batch import Batch
+from reconciler.cluster.release import Release
+from reconciler.cluster.verdicts import HELD
 
 
 class Event(StrEnum):

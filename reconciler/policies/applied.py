@@ -11,7 +11,7 @@ from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
-from reconciler.machinery.caches import Caches
+from reconciler.cluster.caches import Caches
 from reconciler.policies.acceptance import UrlRule, any_url, in_force
 from reconciler.policies.selection import InForce, select
 

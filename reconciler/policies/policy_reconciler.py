@@ -11,8 +11,8 @@ from altershield.api.meta import Condition, find_condition, set_condition
 from altershield.api.policy import DefensePolicy, DefensePolicyStatus
 from altershield.api.resources import DEFENSE_POLICIES
 from altershield.kube.events import EventRecorder, ObjectRef
+from reconciler.cluster.caches import Caches, Key
 from reconciler.machinery.announcer import Announcer
-from reconciler.machinery.caches import Caches, Key
 from reconciler.machinery.writer import Writer
 from reconciler.policies.acceptance import ReceiverRule, UrlRule, any_receiver, any_url, in_force, problem
 from reconciler.policies.selection import InForce, shadowed_by

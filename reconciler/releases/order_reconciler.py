@@ -8,11 +8,11 @@ from altershield.api.change_workload import ChangeWorkload
 from altershield.api.resources import CHANGE_WORKLOADS, CONFIG_MAPS
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
-from reconciler.checks.open_orders import OpenOrder
 from reconciler.checks.orders import is_closed, order_id
-from reconciler.machinery.caches import Caches, Key
+from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.open_orders import OpenOrder
 from reconciler.machinery.writer import Writer
-from reconciler.releases.reporting import RETRY_SECONDS, OrderServer
+from reconciler.releases.writes.reports import RETRY_SECONDS, OrderServer
 from reconciler.server.answers import DENIED
 from reconciler.server.messages import FinishState
 from reconciler.server.server_errors import AlterShieldServerError, RejectedError, UnavailableError

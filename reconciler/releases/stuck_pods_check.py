@@ -15,15 +15,15 @@ from altershield.workloads.blocking import blocking_pods
 from altershield.workloads.pods import Pod
 from altershield.workloads.start_budget import start_budget
 from altershield.workloads.workload import Workload
-from reconciler.machinery.caches import Caches
-from reconciler.machinery.ownership import WorkloadKey
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.ownership import WorkloadKey
+from reconciler.cluster.release import Release
 from reconciler.machinery.writer import Writer
-from reconciler.releases.health import Timing
-from reconciler.releases.live_reader import LiveReader
-from reconciler.releases.projection import Release
-from reconciler.releases.release_events import ReleaseEvents
-from reconciler.releases.rules import settings_of
-from reconciler.releases.stuck_pods import StuckPods, starts_until
+from reconciler.releases.decisions.stuck_pods import StuckPods, starts_until
+from reconciler.releases.pods.health import Timing
+from reconciler.releases.reads.live import LiveReader
+from reconciler.releases.terms.rules import settings_of
+from reconciler.releases.writes.events import ReleaseEvents
 
 _RETRY_FIRST = 5.0  # seconds until a refused deletion is tried again; later, as long as the pod exists
 _RETRY_LAST = 300.0

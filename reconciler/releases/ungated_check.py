@@ -13,14 +13,21 @@ from altershield.api.json_patch import Operation, label_path
 from altershield.api.meta import Condition, find_condition, rfc3339
 from altershield.releases import rolled_back
 from altershield.workloads.workload import Workload
-from reconciler.machinery.caches import Caches
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.ownership import WorkloadKey
+from reconciler.cluster.release import Release
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.ownership import WorkloadKey
 from reconciler.machinery.writer import Writer
-from reconciler.releases.creation import ReleaseCreator, processed
-from reconciler.releases.live_reader import LiveReader
-from reconciler.releases.projection import Release
-from reconciler.releases.ungated import Refresh, Restore, UngatedRelease, classify, current_revision, may_be_ungated
+from reconciler.releases.findings.ungated import (
+    Refresh,
+    Restore,
+    UngatedRelease,
+    classify,
+    current_revision,
+    may_be_ungated,
+)
+from reconciler.releases.reads.live import LiveReader
+from reconciler.releases.writes.creation import ReleaseCreator, processed
 
 _VERSION = label_path(labels.VERSION)
 

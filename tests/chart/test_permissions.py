@@ -16,7 +16,7 @@ from altershield.commands.demo.steps import STEPS
 from altershield.commands.demo.story import Story
 from altershield.kube.client import Client
 from altershield.workloads import ADAPTERS
-from reconciler.releases.verification import KEPT_BATCHES
+from reconciler.releases.findings.verification import KEPT_BATCHES
 from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_for, process
 from tests.chart.recorder import Recorder, Request, recording, request
 from tests.chart.release import Release, owners

@@ -11,7 +11,7 @@ from altershield.api import labels, names
 from altershield.api.resources import CHANGE_WORKLOADS, CONFIG_MAPS, DEPLOYMENTS, NAMESPACES
 from kube_sandbox.altershield_server.script import Script, StageScript
 from kube_sandbox.altershield_server.server import AlterShieldServer
-from reconciler.releases import reporting
+from reconciler.releases.writes import reports as reporting
 from reconciler.server.server_settings import Settings
 from tests.fault.killing import Killer
 from tests.fault.reconciler_cluster import Cluster, running_cluster, version

@@ -136,7 +136,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/batches/verdicts.py",
+        "reconciler/cluster/verdicts.py",
         BATCH_TESTS,
         (
             ("result.verdict != Verdict.PASS]", "result.verdict == Verdict.UNPASS]"),
@@ -152,7 +152,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/batches/batch.py",
+        "reconciler/cluster/batch.py",
         ("tests/unit/reconciler/test_batches.py", *RELEASE_TESTS),
         (
             ("bool(info.verdict) and result.verdict == Verdict.PASS", "bool(info.verdict)"),

@@ -52,7 +52,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/releases/rules.py",
+        "reconciler/releases/terms/rules.py",
         (_T + "test_effects.py",),
         (
             ("    if only and settings.blocking:", "    if only:"),
@@ -65,7 +65,7 @@ SOURCES = (
         chosen="not (StatefulSet or DaemonSet or CloneSet)",
     ),
     Source(
-        "reconciler/releases/failure.py",
+        "reconciler/releases/findings/failure.py",
         (_T + "test_effects.py", _T + "test_pause_end.py"),
         (
             ("        and not _was_tried(snapshot)\n", ""),
@@ -86,7 +86,7 @@ SOURCES = (
         chosen="not (DaemonSet or CloneSet)",
     ),
     Source(
-        "reconciler/releases/pause.py",
+        "reconciler/releases/decisions/pause.py",
         (_T + "test_effects.py", _T + "test_pause_end.py"),
         (
             (
@@ -119,7 +119,7 @@ SOURCES = (
         chosen="not (DaemonSet or CloneSet)",
     ),
     Source(
-        "reconciler/releases/pausing.py",
+        "altershield/workloads/hold.py",
         (_T + "test_pausing.py",),
         (
             ("    if not changes or PAUSED in _annotations(raw):\n        return []\n", ""),

@@ -5,7 +5,7 @@ from tests.mutants.release_tests import DIRECTORY, ONE_KIND, RELEASE_TESTS
 
 SOURCES = (
     Source(
-        "reconciler/releases/history.py",
+        "reconciler/releases/decisions/history.py",
         ("tests/unit/reconciler/test_history.py",),
         (
             (" and applied != before.applied", ""),
@@ -46,7 +46,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/releases/decide.py",
+        "reconciler/releases/decisions/decide.py",
         (*RELEASE_TESTS, f"{DIRECTORY}/policies/test_effects.py"),
         (
             (
@@ -74,7 +74,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/advance.py",
+        "reconciler/releases/decisions/advance.py",
         (*RELEASE_TESTS, f"{DIRECTORY}/policies/test_effects.py"),
         (
             ("WorkloadState.SUSPEND if failing else verification", "verification"),
@@ -113,7 +113,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/ending.py",
+        "reconciler/releases/findings/ending.py",
         RELEASE_TESTS,
         (
             (
@@ -155,7 +155,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/restarts.py",
+        "reconciler/releases/findings/restarts.py",
         (f"{DIRECTORY}/test_restarts.py",),
         (
             ("    anew = anew or not known.since_unix", "    anew = anew"),
@@ -199,7 +199,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/releases/rollback.py",
+        "reconciler/releases/decisions/rollback.py",
         (*RELEASE_TESTS, "tests/unit/reconciler/policies/test_effects.py"),
         (
             (".enter(_state_before(snapshot.release))\n", ".enter(WorkloadState.RUNNING)\n"),
@@ -223,7 +223,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/stuck_pods.py",
+        "reconciler/releases/decisions/stuck_pods.py",
         (*RELEASE_TESTS, "tests/unit/reconciler/policies/test_effects.py"),
         (
             ("        if state(present) is WorkloadState.ROLLBACK:\n", "        if False:\n"),
@@ -263,7 +263,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/waiting.py",
+        "reconciler/releases/findings/waiting.py",
         RELEASE_TESTS,
         (
             ("return not existing and not snapshot.workload.reach", "return not snapshot.workload.reach"),

@@ -5,7 +5,7 @@ from tests.mutants.release_tests import DIRECTORY, ONE_KIND, RELEASE_TESTS
 
 SOURCES = (
     Source(
-        "reconciler/releases/health.py",
+        "reconciler/releases/pods/health.py",
         RELEASE_TESTS,
         (
             ("max(pod.metadata.created, pod.scheduled_at, began)", "max(pod.metadata.created, pod.scheduled_at)"),
@@ -69,7 +69,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/limits.py",
+        "reconciler/releases/pods/limits.py",
         (f"{DIRECTORY}/test_start_budget.py", f"{DIRECTORY}/test_unstable_pods.py"),
         (
             ("Limit(starting.since + start_timeout, ", "Limit(start_timeout, "),
@@ -87,7 +87,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/blame.py",
+        "reconciler/releases/pods/blame.py",
         (f"{DIRECTORY}/test_blame.py",),
         (
             ("if names.issubset(_NUMBER_OF_PODS):", "if False:"),
@@ -100,7 +100,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/pod_groups.py",
+        "reconciler/releases/pods/groups.py",
         RELEASE_TESTS,
         (
             ("            if not failed:\n", "            if True:\n"),
@@ -116,7 +116,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/group.py",
+        "reconciler/releases/pods/group.py",
         RELEASE_TESTS,
         (
             (
@@ -129,7 +129,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/memberships.py",
+        "reconciler/releases/pods/memberships.py",
         RELEASE_TESTS,
         (
             (
@@ -145,7 +145,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/older_pods.py",
+        "reconciler/releases/pods/older.py",
         RELEASE_TESTS,
         (
             ("return max(0, replicas - len(self._pods))", "return 0"),
@@ -158,7 +158,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/pod_starts.py",
+        "reconciler/releases/pods/starts.py",
         RELEASE_TESTS,
         (
             ("pod.metadata.created < self._created - 1", "False"),

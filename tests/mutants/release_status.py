@@ -5,7 +5,7 @@ from tests.mutants.release_tests import DIRECTORY, ONE_KIND, RELEASE_TESTS
 
 SOURCES = (
     Source(
-        "reconciler/releases/verification.py",
+        "reconciler/releases/findings/verification.py",
         (
             *RELEASE_TESTS,
             "tests/unit/reconciler/policies/test_effects.py",
@@ -48,7 +48,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/suspension.py",
+        "reconciler/releases/decisions/suspension.py",
         RELEASE_TESTS,
         (
             (
@@ -67,7 +67,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/requests.py",
+        "reconciler/releases/decisions/requests.py",
         ("tests/unit/reconciler/test_requests.py",),
         (
             ("    if present is WorkloadState.ROLLBACK and snapshot.targets is None:\n", "    if False:\n"),
@@ -110,7 +110,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/releases/request_answers.py",
+        "reconciler/releases/decisions/answers.py",
         ("tests/unit/reconciler/test_requests.py",),
         (
             ("[-MAX_ACTIONS:]", ""),
@@ -118,7 +118,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/releases/status.py",
+        "reconciler/releases/terms/draft.py",
         RELEASE_TESTS,
         (
             ("        if tracked.was_up\n", ""),
@@ -131,7 +131,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/creation.py",
+        "reconciler/releases/writes/creation.py",
         (*RELEASE_TESTS, f"{DIRECTORY}/test_requests.py"),
         (
             ("    if request is None:\n        return known\n", "    if True:\n        return known\n"),
@@ -145,7 +145,7 @@ SOURCES = (
         chosen=ONE_KIND,
     ),
     Source(
-        "reconciler/releases/ungated.py",
+        "reconciler/releases/findings/ungated.py",
         ("tests/unit/reconciler/test_ungated.py",),
         (
             ("    if not workload.fingerprint:\n        return False\n", ""),

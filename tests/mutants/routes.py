@@ -121,7 +121,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/machinery/caches.py",
+        "reconciler/cluster/caches.py",
         (_T + "test_caches.py", _T + "test_routes.py"),
         (
             (
@@ -194,7 +194,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/machinery/ownership.py",
+        "reconciler/cluster/ownership.py",
         (_T + "test_caches.py", _T + "test_routes.py"),
         (
             ("    if not kind:  # Change", "    if False:  # Change"),

@@ -66,7 +66,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/releases/release_events.py",
+        "reconciler/releases/writes/events.py",
         (_T + "test_executor.py",),
         (
             ("version(release) == workload.version and ", ""),
@@ -75,7 +75,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/releases/announcements.py",
+        "reconciler/releases/terms/announcements.py",
         (_T + "test_announcements.py",),
         (
             ("    if all(_is_stored", "    if any(_is_stored"),
@@ -94,7 +94,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/releases/executor.py",
+        "reconciler/releases/writes/executor.py",
         (_T + "test_executor.py",),
         (
             (
@@ -174,7 +174,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/releases/batch_writer.py",
+        "reconciler/releases/writes/batches.py",
         (_T + "test_executor.py",),
         (
             (
@@ -190,7 +190,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/releases/rollback_writer.py",
+        "reconciler/releases/writes/rollback.py",
         (_T + "test_executor.py",),
         (
             (

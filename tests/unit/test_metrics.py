@@ -16,9 +16,9 @@ from altershield.api.policy import DefensePolicy
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
 from docs.pages.metrics import OPEN_LABELS, PROCESS, registries, release
-from reconciler.machinery.caches import Caches
-from reconciler.releases.release_metrics import families
-from reconciler.releases.snapshot import StallReason
+from reconciler.cluster.caches import Caches
+from reconciler.releases.metrics import families
+from reconciler.releases.terms.snapshot import StallReason
 
 GAUGE, COUNTER, HISTOGRAM, SUMMARY = "gauge", "counter", "histogram", "summary"
 

@@ -35,7 +35,7 @@ Object = dict[str, Any]
 
 SUSPENDED = "1683791175"  # 2023-05-11 07:46:15 UTC
 OLD = version_of(deployment())
-ROLLED_BACK_MESSAGE = (  # as reconciler/releases/rollback.py writes it
+ROLLED_BACK_MESSAGE = (  # as reconciler/releases/decisions/rollback.py writes it
     "pod sleep-1 is not up after 120 s: ImagePullBackOff; version 1 was released again at 2026-08-21T07:31:49Z"
 )
 BIDIRECTIONAL = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}

@@ -9,9 +9,9 @@ import pytest
 from altershield.api.announcements import MAX_ANNOUNCEMENTS, MAX_LATE, Announcement, announcement
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.meta import rfc3339
-from reconciler.releases.announcements import announced_first, true_now, with_announcements
-from reconciler.releases.effects import Announce, Decision, Pause, Resume, Suspend
-from reconciler.releases.projection import Release
+from reconciler.cluster.release import Release
+from reconciler.releases.terms.announcements import announced_first, true_now, with_announcements
+from reconciler.releases.terms.effects import Announce, Decision, Pause, Resume, Suspend
 
 from . import builders
 from .builders import NOW, V1, V2

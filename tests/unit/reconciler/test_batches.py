@@ -12,12 +12,10 @@ from altershield.api.condition_types import Giver
 from altershield.api.meta import find_condition
 from altershield.api.ops_config import MAX_BATCH
 from altershield.api.pod_verdicts import PodInfo
-from reconciler.batches import batch
 from reconciler.batches.check_run import POLL_INTERVAL, Answer, Ask, Planned, Step
 from reconciler.batches.conclusion import SERVER_CHECK
 from reconciler.batches.nodes import awaits
 from reconciler.batches.transitions import DONE, BatchSnapshot, Next, decide
-from reconciler.batches.verdicts import needs_work
 from reconciler.checks.check import (
     Availability,
     Fail,
@@ -28,6 +26,8 @@ from reconciler.checks.check import (
     Started,
     Unknown,
 )
+from reconciler.cluster import batch
+from reconciler.cluster.verdicts import needs_work
 from tests.unit.reconciler.builders import NOW, change_pod
 
 PASSED, FAILED = Pass("fine"), Fail("error rate 12 %")

@@ -7,7 +7,7 @@ import pytest
 
 from altershield.api.policy import AppliedPolicy
 from altershield.workloads.pods import Fault
-from reconciler.releases.blame import Part, causes, changed_parts, faults_of
+from reconciler.releases.pods.blame import Part, causes, changed_parts, faults_of
 
 from .scenarios import (
     ROLLED_BACK,

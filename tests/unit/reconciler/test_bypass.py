@@ -8,9 +8,9 @@ import pytest
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
-from reconciler.releases.bypass import is_rollback
-from reconciler.releases.creation import processed
-from reconciler.releases.projection import Release, read
+from reconciler.cluster.release import Release, read
+from reconciler.releases.decisions.bypass import is_rollback
+from reconciler.releases.writes.creation import processed
 from tests.unit.reconciler.builders import V1, V2, V3, release, workload
 
 ROLLED_BACK = Condition(ConditionType.ROLLED_BACK, "True", "PodNotUp")

@@ -13,8 +13,8 @@ from altershield.api.namespace import Namespace
 from altershield.api.resources import NAMESPACES
 from altershield.workloads import BY_KIND, nodes
 from altershield.workloads.meta import Owner
-from reconciler.machinery.caches import Caches
-from reconciler.machinery.ownership import WorkloadKey, belongs, belongs_to_release, workload_key
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.ownership import WorkloadKey, belongs, belongs_to_release, workload_key
 from tests.support.stub_api import is_list, serving
 
 from . import builders

@@ -15,12 +15,12 @@ from altershield.api.check_specs import Phase
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.kube.errors import ConflictError
-from reconciler.batches.batch import Batch, project
 from reconciler.batches.callback_receiver import CallbackReceiver
 from reconciler.batches.nodes import Reception, awaits_node, refusal
-from reconciler.batches.verdicts import verified
 from reconciler.checks.check import Fail, Pass
 from reconciler.checks.orders import CLOSED, order_id
+from reconciler.cluster.batch import Batch, project
+from reconciler.cluster.verdicts import verified
 from reconciler.endpoints import callback_endpoint
 from reconciler.endpoints.callback import Callback, CheckType, Rule
 from reconciler.endpoints.endpoint_errors import EndpointError

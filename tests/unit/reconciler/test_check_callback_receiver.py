@@ -18,15 +18,15 @@ from altershield.api.resources import CHANGE_PODS
 from altershield.kube.errors import ConflictError, ServerError
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
-from reconciler.batches.verdicts import failed_by
 from reconciler.checks.check import Availability, Fail, Pass, Result, Unknown
 from reconciler.checks.identity import CheckRun
+from reconciler.cluster import release as projection
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.verdicts import failed_by
 from reconciler.endpoints.check_callback import CheckCallback
 from reconciler.endpoints.endpoint_errors import EndpointError
-from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
-from reconciler.releases import projection
 from tests.support.stub_api import StubApi, answer, serving
 from tests.unit.reconciler import builders, filled
 from tests.unit.reconciler.builders import NOW

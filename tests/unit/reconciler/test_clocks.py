@@ -2,7 +2,7 @@
 
 import pytest
 
-from reconciler.releases.group import Group
+from reconciler.releases.pods.group import Group
 
 from .scenarios import RUNNING, SUCCESS, each_kind, first_release, is_restored, second_release
 from .world import World

@@ -11,7 +11,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.pod_verdicts import PodInfo
 from altershield.workloads.pods import Fault
-from reconciler.releases.health import CLOCK_SKEW, events_fault
+from reconciler.releases.pods.health import CLOCK_SKEW, events_fault
 
 from .world import KINDS, SimPod, World
 

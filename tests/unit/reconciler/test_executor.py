@@ -29,10 +29,11 @@ from altershield.kube.errors import (
 from altershield.kube.events import NORMAL, RETRY, WARNING, ObjectRef
 from altershield.workloads.applied import LAST_APPLIED, Applied, Manager
 from altershield.workloads.workload import Workload
-from reconciler.machinery.caches import Caches
+from reconciler.cluster.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import owner
-from reconciler.releases.effects import (
+from reconciler.releases.reads.live import LiveWorkload
+from reconciler.releases.terms.effects import (
     Announce,
     CreateBatch,
     Decision,
@@ -45,10 +46,9 @@ from reconciler.releases.effects import (
     SetThreshold,
     Suspend,
 )
-from reconciler.releases.executor import Executor
-from reconciler.releases.live_reader import LiveWorkload
-from reconciler.releases.release_events import ReleaseEvents
-from reconciler.releases.rollback_writer import Refused
+from reconciler.releases.writes.events import ReleaseEvents
+from reconciler.releases.writes.executor import Executor
+from reconciler.releases.writes.rollback import Refused
 
 from . import builders
 from .builders import NOW, V1, V2

@@ -11,13 +11,13 @@ from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.kube.errors import ConflictError
 from altershield.kube.events import EventRecorder
-from reconciler.machinery.caches import Caches
+from reconciler.cluster import release as projection
+from reconciler.cluster.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
-from reconciler.releases import projection
-from reconciler.releases.effects import Decision, SetThreshold
-from reconciler.releases.executor import Executor
-from reconciler.releases.live_reader import LiveReader
+from reconciler.releases.reads.live import LiveReader
+from reconciler.releases.terms.effects import Decision, SetThreshold
+from reconciler.releases.writes.executor import Executor
 from tests.fault.reconciler_cluster import running_cluster
 
 from .builders import V1, release, workload

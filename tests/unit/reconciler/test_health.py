@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from altershield.workloads.pods import Fault
-from reconciler.releases.health import CLOCK_SKEW, TrackedPod, events_fault, start_tracking
+from reconciler.releases.pods.health import CLOCK_SKEW, TrackedPod, events_fault, start_tracking
 from tests.unit.workloads.objects import condition, pod
 
 READY = pod(status={"conditions": [condition("Ready", True)]})

@@ -8,10 +8,10 @@ from altershield.api.meta import Condition, rfc3339
 from altershield.api.workload_requests import MAX_ACTIONS, Action
 from altershield.releases.history import CheckOutcome, Record, Way
 from altershield.workloads.meta import NO_OWNER, Meta
-from reconciler.batches.batch import Batch
-from reconciler.releases.effects import Decision, KeepHistory
-from reconciler.releases.history import check_outcomes, in_use, logged, record, superseded, way, with_history
-from reconciler.releases.projection import Release
+from reconciler.cluster.batch import Batch
+from reconciler.cluster.release import Release
+from reconciler.releases.decisions.history import check_outcomes, in_use, logged, record, superseded, way, with_history
+from reconciler.releases.terms.effects import Decision, KeepHistory
 
 from .builders import NOW, V1, V2, release, workload
 

@@ -4,7 +4,7 @@ import msgspec
 
 from altershield.workloads import pods
 from altershield.workloads.pods import Pod
-from reconciler.releases.listed_pods import ListedPods, existing
+from reconciler.releases.pods.listed import ListedPods, existing
 
 LISTED = 20
 

@@ -12,7 +12,7 @@ from altershield.releases import history
 from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import Workload, version_of
-from reconciler.releases.live_reader import LiveReader
+from reconciler.releases.reads.live import LiveReader
 from tests.support import workloads
 from tests.support.stub_api import is_list, serving
 

@@ -14,10 +14,10 @@ from altershield.api.resources import CHANGE_PODS
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
 from altershield.workloads import BY_KIND
-from reconciler.machinery.caches import Caches
+from reconciler.cluster import release as projection
+from reconciler.cluster.caches import Caches
 from reconciler.machinery.metrics import Metrics
-from reconciler.releases import projection
-from reconciler.releases.release_metrics import families
+from reconciler.releases.metrics import families
 from tests.fault.reconciler_cluster import running_cluster, version
 
 from .builders import NOW, V1, V2, release, workload

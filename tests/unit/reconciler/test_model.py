@@ -13,7 +13,7 @@ from altershield.api import labels
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.ops_config import Settings
-from reconciler.releases.group import Group
+from reconciler.releases.pods.group import Group
 
 from .world import KINDS, Conflicted, Killed, SimPod, World, fingerprint
 

@@ -11,15 +11,15 @@ from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.api.resources import CHANGE_WORKLOADS, CONFIG_MAPS
-from reconciler.checks.open_orders import record_name
 from reconciler.checks.order_records import OrderRecords
 from reconciler.checks.orders import CLOSED, order_id
-from reconciler.machinery.caches import Caches
+from reconciler.cluster import release as projection
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.open_orders import record_name
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer
-from reconciler.releases import projection
 from reconciler.releases.order_reconciler import OrderReconciler
-from reconciler.releases.reporting import RETRY_SECONDS
+from reconciler.releases.writes.reports import RETRY_SECONDS
 from reconciler.server.messages import FinishState
 from reconciler.server.server_errors import AlterShieldServerError, RejectedError, UnavailableError
 from tests.support.stub_api import StubApi, answer, serving

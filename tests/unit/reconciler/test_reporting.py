@@ -8,8 +8,8 @@ import pytest
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
 from altershield.api.meta import Condition
 from reconciler.checks.orders import order_id, order_of
-from reconciler.releases.projection import Release, read
-from reconciler.releases.reporting import RETRY_SECONDS, Reporter, finish_state, is_refused
+from reconciler.cluster.release import Release, read
+from reconciler.releases.writes.reports import RETRY_SECONDS, Reporter, finish_state, is_refused
 from reconciler.server.messages import FinishState
 from reconciler.server.server_errors import RejectedError, UnavailableError
 from tests.unit.reconciler.builders import NOW, V1, V2, release, workload

@@ -13,8 +13,8 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.api.ops_config import Settings
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Result, Verb
-from reconciler.batches.verdicts import HELD, held_by
-from reconciler.releases.snapshot import RollbackReason
+from reconciler.cluster.verdicts import HELD, held_by
+from reconciler.releases.terms.snapshot import RollbackReason
 
 from .scenarios import (
     FAILED,

@@ -9,8 +9,8 @@ from altershield.api.meta import find_condition
 from altershield.api.ops_config import Settings
 from altershield.api.policy import AppliedPolicy
 from altershield.workloads.pods import Pod
-from reconciler.releases.restarts import restarts_before
-from reconciler.releases.rules import Settle
+from reconciler.releases.findings.restarts import restarts_before
+from reconciler.releases.terms.rules import Settle
 
 from .scenarios import (
     FAILED,

@@ -12,8 +12,8 @@ from altershield.kube.queue import WorkQueue
 from altershield.workloads import BY_KIND
 from altershield.workloads.meta import Owner
 from altershield.workloads.pods import Pod, Trouble
-from reconciler.machinery.caches import Caches
-from reconciler.machinery.ownership import WorkloadKey
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.ownership import WorkloadKey
 from reconciler.routes import Queues, Routes
 from tests.unit.budgets import builders as budgets
 

@@ -6,7 +6,7 @@ import pytest
 
 from altershield.kube.errors import KubernetesError, from_status
 from altershield.kube.queue import WorkQueue
-from reconciler.machinery.caches import Key
+from reconciler.cluster.caches import Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import work
 

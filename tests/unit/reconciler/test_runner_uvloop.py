@@ -5,7 +5,7 @@ import asyncio
 import uvloop
 
 from altershield.kube.queue import WorkQueue
-from reconciler.machinery.caches import Key
+from reconciler.cluster.caches import Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import work
 

@@ -30,9 +30,9 @@ from reconciler.batches.plan import SERVER, plan, subject
 from reconciler.batches.repeating import is_repeatable, repeated
 from reconciler.batches.skipping import Skipper, requested
 from reconciler.batches.transitions import BatchSnapshot, decide, received
-from reconciler.batches.verdicts import held_by
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Fail, Pass, entry_of
+from reconciler.cluster.verdicts import held_by
 from reconciler.machinery.metrics import Metrics
 from reconciler.server.answers import Polled, ServerVerdict
 from reconciler.server.messages import BatchFinish, BatchStart, Order, Stage

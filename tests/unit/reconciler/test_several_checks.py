@@ -15,8 +15,8 @@ from altershield.api.meta import find_condition
 from altershield.api.policy import MAX_CHECKS
 from reconciler.batches.check_run import Answer, Planned, Step, with_result
 from reconciler.batches.transitions import BatchSnapshot, Next, decide, received
-from reconciler.batches.verdicts import undecided
 from reconciler.checks.check import Fail, Lost, NotStarted, Pass, Pending, Started, Unknown, entry_of
+from reconciler.cluster.verdicts import undecided
 from tests.unit.reconciler.builders import NOW, change_pod
 
 PRE, POST = Phase

@@ -7,7 +7,7 @@ import pytest
 from altershield.api.policy import AppliedPolicy
 from altershield.workloads.pods import Starting
 from altershield.workloads.start_budget import StartBudget
-from reconciler.releases.limits import limit, updated_in_place
+from reconciler.releases.pods.limits import limit, updated_in_place
 
 from .scenarios import ROLLED_BACK, RUNNING, STALLED, SUCCESS, each_kind, is_over, is_restored, second_release, serving
 from .world import SimPod, World

@@ -10,8 +10,8 @@ import pytest
 from altershield.api.change_workload import ChangeWorkloadStatus, Resumption, SourceRef
 from altershield.api.ops_config import Settings
 from altershield.api.pod_verdicts import PodInfo
-from reconciler.releases.group import Group
-from reconciler.releases.status import LISTED_FAILED, LISTS_INTERVAL, with_lists
+from reconciler.releases.pods.group import Group
+from reconciler.releases.terms.draft import LISTED_FAILED, LISTS_INTERVAL, with_lists
 
 from .scenarios import SUCCESS, VERIFIED, each_kind, first_release, second_release
 from .world import World, fingerprint, infos

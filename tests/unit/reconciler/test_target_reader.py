@@ -9,9 +9,9 @@ import pytest
 
 from altershield.kube.errors import ForbiddenError, KubernetesError, UnreachableError
 from altershield.workloads.pod_events import PodEvent
-from reconciler.releases.not_up_pods import ASK_AFTER
-from reconciler.releases.snapshot import Snapshot
-from reconciler.releases.target_reader import TargetReader
+from reconciler.releases.pods.not_up import ASK_AFTER
+from reconciler.releases.reads.targets import TargetReader
+from reconciler.releases.terms.snapshot import Snapshot
 from tests.unit.reconciler.builders import release
 from tests.unit.reconciler.scenarios import first_release
 from tests.unit.reconciler.world import World as ReleaseWorld

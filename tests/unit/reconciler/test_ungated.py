@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
-from reconciler.releases import projection
-from reconciler.releases.projection import Release
-from reconciler.releases.ungated import (
+from reconciler.cluster import release as projection
+from reconciler.cluster.release import Release
+from reconciler.releases.findings.ungated import (
     Refresh,
     Restore,
     Revision,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from altershield.workloads.pods import Pod
-from reconciler.releases.health import CLOCK_SKEW
+from reconciler.releases.pods.health import CLOCK_SKEW
 
 from .scenarios import RUNNING, STALLED, SUCCESS, SUSPEND, each_kind, first_release, is_over, second_release, serving
 from .world import SimPod, World, cluster

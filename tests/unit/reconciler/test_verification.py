@@ -9,9 +9,9 @@ from altershield.api import labels, names
 from altershield.api.change_workload import ChangeWorkloadStatus
 from altershield.api.condition_types import Giver
 from altershield.api.meta import Condition, find_condition
-from reconciler.releases import projection
-from reconciler.releases.decide import decide
-from reconciler.releases.projection import Release
+from reconciler.cluster import release as projection
+from reconciler.cluster.release import Release
+from reconciler.releases.decisions.decide import decide
 
 from .scenarios import (
     RUNNING,

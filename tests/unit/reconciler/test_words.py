@@ -5,7 +5,7 @@ import pytest
 from altershield import releases
 from altershield.api.condition_types import ConditionType
 from altershield.workloads.pods import Fault, Trouble
-from reconciler.releases.not_up_pods import ASK_AFTER
+from reconciler.releases.pods.not_up import ASK_AFTER
 
 from .scenarios import ROLLED_BACK, RUNNING, STALLED, SUCCESS, SUSPEND, each_kind, first_release, second_release
 from .world import SimPod, World

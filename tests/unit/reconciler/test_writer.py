@@ -36,10 +36,10 @@ from altershield.kube.errors import (
     UnreachableError,
     from_status,
 )
-from reconciler.machinery.caches import Caches
+from reconciler.cluster import release as projection
+from reconciler.cluster.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.writer import Writer, merge_patch, owner
-from reconciler.releases import projection
 
 from . import builders
 from .builders import V1

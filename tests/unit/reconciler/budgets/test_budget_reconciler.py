@@ -29,7 +29,7 @@ from altershield.workloads.meta import Owner
 from reconciler.budgets.budget_reconciler import BudgetReconciler
 from reconciler.budgets.budget_routes import BudgetRoutes
 from reconciler.budgets.departures import Departures
-from reconciler.machinery.caches import Key
+from reconciler.cluster.caches import Key
 from reconciler.machinery.metrics import Metrics
 from tests.unit.budgets import builders
 from tests.unit.budgets.builders import DEPLOYMENT, LABELS, NOW, SET, scaled, wire

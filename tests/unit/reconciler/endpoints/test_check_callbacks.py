@@ -20,19 +20,19 @@ from altershield.api.meta import OwnerReference
 from altershield.api.policy import AppliedPolicy
 from altershield.api.resources import SECRETS
 from altershield.kube.client import Client
-from reconciler.batches import batch
 from reconciler.checks.check import Fail, Pass, Unknown
 from reconciler.checks.http_check import content
 from reconciler.checks.identity import CALLBACK_PATH, CheckRun
 from reconciler.checks.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, signature
+from reconciler.cluster import batch
+from reconciler.cluster import release as projection
+from reconciler.cluster.caches import Caches
 from reconciler.endpoints import check_callback_endpoint, check_keys
 from reconciler.endpoints.check_callback import CheckCallback
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.places import Places
 from reconciler.endpoints.replays import Replays
-from reconciler.machinery.caches import Caches
-from reconciler.releases import projection
 from tests.support.stub_api import StubApi
 from tests.support.stub_api import answer as stub_answer
 from tests.support.stub_api import serving as serving_api

@@ -11,11 +11,11 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.kube.errors import ConflictError, ForbiddenError, InvalidError, KubernetesError, UnreachableError
 from altershield.workloads import BY_KIND
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.release import Release
 from reconciler.endpoints import rollbacks
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.rollbacks import Requested, Rollbacks
-from reconciler.machinery.caches import Caches
-from reconciler.releases.projection import Release
 
 from ..builders import V1, V2, V3, workload
 from ..filled import empty_caches, namespace, newer, put, release

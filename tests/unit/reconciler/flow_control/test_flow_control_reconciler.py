@@ -18,8 +18,8 @@ from altershield.kube.errors import ConflictError, NotFoundError, ServerError
 from altershield.kube.events import ObjectRef
 from altershield.workloads import pods
 from altershield.workloads.pods import Pod
+from reconciler.cluster.caches import Caches
 from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler
-from reconciler.machinery.caches import Caches
 from reconciler.machinery.metrics import Metrics
 from tests.unit.flow_control.builders import NOW, asked, one, policy
 from tests.unit.reconciler.filled import empty_caches, namespace, put

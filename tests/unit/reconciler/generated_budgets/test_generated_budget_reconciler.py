@@ -13,9 +13,9 @@ from altershield.api.meta import ObjectMeta
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS, Resource
 from altershield.kube.errors import NotFoundError
 from altershield.kube.events import ObjectRef
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.ownership import WorkloadKey
 from reconciler.generated_budgets.generated_budget_reconciler import GeneratedBudgetReconciler
-from reconciler.machinery.caches import Caches
-from reconciler.machinery.ownership import WorkloadKey
 from tests.unit.reconciler.filled import empty_caches, namespace, put
 from tests.unit.reconciler.recording import Announcing
 from tests.unit.workloads import objects

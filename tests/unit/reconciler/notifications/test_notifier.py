@@ -17,15 +17,15 @@ from altershield.api.meta import Condition, rfc3339
 from altershield.api.policy import AppliedPolicy
 from altershield.kube.errors import ConflictError
 from altershield.kube.queue import WorkQueue
-from reconciler.batches import batch
-from reconciler.machinery.caches import Caches, Key
+from reconciler.cluster import batch
+from reconciler.cluster import release as projection
+from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.release import Release
 from reconciler.machinery.metrics import Metrics
 from reconciler.notifications import lane, receivers
 from reconciler.notifications.notifier import Delivery, Notifier
 from reconciler.notifications.receivers import ReceiversFile, allowed
 from reconciler.outbound.outbound_client import Outbound
-from reconciler.releases import projection
-from reconciler.releases.projection import Release
 from tests.unit.reconciler import builders
 from tests.unit.reconciler.builders import NOW, V1
 from tests.unit.reconciler.filled import empty_caches, namespace, newer, put, remove

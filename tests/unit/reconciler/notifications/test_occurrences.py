@@ -8,11 +8,11 @@ from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, rfc3339
 from altershield.api.pod_verdicts import PodInfo
-from reconciler.batches import batch
-from reconciler.batches.batch import Batch
+from reconciler.cluster import batch
+from reconciler.cluster import release as projection
+from reconciler.cluster.batch import Batch
+from reconciler.cluster.release import Release
 from reconciler.notifications.occurrences import held, occurrences
-from reconciler.releases import projection
-from reconciler.releases.projection import Release
 from tests.unit.reconciler import builders
 from tests.unit.reconciler.builders import NOW, V1
 

@@ -6,8 +6,8 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.ops_config import Settings
 from altershield.api.policy import AppliedPolicy, Mode, OnFailure, OnStartFailure
 from altershield.releases.enforcement import Would, would
-from reconciler.releases.health import Timing
-from reconciler.releases.rules import settings_of, timing_of
+from reconciler.releases.pods.health import Timing
+from reconciler.releases.terms.rules import settings_of, timing_of
 from tests.unit.reconciler.scenarios import (
     FAILED,
     ROLLBACK,

@@ -8,8 +8,8 @@ import pytest
 
 from altershield.api.annotations import PAUSED
 from altershield.workloads import BY_KIND
-from reconciler.releases import pausing
-from reconciler.releases.pausing import Marker
+from altershield.workloads import hold as pausing
+from altershield.workloads.hold import Marker
 
 DEPLOYMENT = [{"op": "add", "path": "/spec/paused", "value": True}]
 CLONE_SET = [{"op": "add", "path": "/spec/updateStrategy/paused", "value": True}]

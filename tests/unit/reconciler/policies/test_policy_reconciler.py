@@ -10,7 +10,7 @@ from altershield.api.meta import Condition, ObjectMeta, find_condition
 from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus, Mode
 from altershield.api.selectors import Selector
 from altershield.kube.events import RETRY, ObjectRef
-from reconciler.machinery.caches import Caches
+from reconciler.cluster.caches import Caches
 from reconciler.policies.policy_reconciler import PolicyReconciler
 from tests.unit.reconciler.filled import empty_caches, namespace, put
 from tests.unit.reconciler.recording import Announcing

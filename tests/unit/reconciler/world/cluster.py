@@ -15,8 +15,8 @@ from altershield.workloads.adapter import template_of
 from altershield.workloads.pods import Pod
 from altershield.workloads.start_budget import StartBudget, start_budget
 from altershield.workloads.workload import Workload, version_of
-from reconciler.releases.health import Timing
-from reconciler.releases.pod_groups import PodGroups
+from reconciler.releases.pods.groups import PodGroups
+from reconciler.releases.pods.health import Timing
 from tests.support import workloads
 
 from .pods import NAMESPACE, SimPod

@@ -10,7 +10,8 @@ from altershield.api.change_workload import SourceRef
 from altershield.api.meta import ObjectMeta, OwnerReference, plain_time
 from altershield.workloads.workload import Workload
 from reconciler.batches.repeating import is_repeatable, repeated
-from reconciler.releases.effects import (
+from reconciler.cluster.release import Release
+from reconciler.releases.terms.effects import (
     AllowRepair,
     Announce,
     CreateBatch,
@@ -27,7 +28,6 @@ from reconciler.releases.effects import (
     Suspend,
     Unpause,
 )
-from reconciler.releases.projection import Release
 
 from .pods import NAMESPACE
 from .storage import Storage

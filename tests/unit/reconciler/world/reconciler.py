@@ -16,22 +16,24 @@ from altershield.api.meta import ObjectMeta, OwnerReference, plain_time
 from altershield.workloads import change_workload_name
 from altershield.workloads.pods import Trouble
 from altershield.workloads.workload import Workload
-from reconciler.batches import batch as batch_projections
 from reconciler.batches import transitions as batches
-from reconciler.releases import bypass, creation, request_answers, rollback
-from reconciler.releases.blame import Parts
-from reconciler.releases.decide import decide
-from reconciler.releases.effects import Decision
-from reconciler.releases.ending import automatic_target, cause_unknown, unknown_again_at
-from reconciler.releases.live_reader import revision_of
-from reconciler.releases.pod_groups import PodGroups
-from reconciler.releases.projection import Release
-from reconciler.releases.restarts import restarts_before
-from reconciler.releases.rules import settings_of, settle_of, timing_of
-from reconciler.releases.snapshot import Snapshot, Target
-from reconciler.releases.stuck_pods import StuckPods, starts_until
-from reconciler.releases.target_reader import TargetReader
-from reconciler.releases.ungated import Revision, current_revision
+from reconciler.cluster import batch as batch_projections
+from reconciler.cluster.release import Release
+from reconciler.releases.decisions import answers as request_answers
+from reconciler.releases.decisions import bypass, rollback
+from reconciler.releases.decisions.decide import decide
+from reconciler.releases.decisions.stuck_pods import StuckPods, starts_until
+from reconciler.releases.findings.ending import automatic_target, cause_unknown, unknown_again_at
+from reconciler.releases.findings.restarts import restarts_before
+from reconciler.releases.findings.ungated import Revision, current_revision
+from reconciler.releases.pods.blame import Parts
+from reconciler.releases.pods.groups import PodGroups
+from reconciler.releases.reads.live import revision_of
+from reconciler.releases.reads.targets import TargetReader
+from reconciler.releases.terms.effects import Decision
+from reconciler.releases.terms.rules import settings_of, settle_of, timing_of
+from reconciler.releases.terms.snapshot import Snapshot, Target
+from reconciler.releases.writes import creation
 
 from .cluster import NAME, UID
 from .executor import Executor, WriteRefused

@@ -12,9 +12,9 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.workload_requests import Request
-from reconciler.batches import batch as batch_projections
-from reconciler.releases import projection
-from reconciler.releases.projection import Release
+from reconciler.cluster import batch as batch_projections
+from reconciler.cluster import release as projection
+from reconciler.cluster.release import Release
 
 from .cluster import Cluster, fingerprint
 from .pods import SimPod

@@ -1,0 +1,1 @@
+"""What all subjects of the reconciler read: the caches, and the projections of AlterShield's own objects."""

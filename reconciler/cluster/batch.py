@@ -1,0 +1,129 @@
+"""The projection of a ChangePod that the cache keeps. It is small, because there is about one ChangePod per pod."""
+
+import functools
+import sys
+from collections.abc import Callable
+
+import msgspec
+
+from altershield.api import names
+from altershield.api.change_pod import ChangePod, PodState
+from altershield.api.check_results import FailedRule
+from altershield.api.meta import unix
+from altershield.api.pod_verdicts import Verdict
+from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, packed_version, shared, unpacked
+from altershield.workloads.pods import Pod, clip
+
+MAX_MESSAGE = 200
+"""Characters of a verdict's message that are kept."""
+
+
+class Member(msgspec.Struct, frozen=True, gc=False):
+    """A pod of a batch, and the explicit verdict on it; the verdict is empty if there is none."""
+
+    pod: str
+    packed_uid: Packed
+    verdict: str = ""
+    message: str = ""
+    overruled: bool = False
+    """The batch was created with a verdict that fails the pod, and a person overruled it with `pass`."""
+
+    @property
+    def uid(self) -> str:
+        return unpacked(self.packed_uid)
+
+
+class Batch(msgspec.Struct, frozen=True, gc=False):
+    """The projection of a ChangePod."""
+
+    metadata: Meta
+    owner: Owner
+    """The ChangeWorkload."""
+    members: tuple[Member, ...]
+    done: bool
+    """Whether the state is ExecuteDone."""
+    giver: str
+    """The `Giver` of the verdict that fails the batch; empty if no verdict fails it."""
+    node: str
+    """The id of the batch on an AlterShield server; empty if it has none."""
+    held: str
+    """Why the batch waits for a person; empty if it does not."""
+    unfinished: ChangePod | None
+    """The whole ChangePod while work on it remains, else None."""
+    checks: tuple[tuple[str, str, str], ...] = ()
+    """The name, the phase and the state of each check. Equal tuples are shared."""
+    rules: tuple[FailedRule, ...] = ()
+    """The rules of an AlterShield server that failed the batch."""
+    repeatable: bool = False
+    """Whether an AlterShield server can repeat the check that failed the batch or has no result."""
+
+    @property
+    def number(self) -> int:
+        """The number in the name, from 1."""
+        return names.change_pod_number(self.metadata.name)
+
+    @property
+    def release(self) -> tuple[str, str]:
+        """Namespace and name of its ChangeWorkload."""
+        return self.metadata.namespace, names.change_workload_of(self.metadata.name)
+
+
+_decode = msgspec.json.Decoder(ChangePod).decode
+
+
+FindPod = Callable[[str, str], Pod | None]
+"""Returns the cached pod of a namespace and a name, or None."""
+
+
+def read(data: bytes | msgspec.Raw, find: FindPod = lambda namespace, name: None) -> Batch:
+    """The projection of a ChangePod in JSON. msgspec.DecodeError if it is not a ChangePod.
+
+    Names and uids are shared with the pods that `find` returns, which saves memory.
+    """
+    return project(_decode(data), find)
+
+
+def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None) -> Batch:
+    """The projection of a ChangePod. See `read`."""
+    # Imported here because the two modules depend on each other.
+    from reconciler.batches.repeating import is_repeatable
+    from reconciler.cluster.verdicts import failed_by, held_by, needs_work
+
+    metadata = change_pod.metadata
+    results = {result.pod: result for result in change_pod.status.pod_results if result.verdict}
+    members = []
+    for info in change_pod.spec.pod_infos:
+        result = results.get(info.pod, info)
+        overruled = bool(info.verdict) and result.verdict == Verdict.PASS
+        pod, uid = info.pod, packed(info.uid)
+        known = find(metadata.namespace, pod)
+        if known is not None and known.metadata.packed_uid == uid:
+            pod, uid = known.metadata.name, known.metadata.packed_uid
+        members.append(Member(pod, uid, sys.intern(result.verdict), clip(result.message, MAX_MESSAGE), overruled))
+    failed = any(each.verdict not in ("", Verdict.PASS) for each in members)
+    owner = metadata.controller
+    return Batch(
+        Meta(
+            sys.intern(metadata.namespace),
+            metadata.name,
+            packed(metadata.uid),
+            packed_version(metadata.resource_version),
+            int(unix(metadata.creation_timestamp)) or change_pod.spec.create_time_unix,
+            deleting=metadata.deletion_timestamp is not None,
+        ),
+        NO_OWNER if owner is None else shared(owner),
+        tuple(members),
+        change_pod.status.status == PodState.EXECUTE_DONE,
+        failed_by(change_pod.status, change_pod) if failed else "",
+        change_pod.status.change_pod_id,
+        sys.intern(clip(held_by(change_pod), MAX_MESSAGE)),
+        change_pod if needs_work(change_pod) else None,
+        _shared_checks(tuple((each.name, each.phase, each.state) for each in change_pod.status.checks)),
+        next((each.rules for each in change_pod.status.checks if each.rules), ()) if failed else (),
+        is_repeatable(change_pod),
+    )
+
+
+@functools.lru_cache(maxsize=1024)
+def _shared_checks(checks: tuple[tuple[str, str, str], ...]) -> tuple[tuple[str, str, str], ...]:
+    return checks

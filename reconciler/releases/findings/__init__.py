@@ -1,0 +1,1 @@
+"""What is so about a release. Pure functions."""

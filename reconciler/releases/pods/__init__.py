@@ -1,0 +1,1 @@
+"""The pods of a release. Without I/O."""

@@ -1,0 +1,1 @@
+"""Asks the API server and the caches about a release."""

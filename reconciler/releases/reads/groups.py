@@ -1,0 +1,92 @@
+"""The pod groups of all releases under way, updated with the events of the watches."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+
+from altershield.api.change_workload import SourceRef, WorkloadState
+from altershield.releases import state
+from altershield.workloads.pods import Pod
+from altershield.workloads.workload import Workload
+from reconciler.cluster.batch import Batch
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.ownership import WorkloadKey, belongs_to_release
+from reconciler.cluster.release import Release
+from reconciler.releases.pods.groups import PodGroups
+from reconciler.releases.pods.health import Timing
+from reconciler.releases.terms.rules import timing_of
+
+_MAX_PODS = 50_000  # in all groups; beyond this, groups that can be rebuilt are discarded
+_SMALL = 100  # pods; smaller groups are rebuilt quickly
+
+
+class PodGroupsCache:
+    """The pod groups by workload. `timing`: the times of releases whose policy has no times of its own. `clock` returns
+    Unix seconds."""
+
+    def __init__(self, caches: Caches, timing: Timing, clock: Callable[[], float]) -> None:
+        self._caches = caches
+        self._timing = timing
+        self._clock = clock
+        self._groups: OrderedDict[WorkloadKey, PodGroups] = OrderedDict()
+
+    def current(self, key: WorkloadKey, workload: Workload, release: Release, source: SourceRef) -> PodGroups:
+        """The groups of a release at this moment. If the groups are missing, or are about another release, they are
+        built from the caches."""
+        now = self._clock()
+        groups = self._groups.get(key)
+        if groups is None or not groups.is_for(workload, release, source):
+            timing = timing_of(self._timing, release.spec.policy)
+            groups = PodGroups(workload, release, source, self._caches, timing)
+            for batch in self._caches.batches_of(release):
+                if belongs_to_release(batch, release):
+                    groups.update_batch(batch)
+                else:
+                    groups.memberships.highest_batch = max(groups.memberships.highest_batch, batch.number)
+            for pod in self._caches.pods_of(workload):
+                groups.update_pod(pod, now)
+            self._groups[key] = groups
+        self._groups.move_to_end(key)
+        if state(release) is WorkloadState.SUCCESS:
+            groups.set_changed(None)
+        groups.refresh(workload, now)
+        return groups
+
+    def on_pod(self, key: WorkloadKey, pod: Pod, *, gone: bool) -> None:
+        """Take over a pod that was added, changed or deleted (`gone`), and whose owner has the key of the workload."""
+        groups = self._groups.get(key)
+        if groups is None:
+            return
+        if gone or not self._caches.owns(groups.workload, pod):
+            groups.remove_pod(pod.metadata.uid)
+        else:
+            groups.update_pod(pod, self._clock())
+
+    def on_batch(self, key: WorkloadKey, batch: Batch, release: Release, *, gone: bool) -> None:
+        """Take over a ChangePod of the release that was added, changed or deleted (`gone`)."""
+        groups = self._groups.get(key)
+        if groups is None or groups.release_uid != release.metadata.uid:
+            return
+        if gone:
+            self.discard(key)  # the earlier batches of its pods count again
+        elif belongs_to_release(batch, release):
+            groups.update_batch(batch)
+
+    def clear(self) -> None:
+        """Discard all groups. They are rebuilt when they are needed."""
+        self._groups.clear()
+
+    def discard(self, key: WorkloadKey) -> None:
+        """Discard the groups of a workload. They are rebuilt when they are needed."""
+        self._groups.pop(key, None)
+
+    def evict_rebuildable(self, key: WorkloadKey) -> None:
+        """Discard the groups of a release that has nothing due, if they are small and can be rebuilt.
+
+        If the groups of all releases together have too many pods, discard all groups that can be rebuilt.
+        """
+        groups = self._groups.get(key)
+        if groups is not None and groups.rebuildable and len(groups) < _SMALL:
+            del self._groups[key]
+        if sum(map(len, self._groups.values())) > _MAX_PODS:
+            for other in [other for other, kept in self._groups.items() if kept.rebuildable]:
+                del self._groups[other]

@@ -1,0 +1,1 @@
+"""What goes into a decision, and what comes out of it. Pure."""
