@@ -31,7 +31,7 @@ from bench.cluster.objects import Objects
 from bench.cluster.shape import Shape
 from reconciler.cluster import batch
 from reconciler.cluster import release as projection
-from reconciler.machinery.writer import merge_patch
+from reconciler.cluster.writer import merge_patch
 from reconciler.releases.decisions.decide import decide
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.pods.health import Timing

@@ -19,22 +19,22 @@ from altershield.process.health import Health, serving
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.callback_receiver import CallbackReceiver
 from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
+from reconciler.batches.runners import runners
 from reconciler.batches.skipping import Skipper
 from reconciler.budgets.budget_reconciler import BudgetReconciler
 from reconciler.budgets.budget_routes import BudgetRoutes
 from reconciler.budgets.departures import Departures
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.order_records import OrderRecords
-from reconciler.checks.runners import runners
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.garbage import freeze_caches
 from reconciler.cluster.informers import run_informers
+from reconciler.cluster.writer import Writer
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler
 from reconciler.generated_budgets.generated_budget_reconciler import GeneratedBudgetReconciler
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import Reconcile, work
-from reconciler.machinery.writer import Writer
 from reconciler.namespaces import NamespaceReconciler
 from reconciler.notifications.notifier import Delivery, Notifier
 from reconciler.notifications.receivers import unknown_receivers

@@ -13,8 +13,8 @@ from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoStatus
 from altershield.api.resources import OPS_CONFIG_INFOS
 from altershield.kube.events import EventRecorder, ObjectRef
 from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.writer import Writer
 from reconciler.machinery.announcer import Announcer
-from reconciler.machinery.writer import Writer
 
 
 class SettingsReconciler:

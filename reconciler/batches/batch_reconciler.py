@@ -25,8 +25,8 @@ from reconciler.batches.transitions import BatchSnapshot, decide, received
 from reconciler.checks.check import Fail, Pass, Result, Unknown, entry_of
 from reconciler.checks.identity import CheckRun
 from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.writer import Writer
 from reconciler.machinery.metrics import UNCHECKED_ENDS, Metrics
-from reconciler.machinery.writer import Writer
 
 
 class BatchReconciler:

@@ -22,8 +22,8 @@ from altershield.kube.errors import ConflictError
 from altershield.workloads.pods import clip
 from reconciler.batches.conclusion import text_of
 from reconciler.checks.check import Availability
+from reconciler.cluster.writer import Writer
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Writer
 from reconciler.server.server_errors import AlterShieldServerError, UnavailableError
 
 logger = logging.getLogger(__name__)

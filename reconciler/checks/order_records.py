@@ -5,7 +5,7 @@ from altershield.api.resources import CONFIG_MAPS
 from altershield.kube.errors import AlreadyExistsError, KubernetesError
 from altershield.kube.informer import Informer
 from reconciler.cluster.open_orders import OpenOrder, manifest, record_name
-from reconciler.machinery.writer import Writer
+from reconciler.cluster.writer import Writer
 from reconciler.server.server_errors import UnavailableError
 
 

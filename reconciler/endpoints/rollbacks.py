@@ -15,9 +15,9 @@ from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey, belongs
 from reconciler.cluster.release import Release, went_back_to
+from reconciler.cluster.writer import Writer
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.suspended import filled
-from reconciler.machinery.writer import Writer
 
 _ATTEMPTS = 5
 _PAUSE_SECONDS = 0.2  # for the caches to get the change that a write met

@@ -21,6 +21,7 @@ from altershield.process.listener import Listener
 from altershield.workloads import ADAPTERS
 from reconciler.checks.identity import CALLBACK_PATH
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.writer import Writer
 from reconciler.endpoints.callback_endpoint import CallbackEndpoint, Receive
 from reconciler.endpoints.check_callback_endpoint import CheckCallbackEndpoint, ReceiveResult
 from reconciler.endpoints.endpoint_errors import EndpointError
@@ -31,7 +32,6 @@ from reconciler.endpoints.responses import not_acknowledged, refused
 from reconciler.endpoints.signatures import Signatures, Token
 from reconciler.endpoints.tools_endpoint import ToolsEndpoint
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Writer
 
 logger = logging.getLogger(__name__)
 

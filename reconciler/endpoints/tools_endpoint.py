@@ -11,6 +11,7 @@ from altershield.kube.client import Client
 from altershield.texts import one_line
 from altershield.workloads import Adapter
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.writer import Writer
 from reconciler.endpoints.access import Access
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.intake import MAX_REQUEST, Intake
@@ -18,7 +19,6 @@ from reconciler.endpoints.refusals import Refusals
 from reconciler.endpoints.responses import RETRIED, envelope, refused
 from reconciler.endpoints.rollbacks import Rollbacks
 from reconciler.endpoints.suspended import suspended
-from reconciler.machinery.writer import Writer
 
 logger = logging.getLogger(__name__)
 

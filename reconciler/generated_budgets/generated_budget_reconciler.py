@@ -15,10 +15,10 @@ from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload, generates
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
+from reconciler.cluster.writer import Writer
 from reconciler.generated_budgets.budget_plan import RESOURCES, Budget, Plan, Target, amount, is_by_user, is_of, plan
 from reconciler.generated_budgets.wanted import Amount, BudgetKind, Invalid, wanted_amount
 from reconciler.machinery.announcer import identity
-from reconciler.machinery.writer import Writer
 
 
 class _Template(msgspec.Struct, frozen=True):

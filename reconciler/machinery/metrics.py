@@ -28,10 +28,10 @@ from altershield.kube.queue import WorkQueue
 from altershield.process.metrics import MAX_NAMESPACES, OTHER_NAMESPACES, NamespaceLabels, ProcessMetrics
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
-from reconciler.budgets import budget_metrics
+from reconciler.budgets import metrics as budget_metrics
 from reconciler.cluster.caches import Caches
 from reconciler.endpoints.outcome import CallbackOutcome
-from reconciler.flow_control import flow_control_metrics
+from reconciler.flow_control import metrics as flow_control_metrics
 from reconciler.machinery.outcome import Outcome
 from reconciler.notifications.vocabulary import NotificationResult, Type
 from reconciler.releases.findings.ungated import UngatedReason

@@ -16,8 +16,8 @@ from altershield.api.change_workload import MAX_NOTIFIED
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.release import Release
+from reconciler.cluster.writer import Writer
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Writer
 from reconciler.notifications.lane import Lane, Send
 from reconciler.notifications.occurrences import LASTING, Event, Occurrence, held, occurrence, occurrences
 from reconciler.notifications.receivers import Receiver, ReceiversFile, allowed, chosen

@@ -12,8 +12,8 @@ from altershield.api.policy import DefensePolicy, DefensePolicyStatus
 from altershield.api.resources import DEFENSE_POLICIES
 from altershield.kube.events import EventRecorder, ObjectRef
 from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.writer import Writer
 from reconciler.machinery.announcer import Announcer
-from reconciler.machinery.writer import Writer
 from reconciler.policies.acceptance import ReceiverRule, UrlRule, any_receiver, any_url, in_force, problem
 from reconciler.policies.selection import InForce, shadowed_by
 

@@ -11,7 +11,7 @@ from altershield.kube.errors import NotFoundError
 from reconciler.checks.orders import is_closed, order_id
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.open_orders import OpenOrder
-from reconciler.machinery.writer import Writer
+from reconciler.cluster.writer import Writer
 from reconciler.releases.writes.reports import RETRY_SECONDS, OrderServer
 from reconciler.server.answers import DENIED
 from reconciler.server.messages import FinishState

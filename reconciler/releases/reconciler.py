@@ -17,8 +17,8 @@ from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey, belongs
 from reconciler.cluster.release import Release, went_back_to
+from reconciler.cluster.writer import Writer
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Writer
 from reconciler.policies.acceptance import UrlRule, any_url
 from reconciler.policies.applied import AppliedPolicies
 from reconciler.releases.decisions import answers as request_answers

@@ -18,7 +18,7 @@ from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
 from reconciler.cluster.release import Release
-from reconciler.machinery.writer import Writer
+from reconciler.cluster.writer import Writer
 from reconciler.releases.decisions.stuck_pods import StuckPods, starts_until
 from reconciler.releases.pods.health import Timing
 from reconciler.releases.reads.live import LiveReader

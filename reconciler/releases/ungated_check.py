@@ -16,8 +16,8 @@ from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
 from reconciler.cluster.release import Release
+from reconciler.cluster.writer import Writer
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Writer
 from reconciler.releases.findings.ungated import (
     Refresh,
     Restore,

@@ -6,7 +6,7 @@ _T = "tests/unit/reconciler/"
 
 SOURCES = (
     Source(
-        "reconciler/machinery/writer.py",
+        "reconciler/cluster/writer.py",
         (_T + "test_writer.py",),
         (
             ("        except (ServerError, UnreachableError) as error:", "        except ServerError as error:"),

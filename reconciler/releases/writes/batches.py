@@ -17,7 +17,7 @@ from reconciler.batches.skipping import requested
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.verdicts import fitting
-from reconciler.machinery.writer import Writer, owner
+from reconciler.cluster.writer import Writer, owner
 from reconciler.releases.terms.effects import CreateBatch, Overrule
 
 

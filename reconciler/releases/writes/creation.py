@@ -26,7 +26,7 @@ from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import belongs
 from reconciler.cluster.release import Release
-from reconciler.machinery.writer import Writer, owner
+from reconciler.cluster.writer import Writer, owner
 from reconciler.policies.applied import AppliedPolicies
 from reconciler.releases.decisions.answers import text
 from reconciler.releases.findings.restarts import restarts_before

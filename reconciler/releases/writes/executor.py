@@ -26,8 +26,8 @@ from altershield.workloads.workload import Workload
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
+from reconciler.cluster.writer import Writer
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Writer
 from reconciler.releases.reads.live import LiveReader
 from reconciler.releases.terms.announcements import announced_first, with_announcements
 from reconciler.releases.terms.effects import (

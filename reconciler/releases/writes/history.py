@@ -40,7 +40,7 @@ from altershield.workloads.applied import Applied, encoded
 from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
-from reconciler.machinery.writer import Writer
+from reconciler.cluster.writer import Writer
 from reconciler.releases.decisions.history import in_use, logged, record, way
 from reconciler.releases.reads.live import LiveReader, LiveWorkload, owns
 

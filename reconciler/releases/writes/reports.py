@@ -16,7 +16,7 @@ from altershield.releases import rolled_back, state, version
 from altershield.workloads.workload import Workload
 from reconciler.checks.orders import CLOSED
 from reconciler.cluster.release import Release
-from reconciler.machinery.writer import Writer
+from reconciler.cluster.writer import Writer
 from reconciler.server.answers import DENIED
 from reconciler.server.messages import FinishState
 from reconciler.server.server_errors import AlterShieldServerError, RejectedError, UnavailableError

@@ -19,7 +19,7 @@ from altershield.workloads import BY_KIND
 from altershield.workloads.applied import LAST_APPLIED, last_applied, managed_fields
 from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
-from reconciler.machinery.writer import Writer
+from reconciler.cluster.writer import Writer
 from reconciler.releases.reads.live import LiveReader
 
 _VERSION = label_path(labels.VERSION)

@@ -19,12 +19,11 @@ from altershield.workloads import sets
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
-from reconciler.cluster import batch
+from reconciler.cluster import batch, writer
 from reconciler.cluster import release as projection
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
-from reconciler.machinery import writer
 from tests.unit.workloads import objects
 
 from . import builders

@@ -23,10 +23,10 @@ from reconciler.checks.identity import CheckRun
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.verdicts import failed_by
+from reconciler.cluster.writer import Writer
 from reconciler.endpoints.check_callback import CheckCallback
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Writer
 from tests.support.stub_api import StubApi, answer, serving
 from tests.unit.reconciler import builders, filled
 from tests.unit.reconciler.builders import NOW

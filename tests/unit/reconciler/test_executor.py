@@ -30,8 +30,8 @@ from altershield.kube.events import NORMAL, RETRY, WARNING, ObjectRef
 from altershield.workloads.applied import LAST_APPLIED, Applied, Manager
 from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.writer import owner
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import owner
 from reconciler.releases.reads.live import LiveWorkload
 from reconciler.releases.terms.effects import (
     Announce,

@@ -13,8 +13,8 @@ from altershield.kube.errors import ConflictError
 from altershield.kube.events import EventRecorder
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.writer import Writer
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Writer
 from reconciler.releases.reads.live import LiveReader
 from reconciler.releases.terms.effects import Decision, SetThreshold
 from reconciler.releases.writes.executor import Executor

@@ -16,8 +16,8 @@ from reconciler.checks.orders import CLOSED, order_id
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.open_orders import record_name
+from reconciler.cluster.writer import Writer
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Writer
 from reconciler.releases.order_reconciler import OrderReconciler
 from reconciler.releases.writes.reports import RETRY_SECONDS
 from reconciler.server.messages import FinishState

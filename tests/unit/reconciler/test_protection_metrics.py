@@ -8,8 +8,8 @@ from prometheus_client.core import Metric
 
 from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetStatus
 from altershield.api.flow_control import BreakerMode, Mode, PodDeletionFlowControl
-from reconciler.budgets import budget_metrics
-from reconciler.flow_control import flow_control_metrics
+from reconciler.budgets import metrics as budget_metrics
+from reconciler.flow_control import metrics as flow_control_metrics
 from tests.unit.budgets.builders import budget
 from tests.unit.flow_control.builders import NOW, asked, one, policy
 

@@ -38,8 +38,8 @@ from altershield.kube.errors import (
 )
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.writer import Writer, merge_patch, owner
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Writer, merge_patch, owner
 
 from . import builders
 from .builders import V1

@@ -15,12 +15,12 @@ from altershield.api import names
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.writer import Writer
 from reconciler.endpoints.callback import Callback
 from reconciler.endpoints.check_callback import CheckCallback
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.writer import Writer
 from reconciler.server import signature
 
 PLATFORM = "kubernetes"
