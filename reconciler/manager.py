@@ -16,9 +16,11 @@ from altershield.kube.lease import lead
 from altershield.kube.server_clock import ServerClock, SlewedClock, steady_time
 from altershield.process.certificate import Certificate
 from altershield.process.health import Health, serving
+from altershield.process.metrics import ProcessMetrics
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.callback_receiver import CallbackReceiver
 from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
+from reconciler.batches.metrics import BatchMetrics
 from reconciler.batches.runners import runners
 from reconciler.batches.skipping import Skipper
 from reconciler.budgets.budget_reconciler import BudgetReconciler
@@ -29,13 +31,16 @@ from reconciler.checks.order_records import OrderRecords
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.garbage import freeze_caches
 from reconciler.cluster.informers import run_informers
+from reconciler.cluster.metrics import WRITES, DisruptionMetrics
 from reconciler.cluster.writer import Writer
+from reconciler.endpoints.metrics import CallbackMetrics
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler
 from reconciler.generated_budgets.generated_budget_reconciler import GeneratedBudgetReconciler
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import Reconcile, work
 from reconciler.namespaces import NamespaceReconciler
+from reconciler.notifications.metrics import notifications
 from reconciler.notifications.notifier import Delivery, Notifier
 from reconciler.notifications.receivers import unknown_receivers
 from reconciler.options import Options
@@ -43,6 +48,7 @@ from reconciler.outbound.outbound_client import Outbound
 from reconciler.outbound.urls import refusal
 from reconciler.policies.acceptance import any_url
 from reconciler.policies.policy_reconciler import PolicyReconciler
+from reconciler.releases.metrics import ReleaseMetrics
 from reconciler.releases.order_reconciler import OrderReconciler
 from reconciler.releases.pods.health import Timing
 from reconciler.releases.reconciler import ReleaseReconciler
@@ -51,6 +57,7 @@ from reconciler.server.server_client import ServerClient
 from reconciler.server.server_options import callback_url
 from reconciler.server.token_file import TokenFile
 from reconciler.settings import SettingsReconciler
+from reconciler.state_metrics import StateMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +100,10 @@ class Manager:
         self.caches = Caches(client, options.system_namespace, namespace_selector=options.namespace_selector)
         self.queues = Queues()
         self.metrics = Metrics()
+        self.metrics.expect_writes(WRITES)
+        registry = self.metrics.registry
+        disruptions, of_batches = DisruptionMetrics(registry), BatchMetrics(registry)
+        self._callback_metrics = CallbackMetrics(registry)
         self._recorder = EventRecorder(client, COMPONENT)
         writer = Writer(client, self.caches, self.metrics)
         self._server_client, self._writer, self._clock = server, writer, clock
@@ -104,7 +115,7 @@ class Manager:
             self.caches,
             writer,
             self._recorder,
-            self.metrics,
+            ReleaseMetrics(registry),
             release_clock,
             timing=Timing(options.start_timeout, options.observe_seconds),
             batch_wait=options.batch_wait,
@@ -116,17 +127,19 @@ class Manager:
         self._releases = releases
         departures = Departures(clock)
         BudgetRoutes(self.caches.budgets, self.queues.budgets, departures)
-        self.metrics.observe(client, self.caches, self.queues.by_name(), self._recorder)
+        self.metrics.observe(self.queues.by_name())
+        registry.register(StateMetrics(self.caches))
+        registry.register(ProcessMetrics("reconciler", client, self.caches.informers, self._recorder))
         self._settings = SettingsReconciler(self.caches, writer, self._recorder, clock)
         receivers = delivery.file if delivery is not None else None
         receiver_rule = partial(unknown_receivers, receivers, options.system_namespace)
         policies = PolicyReconciler(self.caches, writer, self._recorder, clock, url_rule, receiver_rule)
-        flow_controls = FlowControlReconciler(client, self.caches, writer, self._recorder, self.metrics, clock)
+        flow_controls = FlowControlReconciler(client, self.caches, writer, self._recorder, disruptions, clock)
         self._notifier: Notifier | None = None
         if delivery is not None:
             enqueue = self.queues.notifications.add
             self._notifier = Notifier(
-                self.caches, writer, self.metrics, clock, delivery, enqueue, renewed=self._enqueue_policies
+                self.caches, writer, notifications(registry), clock, delivery, enqueue, renewed=self._enqueue_policies
             )
             self.caches.releases.add_handler(self._notifier.on_release)
             self.caches.batches.add_handler(self._notifier.on_batch)
@@ -134,7 +147,7 @@ class Manager:
         batches = BatchReconciler(
             self.caches,
             writer,
-            self.metrics,
+            of_batches,
             clock,
             checks=runners(
                 client,
@@ -147,7 +160,7 @@ class Manager:
             ),
             pre_timeout=options.pre_timeout,
             post_timeout=options.post_timeout,
-            skipper=Skipper(self._server, writer, self.metrics, clock),
+            skipper=Skipper(self._server, writer, of_batches, clock),
         )
         files = options.callback_tls_cert_file, options.callback_tls_private_key_file
         self._certificate = Certificate(files[0], files[1]) if files[0] is not None and files[1] is not None else None
@@ -160,7 +173,7 @@ class Manager:
             "batches": batches.reconcile,
             "releases": releases.reconcile,
             "budgets": BudgetReconciler(
-                client, self.caches.budgets, writer, self._recorder, self.metrics, departures, clock
+                client, self.caches.budgets, writer, self._recorder, disruptions, departures, clock
             ).reconcile,
             "generated-budgets": GeneratedBudgetReconciler(client, self.caches, writer, self._recorder).reconcile,
             **({"notifications": self._notifier.reconcile} if self._notifier is not None else {}),
@@ -221,7 +234,7 @@ class Manager:
             self.caches,
             self._client,
             self._writer,
-            self.metrics,
+            self._callback_metrics,
             self._callbacks.receive,
             self._check_callbacks.receive,
             self._clock,

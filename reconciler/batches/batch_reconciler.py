@@ -18,6 +18,7 @@ from altershield.api.meta import find_condition
 from altershield.api.pod_verdicts import Verdict
 from altershield.kube.errors import ConflictError
 from reconciler.batches.check_run import Answer, Ask, Step
+from reconciler.batches.metrics import UNCHECKED_ENDS, BatchMetrics
 from reconciler.batches.nodes import Reception, awaits_node, is_of_this_run, refusal, with_doubtful_pass, with_node
 from reconciler.batches.plan import Checks, kind_of, plan, subject
 from reconciler.batches.skipping import Skipper
@@ -26,7 +27,6 @@ from reconciler.checks.check import Fail, Pass, Result, Unknown, entry_of
 from reconciler.checks.identity import CheckRun
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.writer import Writer
-from reconciler.machinery.metrics import UNCHECKED_ENDS, Metrics
 
 
 class BatchReconciler:
@@ -40,7 +40,7 @@ class BatchReconciler:
         self,
         caches: Caches,
         writer: Writer,
-        metrics: Metrics,
+        metrics: BatchMetrics,
         clock: Callable[[], float],
         *,
         checks: Checks,

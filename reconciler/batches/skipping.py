@@ -21,9 +21,9 @@ from altershield.api.pod_verdicts import Verdict
 from altershield.kube.errors import ConflictError
 from altershield.workloads.pods import clip
 from reconciler.batches.conclusion import text_of
+from reconciler.batches.metrics import BatchMetrics
 from reconciler.checks.check import Availability
 from reconciler.cluster.writer import Writer
-from reconciler.machinery.metrics import Metrics
 from reconciler.server.server_errors import AlterShieldServerError, UnavailableError
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,9 @@ def requested(status: ChangePodStatus, now: float) -> ChangePodStatus:
 class Skipper:
     """`server` is None if none is configured. `clock` returns Unix seconds."""
 
-    def __init__(self, server: SkipServer | None, writer: Writer, metrics: Metrics, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, server: SkipServer | None, writer: Writer, metrics: BatchMetrics, clock: Callable[[], float]
+    ) -> None:
         self._server = server
         self._metrics = metrics
         self._writer = writer

@@ -22,9 +22,9 @@ from altershield.kube.events import EventRecorder, ObjectRef
 from reconciler.budgets.budget_status import wait, with_conditions
 from reconciler.budgets.departures import Departures, Gone
 from reconciler.cluster.caches import Key
+from reconciler.cluster.metrics import DisruptionMetrics
 from reconciler.cluster.writer import Writer
 from reconciler.machinery.announcer import Announcer
-from reconciler.machinery.metrics import Metrics
 
 _RECONCILE_EVERY = 30.0
 """Seconds after which a budget is reconciled again, because records expire without an event."""
@@ -39,7 +39,7 @@ class BudgetReconciler:
         caches: BudgetCaches,
         writer: Writer,
         recorder: EventRecorder,
-        metrics: Metrics,
+        metrics: DisruptionMetrics,
         departures: Departures,
         clock: Callable[[], float],
     ) -> None:

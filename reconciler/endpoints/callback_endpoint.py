@@ -12,11 +12,11 @@ from reconciler.endpoints import callback
 from reconciler.endpoints.callback import Callback
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.intake import MAX_REQUEST, Intake
+from reconciler.endpoints.metrics import CallbackMetrics
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.refusals import Refusals
 from reconciler.endpoints.responses import acknowledged, not_acknowledged
 from reconciler.endpoints.signatures import Signatures
-from reconciler.machinery.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class CallbackEndpoint:
     """Callbacks with verdicts, and the server's test of the port."""
 
     def __init__(
-        self, intake: Intake, signatures: Signatures, refusals: Refusals, metrics: Metrics, receive: Receive
+        self, intake: Intake, signatures: Signatures, refusals: Refusals, metrics: CallbackMetrics, receive: Receive
     ) -> None:
         self._intake = intake
         self._signatures = signatures

@@ -14,11 +14,11 @@ from reconciler.endpoints.check_keys import CheckKeys
 from reconciler.endpoints.check_signatures import CheckSignatures
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.intake import Intake
+from reconciler.endpoints.metrics import CallbackMetrics
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.places import Places
 from reconciler.endpoints.refusals import Refusals
 from reconciler.endpoints.responses import acknowledged, not_acknowledged
-from reconciler.machinery.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class CheckCallbackEndpoint:
         caches: Caches,
         intake: Intake,
         refusals: Refusals,
-        metrics: Metrics,
+        metrics: CallbackMetrics,
         receive_result: ReceiveResult,
         clock: Callable[[], float],
     ) -> None:

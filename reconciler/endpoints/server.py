@@ -26,12 +26,12 @@ from reconciler.endpoints.callback_endpoint import CallbackEndpoint, Receive
 from reconciler.endpoints.check_callback_endpoint import CheckCallbackEndpoint, ReceiveResult
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.intake import Intake
+from reconciler.endpoints.metrics import CallbackMetrics
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.refusals import Refusals
 from reconciler.endpoints.responses import not_acknowledged, refused
 from reconciler.endpoints.signatures import Signatures, Token
 from reconciler.endpoints.tools_endpoint import ToolsEndpoint
-from reconciler.machinery.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ class Endpoints:
         caches: Caches,
         client: Client,
         writer: Writer,
-        metrics: Metrics,
+        metrics: CallbackMetrics,
         receive: Receive,
         receive_result: ReceiveResult,
         clock: Callable[[], float] = time.time,

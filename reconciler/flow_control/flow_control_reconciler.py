@@ -18,10 +18,10 @@ from altershield.kube.errors import ConflictError, KubernetesError, NotFoundErro
 from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from altershield.workloads.pods import Pod
 from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.metrics import DisruptionMetrics
 from reconciler.cluster.writer import Writer
 from reconciler.flow_control.conditions import announcements, conditions, new_near_limit, ungated
 from reconciler.machinery.announcer import Announcer
-from reconciler.machinery.metrics import Metrics
 
 _TRIES = 6  # writes, while gatekeepers change the status
 _PENDING_EVERY = 1.0  # seconds between reconciles while deletions are pending
@@ -52,7 +52,7 @@ class FlowControlReconciler:
         caches: Caches,
         writer: Writer,
         recorder: EventRecorder,
-        metrics: Metrics,
+        metrics: DisruptionMetrics,
         clock: Callable[[], float],
     ) -> None:
         self._client = client

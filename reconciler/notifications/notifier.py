@@ -11,13 +11,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
+from prometheus_client import Counter
 
 from altershield.api.change_workload import MAX_NOTIFIED
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.release import Release
 from reconciler.cluster.writer import Writer
-from reconciler.machinery.metrics import Metrics
 from reconciler.notifications.lane import Lane, Send
 from reconciler.notifications.occurrences import LASTING, Event, Occurrence, held, occurrence, occurrences
 from reconciler.notifications.receivers import Receiver, ReceiversFile, allowed, chosen
@@ -46,7 +46,7 @@ class Notifier:
         self,
         caches: Caches,
         writer: Writer,
-        metrics: Metrics,
+        sent: Counter,
         clock: Callable[[], float],
         delivery: Delivery,
         enqueue: Enqueue,
@@ -55,7 +55,7 @@ class Notifier:
     ) -> None:
         self._caches = caches
         self._writer = writer
-        self._metrics = metrics
+        self._sent = sent
         self._clock = clock
         self._file, self._outbound = delivery
         self._enqueue = enqueue
@@ -175,7 +175,7 @@ class Notifier:
         self._enqueue((occurrence.namespace, occurrence.release))
 
     def _count(self, receiver: Receiver, result: NotificationResult) -> None:
-        self._metrics.notifications.labels(receiver.type, result).inc()
+        self._sent.labels(receiver.type, result).inc()
 
 
 def _entry(occurrence: Occurrence, receiver: Receiver) -> str:

@@ -18,7 +18,6 @@ from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey, belongs
 from reconciler.cluster.release import Release, went_back_to
 from reconciler.cluster.writer import Writer
-from reconciler.machinery.metrics import Metrics
 from reconciler.policies.acceptance import UrlRule, any_url
 from reconciler.policies.applied import AppliedPolicies
 from reconciler.releases.decisions import answers as request_answers
@@ -26,6 +25,7 @@ from reconciler.releases.decisions import bypass, restored_fields, rollback
 from reconciler.releases.decisions.decide import decide
 from reconciler.releases.decisions.history import superseded, with_history
 from reconciler.releases.findings.ungated import current_revision
+from reconciler.releases.metrics import ReleaseMetrics
 from reconciler.releases.pods.health import Timing
 from reconciler.releases.reads.groups import PodGroupsCache
 from reconciler.releases.reads.live import LiveReader, owns
@@ -58,7 +58,7 @@ class ReleaseReconciler:
         caches: Caches,
         writer: Writer,
         recorder: EventRecorder,
-        metrics: Metrics,
+        metrics: ReleaseMetrics,
         clock: Callable[[], float],
         *,
         timing: Timing,

@@ -17,7 +17,6 @@ from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
 from reconciler.cluster.release import Release
 from reconciler.cluster.writer import Writer
-from reconciler.machinery.metrics import Metrics
 from reconciler.releases.findings.ungated import (
     Refresh,
     Restore,
@@ -26,6 +25,7 @@ from reconciler.releases.findings.ungated import (
     current_revision,
     may_be_ungated,
 )
+from reconciler.releases.metrics import ReleaseMetrics
 from reconciler.releases.reads.live import LiveReader
 from reconciler.releases.writes.creation import ReleaseCreator, processed
 
@@ -41,7 +41,7 @@ class UngatedCheck:
         writer: Writer,
         live: LiveReader,
         creator: ReleaseCreator,
-        metrics: Metrics,
+        metrics: ReleaseMetrics,
         clock: Callable[[], float],
     ) -> None:
         self._caches = caches

@@ -200,7 +200,7 @@ SOURCES = (
         ),
     ),
     Source(
-        _R + "flow_control_metrics.py",
+        _R + "metrics.py",
         _RECONCILED[1:],
         (
             ("max((tally.percent()", "min((tally.percent()"),

@@ -21,7 +21,7 @@ SOURCES = (
         (("self._denials.get((value, reason), 0) + 1", "1"),),
     ),
     Source(
-        "reconciler/releases/metrics.py",
+        "reconciler/releases/gauges.py",
         ("tests/unit/reconciler/test_metrics.py", "tests/unit/test_metrics.py"),
         (
             (" + heapq.nlargest(_MAX_RELEASES, found, key=since)", ""),

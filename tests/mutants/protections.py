@@ -113,7 +113,7 @@ SOURCES = (
         ),
     ),
     Source(
-        _R + "budget_metrics.py",
+        _R + "metrics.py",
         _RECONCILED[1:],
         (
             ("if _missing(budget) > 0:", "if _missing(budget) >= 0:"),

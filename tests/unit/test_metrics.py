@@ -17,7 +17,7 @@ from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
 from docs.pages.metrics import OPEN_LABELS, PROCESS, registries, release
 from reconciler.cluster.caches import Caches
-from reconciler.releases.metrics import families
+from reconciler.releases.gauges import families
 from reconciler.releases.terms.snapshot import StallReason
 
 GAUGE, COUNTER, HISTOGRAM, SUMMARY = "gauge", "counter", "histogram", "summary"

@@ -27,7 +27,7 @@ from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.cluster.writer import Writer
-from reconciler.machinery.metrics import Metrics
+from reconciler.releases.metrics import ReleaseMetrics
 from reconciler.releases.reads.live import LiveReader
 from reconciler.releases.terms.announcements import announced_first, with_announcements
 from reconciler.releases.terms.effects import (
@@ -70,7 +70,7 @@ class Executor:
         writer: Writer,
         live: LiveReader,
         recorder: EventRecorder,
-        metrics: Metrics,
+        metrics: ReleaseMetrics,
         clock: Callable[[], float],
         *,
         history: HistoryWriter | None = None,

@@ -18,6 +18,7 @@ from altershield.api.resources import CHANGE_PODS
 from altershield.kube.errors import ConflictError, ServerError
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
+from reconciler.batches.metrics import BatchMetrics
 from reconciler.checks.check import Availability, Fail, Pass, Result, Unknown
 from reconciler.checks.identity import CheckRun
 from reconciler.cluster import release as projection
@@ -94,7 +95,7 @@ async def world() -> AsyncIterator[World]:
         batches = BatchReconciler(
             caches,
             Writer(client, caches, metrics),
-            metrics,
+            BatchMetrics(metrics.registry),
             lambda: NOW + 5,
             checks={"http": Http()},  # type: ignore[dict-item]
             pre_timeout=60,

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from altershield.api import labels
 from altershield.api.announcements import MAX_LATE
@@ -31,7 +32,7 @@ from altershield.workloads.applied import LAST_APPLIED, Applied, Manager
 from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import owner
-from reconciler.machinery.metrics import Metrics
+from reconciler.releases.metrics import ReleaseMetrics
 from reconciler.releases.reads.live import LiveWorkload
 from reconciler.releases.terms.effects import (
     Announce,
@@ -132,7 +133,8 @@ class Recorder:
 class World:
     def __init__(self, caches: Caches) -> None:
         self.caches = caches
-        self.writer, self.reader, self.recorder, self.metrics = Writer(), LiveReader(), Recorder(), Metrics()
+        self.writer, self.reader, self.recorder = Writer(), LiveReader(), Recorder()
+        self.metrics = ReleaseMetrics(CollectorRegistry())
         self.now = NOW + 42.5
         self.release = release()
         self.workload = builders.workload(V1)

@@ -15,6 +15,7 @@ from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer
 from reconciler.machinery.metrics import Metrics
+from reconciler.releases.metrics import ReleaseMetrics
 from reconciler.releases.reads.live import LiveReader
 from reconciler.releases.terms.effects import Decision, SetThreshold
 from reconciler.releases.writes.executor import Executor
@@ -29,7 +30,14 @@ async def test_rollback_requested_concurrently_is_not_overwritten(tmp_path: Path
         client, metrics = cluster.admin, Metrics()
         caches = Caches(client, names.SYSTEM_NAMESPACE)
         recorder = EventRecorder(client, "altershield")
-        executor = Executor(caches, Writer(client, caches, metrics), LiveReader(client), recorder, metrics, time.time)
+        executor = Executor(
+            caches,
+            Writer(client, caches, metrics),
+            LiveReader(client),
+            recorder,
+            ReleaseMetrics(metrics.registry),
+            time.time,
+        )
         wanted = msgspec.to_builtins(release(V1))
         wanted["metadata"] = {"name": wanted["metadata"]["name"]}
         made = await client.create(CHANGE_WORKLOADS, wanted, "shop", as_=ChangeWorkload)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from altershield.api import labels, names
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
@@ -16,8 +17,8 @@ from altershield.kube.configuration import Configuration
 from altershield.workloads import BY_KIND
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches
-from reconciler.machinery.metrics import Metrics
-from reconciler.releases.metrics import families
+from reconciler.releases.gauges import families
+from reconciler.releases.metrics import ReleaseMetrics
 from tests.fault.reconciler_cluster import running_cluster, version
 
 from .builders import NOW, V1, V2, release, workload
@@ -157,18 +158,19 @@ async def test_change_workload_of_a_deleted_workload_of_the_same_name_is_not_sho
 
 
 async def test_rollbacks_of_at_most_a_hundred_namespaces_have_series_of_their_own() -> None:
-    metrics = Metrics()
+    registry = CollectorRegistry()
+    metrics = ReleaseMetrics(registry)
     for number in range(130):
         metrics.rolled_back(f"team-{number:03}", "PodNotUp")
     metrics.rolled_back("team-000", "PodNotUp")
 
-    assert value(metrics, "rollbacks_total", namespace="team-000", reason="PodNotUp") == 2
-    assert value(metrics, "rollbacks_total", namespace="(other)", reason="PodNotUp") == 30
-    assert metrics.registry.get_sample_value("altershield_rollbacks_total", {"namespace": "team-129"}) is None
+    assert value(registry, "rollbacks_total", namespace="team-000", reason="PodNotUp") == 2
+    assert value(registry, "rollbacks_total", namespace="(other)", reason="PodNotUp") == 30
+    assert registry.get_sample_value("altershield_rollbacks_total", {"namespace": "team-129"}) is None
 
 
-def value(metrics: Metrics, name: str, **labels: str) -> float:
-    found = metrics.registry.get_sample_value(f"altershield_{name}", labels)
+def value(registry: CollectorRegistry, name: str, **labels: str) -> float:
+    found = registry.get_sample_value(f"altershield_{name}", labels)
     assert found is not None, f"there is no series {name} {labels}"
     return found
 
@@ -177,43 +179,43 @@ async def test_metrics_count_releases_rollbacks_suspensions_and_verdicts(tmp_pat
     async with running_cluster(tmp_path) as cluster:
         await cluster.go_to("shop")
         async with cluster.reconciler() as manager:
-            metrics = manager.metrics
+            registry = manager.metrics.registry
             await cluster.release(version("v1"))
-            await cluster.until(lambda: ended(metrics, success=1), "the first release's end")
+            await cluster.until(lambda: ended(registry, success=1), "the first release's end")
 
             await cluster.release(version("v2"), image="nosuch")
-            await cluster.until(lambda: ended(metrics, rolled_back=1, success=2), "a rollback, and v1 again")
-            assert value(metrics, "rollbacks_total", namespace="shop", reason="PodNotUp") == 1
+            await cluster.until(lambda: ended(registry, rolled_back=1, success=2), "a rollback, and v1 again")
+            assert value(registry, "rollbacks_total", namespace="shop", reason="PodNotUp") == 1
             await cluster.until_states(v1="Success", v2="Failed")
 
             await cluster.judge((await cluster.all(CHANGE_PODS))[0], "unpass")
-            await cluster.until(lambda: ended(metrics, rolled_back=1, success=2, suspended=1), "a suspension")
-            await cluster.until(lambda: suspended_by(metrics, "person"), "the verdict's author")
-            await cluster.until(lambda: failed(metrics, 1), "the verdict to be counted")
-            assert value(metrics, "leader") == 1
-            assert value(metrics, "verifications_total", verdict="pass") == 2
+            await cluster.until(lambda: ended(registry, rolled_back=1, success=2, suspended=1), "a suspension")
+            await cluster.until(lambda: suspended_by(registry, "person"), "the verdict's author")
+            await cluster.until(lambda: failed(registry, 1), "the verdict to be counted")
+            assert value(registry, "leader") == 1
+            assert value(registry, "verifications_total", verdict="pass") == 2
             for controller in ("releases", "batches", "settings"):
-                turns = value(metrics, "reconcile_duration_seconds_count", controller=controller)
-                waited = value(metrics, "queue_wait_seconds_count", controller=controller)
+                turns = value(registry, "reconcile_duration_seconds_count", controller=controller)
+                waited = value(registry, "queue_wait_seconds_count", controller=controller)
                 assert 0 < turns <= waited
 
 
-async def failed(metrics: Metrics, pods: int) -> bool:
-    return value(metrics, "verifications_total", verdict="unpass") == pods
+async def failed(registry: CollectorRegistry, pods: int) -> bool:
+    return value(registry, "verifications_total", verdict="unpass") == pods
 
 
-async def ended(metrics: Metrics, *, success: int = 0, suspended: int = 0, rolled_back: int = 0) -> bool:
+async def ended(registry: CollectorRegistry, *, success: int = 0, suspended: int = 0, rolled_back: int = 0) -> bool:
     counts = [
-        value(metrics, "release_duration_seconds_count", result=result)
+        value(registry, "release_duration_seconds_count", result=result)
         for result in ("success", "suspended", "rolled-back")
     ]
     return counts == [success, suspended, rolled_back]
 
 
-async def suspended_by(metrics: Metrics, giver: str) -> bool:
+async def suspended_by(registry: CollectorRegistry, giver: str) -> bool:
     return any(
         (sample.labels["state"], sample.labels["by"]) == ("Suspend", giver)
-        for metric in metrics.registry.collect()
+        for metric in registry.collect()
         for sample in metric.samples
         if sample.name == ENTERED
     )

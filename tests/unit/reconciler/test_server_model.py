@@ -17,6 +17,7 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
 
 from altershield.api.change_pod import ChangePod, ChangePodStatus, PodState
 from altershield.api.check_results import FailedRule
@@ -25,6 +26,7 @@ from altershield.api.pod_verdicts import Verdict
 from altershield.api.policy import AppliedPolicy
 from reconciler.batches.check_run import Answer, Step
 from reconciler.batches.conclusion import SERVER_CHECK
+from reconciler.batches.metrics import BatchMetrics
 from reconciler.batches.nodes import awaits, awaits_node, is_of_this_run, with_doubtful_pass, with_node
 from reconciler.batches.plan import SERVER, plan, subject
 from reconciler.batches.repeating import is_repeatable, repeated
@@ -33,7 +35,6 @@ from reconciler.batches.transitions import BatchSnapshot, decide, received
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Fail, Pass, entry_of
 from reconciler.cluster.verdicts import held_by
-from reconciler.machinery.metrics import Metrics
 from reconciler.server.answers import Polled, ServerVerdict
 from reconciler.server.messages import BatchFinish, BatchStart, Order, Stage
 from reconciler.server.server_errors import NotAllowedError, RejectedError, UnavailableError
@@ -206,7 +207,7 @@ class World:
     approved: bool = False
 
     def __post_init__(self) -> None:
-        self.metrics = Metrics()
+        self.metrics = BatchMetrics(CollectorRegistry())
         self.release = release()
         if self.holds:
             spec = msgspec.structs.replace(self.release.spec, policy=_HOLD)

@@ -41,7 +41,7 @@ async def manager(bare: Cluster) -> AsyncIterator[Manager]:
 
 
 def counted(manager: Manager) -> dict[str, float]:
-    (family,) = manager.metrics.ungated_releases.collect()
+    family = next(each for each in manager.metrics.registry.collect() if each.name == "altershield_ungated_releases")
     return {each.labels["reason"]: each.value for each in family.samples if each.name.endswith("_total")}
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from altershield.api.budgets import (
     MAX_LOSSES,
@@ -30,7 +31,7 @@ from reconciler.budgets.budget_reconciler import BudgetReconciler
 from reconciler.budgets.budget_routes import BudgetRoutes
 from reconciler.budgets.departures import Departures
 from reconciler.cluster.caches import Key
-from reconciler.machinery.metrics import Metrics
+from reconciler.cluster.metrics import DisruptionMetrics
 from tests.unit.budgets import builders
 from tests.unit.budgets.builders import DEPLOYMENT, LABELS, NOW, SET, scaled, wire
 from tests.unit.reconciler.recording import Announcing
@@ -56,7 +57,8 @@ class World(Announcing):
         """Called while the budget is read live."""
         self.events: list[tuple[str, str]] = []
         self.queue: WorkQueue[Key] = WorkQueue()
-        self.metrics = Metrics()
+        self.registry = CollectorRegistry()
+        self.metrics = DisruptionMetrics(self.registry)
         self.restart()
         for resource, owner, above in ((DEPLOYMENTS, DEPLOYMENT, None), (REPLICA_SETS, SET, DEPLOYMENT)):
             found = scaled(owner, 5, above=above) if above is not None else scaled(owner, 5)
@@ -288,7 +290,7 @@ async def test_deletion_that_no_gatekeeper_was_asked_about_is_reported_once(worl
         await world.reconcile()
     text = "no gatekeeper was asked before these pods were deleted or evicted: web-1"
     assert world.events == [("UngatedDeletion", text)]
-    assert world.metrics.registry.get_sample_value("altershield_ungated_deletions_total") == 1
+    assert world.registry.get_sample_value("altershield_ungated_deletions_total") == 1
 
 
 EVICTED = {"phase": "Failed", "reason": "Evicted", "ready": False, "disruption": "TerminationByKubelet"}
@@ -327,7 +329,7 @@ async def test_pod_that_a_kubelet_or_the_end_of_its_node_takes_is_reported_once_
     await world.reconcile()
     assert world.events == [UNGATED]
     assert list(world.status.ungated_pods) == [builders.uid(1)]
-    assert world.metrics.registry.get_sample_value("altershield_ungated_deletions_total") == 1
+    assert world.registry.get_sample_value("altershield_ungated_deletions_total") == 1
     for _ in range(2):
         world.restart()
         await world.reconcile(60)
@@ -509,7 +511,7 @@ async def test_break_glass_raises_an_event_once_when_its_record_ends(world: Worl
         await world.reconcile()
     (event,) = [message for reason, message in world.events if reason == "BreakGlassUsed"]
     assert event == f"jane passed this budget by break glass: {operation} of the pod web-1"
-    assert world.metrics.registry.get_sample_value("altershield_break_glass_total") == 1
+    assert world.registry.get_sample_value("altershield_break_glass_total") == 1
 
 
 async def test_budget_is_left_alone_while_it_is_deleted_or_its_pods_are_not_known(world: World) -> None:

@@ -18,6 +18,7 @@ from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer
 from reconciler.endpoints.callback import Callback
 from reconciler.endpoints.check_callback import CheckCallback
+from reconciler.endpoints.metrics import CallbackMetrics
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.machinery.metrics import Metrics
@@ -82,7 +83,7 @@ def signed(
 class Served:
     """A port, and the callbacks that it passed on."""
 
-    metrics: Metrics
+    metrics: CallbackMetrics
     client: aiohttp.ClientSession
     now: float = field(default_factory=time.time)
     received: list[Callback] = field(default_factory=list)
@@ -144,14 +145,15 @@ async def serving(
             client = await stack.enter_async_context(Client(Configuration(host="http://127.0.0.1:1")))
         caches = caches or Caches(client, names.SYSTEM_NAMESPACE)
         metrics = Metrics()
+        counted = CallbackMetrics(metrics.registry)
         connector = aiohttp.TCPConnector(ssl=tls[1] if tls else True)
-        served = Served(metrics, await stack.enter_async_context(aiohttp.ClientSession(connector=connector)))
+        served = Served(counted, await stack.enter_async_context(aiohttp.ClientSession(connector=connector)))
         given: Any = {"host": "127.0.0.1", "port": 0, "platform": PLATFORM, "token": token} | changes
         settings = Settings(**given, context=tls[0] if tls else None)
         writer = Writer(client, caches, metrics)
         served.scheme = "https" if tls else "http"
         served.endpoints = Endpoints(
-            settings, caches, client, writer, metrics, served.take, served.take_result, lambda: served.now
+            settings, caches, client, writer, counted, served.take, served.take_result, lambda: served.now
         )
         await stack.enter_async_context(served.endpoints)
         yield served

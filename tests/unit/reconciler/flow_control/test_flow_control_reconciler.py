@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from altershield.api.condition_types import ConditionType
 from altershield.api.flow_control import BreakerMode, BreakerState, FlowControlStatus, PodDeletionFlowControl
@@ -19,8 +20,8 @@ from altershield.kube.events import ObjectRef
 from altershield.workloads import pods
 from altershield.workloads.pods import Pod
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.metrics import DisruptionMetrics
 from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler
-from reconciler.machinery.metrics import Metrics
 from tests.unit.flow_control.builders import NOW, asked, one, policy
 from tests.unit.reconciler.filled import empty_caches, namespace, put
 from tests.unit.reconciler.recording import Announcing
@@ -47,7 +48,8 @@ class World(Announcing):
         self.writes = 0
         self.conflicts = 0
         self.events: list[tuple[str, str]] = []
-        self.metrics = Metrics()
+        self.registry = CollectorRegistry()
+        self.metrics = DisruptionMetrics(self.registry)
         own = FlowControlReconciler(self, caches, self, self, self.metrics, lambda: self.now)  # type: ignore[arg-type]
         self._own = own
         self._reconcile = own.reconcile
@@ -162,7 +164,7 @@ async def test_pod_that_a_kubelet_evicts_is_counted_and_reported_once_also_after
     await world.reconcile(1)
     assert (world.stored.status.windows[0].used, world.events) == (1, [UNGATED])
     assert [each.by for each in world.stored.status.top_sources] == ["system:node:node-1"]
-    assert world.metrics.registry.get_sample_value("altershield_ungated_deletions_total") == 1
+    assert world.registry.get_sample_value("altershield_ungated_deletions_total") == 1
     world.restart()
     for _ in range(2):
         await world.reconcile(1)
@@ -253,7 +255,7 @@ async def test_deletion_by_break_glass_raises_an_event_once(world: World) -> Non
     await world.reconcile(HELD)
     await world.reconcile(HELD)
     assert world.events == [("BreakGlassUsed", "Warning")]
-    assert world.metrics.registry.get_sample_value("altershield_break_glass_total") == 1
+    assert world.registry.get_sample_value("altershield_break_glass_total") == 1
 
 
 async def test_windows_alone_are_written_every_15_seconds(world: World) -> None:

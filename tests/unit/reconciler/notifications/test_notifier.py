@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import CollectorRegistry
 
 from altershield.api.change_pod import ChangePodStatus
 from altershield.api.change_workload import MAX_NOTIFIED, ChangeWorkloadStatus, WorkloadState
@@ -21,8 +22,8 @@ from reconciler.cluster import batch
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.release import Release
-from reconciler.machinery.metrics import Metrics
 from reconciler.notifications import lane, receivers
+from reconciler.notifications.metrics import notifications
 from reconciler.notifications.notifier import Delivery, Notifier
 from reconciler.notifications.receivers import ReceiversFile, allowed
 from reconciler.outbound.outbound_client import Outbound
@@ -65,7 +66,7 @@ class Cluster:
     def __init__(self, caches: Caches, directory: Path) -> None:
         self.caches = caches
         self.store = Store(caches)
-        self.metrics = Metrics()
+        self.registry = CollectorRegistry()
         self.file = directory / "receivers.yaml"
         self.time = float(NOW)
         self.renewals = 0
@@ -82,7 +83,7 @@ class Cluster:
             notifier = Notifier(
                 self.caches,
                 self.store,  # type: ignore[arg-type]
-                self.metrics,
+                notifications(self.registry),
                 lambda: self.time,
                 Delivery(file, outbound),
                 queue.add,
@@ -118,7 +119,7 @@ class Cluster:
 
     def count(self, type_: str, result: str) -> float:
         labels = {"type": type_, "result": result}
-        return self.metrics.registry.get_sample_value("altershield_notifications_total", labels) or 0.0
+        return self.registry.get_sample_value("altershield_notifications_total", labels) or 0.0
 
 
 @pytest.fixture
