@@ -18,9 +18,9 @@ from altershield.kube.errors import NotFoundError
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.nodes import Reception, awaits_repetition
 from reconciler.checks.check import Fail, Pass
-from reconciler.checks.orders import order_id, release_uid
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.orders import order_id, release_uid
 from reconciler.endpoints.callback import Callback, CheckType
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.outcome import CallbackOutcome

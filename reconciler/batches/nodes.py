@@ -18,7 +18,7 @@ from altershield.api.change_workload import ChangeWorkload
 from altershield.api.check_results import CheckResult, CheckState
 from altershield.api.check_specs import Phase
 from reconciler.checks.check import Fail, Pass, entry_of
-from reconciler.checks.orders import is_closed, order_id
+from reconciler.cluster.orders import is_closed, order_id
 
 DOUBTFUL = "the AlterShield server passed the check without rules, perhaps because its time expired there"
 """The reason in the entry of a check that runs again, see `with_doubtful_pass`."""

@@ -25,8 +25,8 @@ from reconciler.checks.check import (
     Subject,
     Unknown,
 )
-from reconciler.checks.orders import order_id, order_of, workload_of
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.orders import order_id, order_of, workload_of
 from reconciler.cluster.ownership import workload_key
 from reconciler.server.answers import Polled
 from reconciler.server.messages import BatchFinish, BatchStart, FinishState, Location, Stage

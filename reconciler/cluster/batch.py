@@ -13,6 +13,7 @@ from altershield.api.meta import unix
 from altershield.api.pod_verdicts import Verdict
 from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, packed_version, shared, unpacked
 from altershield.workloads.pods import Pod, clip
+from reconciler.cluster.verdicts import failed_by, held_by, is_repeatable, needs_work
 
 MAX_MESSAGE = 200
 """Characters of a verdict's message that are kept."""
@@ -85,10 +86,6 @@ def read(data: bytes | msgspec.Raw, find: FindPod = lambda namespace, name: None
 
 def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None) -> Batch:
     """The projection of a ChangePod. See `read`."""
-    # Imported here because the two modules depend on each other.
-    from reconciler.batches.repeating import is_repeatable
-    from reconciler.cluster.verdicts import failed_by, held_by, needs_work
-
     metadata = change_pod.metadata
     results = {result.pod: result for result in change_pod.status.pod_results if result.verdict}
     members = []

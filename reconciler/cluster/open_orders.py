@@ -16,7 +16,7 @@ from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload
 from altershield.api.resources import CONFIG_MAPS
 from altershield.workloads.meta import Flat, packed, packed_version
-from reconciler.checks.orders import order_id
+from reconciler.cluster.orders import order_id
 
 
 class OpenOrder(Flat, frozen=True, gc=False):

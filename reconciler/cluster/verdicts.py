@@ -3,7 +3,8 @@
 import msgspec
 
 from altershield.api.change_pod import ChangePod, ChangePodStatus, PodState
-from altershield.api.check_results import SkipState
+from altershield.api.check_results import CheckResult, CheckState, SkipState
+from altershield.api.check_specs import Phase
 from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import Condition, find_condition
 from altershield.api.pod_verdicts import PodInfo, Verdict
@@ -124,3 +125,27 @@ def needs_work(change_pod: ChangePod) -> bool:
         wanted.reason,
         wanted.message,
     )
+
+
+def is_repeatable(change_pod: ChangePod) -> bool:
+    """Whether the server can run its check before the batch again, and the batch failed or waits only because of this
+    check.
+
+    The server refuses a repetition after the batch was finished there. The batch is finished there if a poll found the
+    failure, which then has no rules, and in the phase Post.
+    """
+    status = change_pod.status
+    first = first_check(status)
+    if first is None or not (first.state == CheckState.UNKNOWN or (first.state == CheckState.FAILED and first.rules)):
+        return False
+    if any(each.state != CheckState.PASSED or each.phase != Phase.PRE for each in status.checks if each is not first):
+        return False
+    if any(each.verdict not in ("", Verdict.PASS) for each in status.pod_results):
+        return first.state == CheckState.FAILED and failed_by(status, change_pod) is Giver.SERVER
+    return bool(held_by(change_pod))
+
+
+def first_check(status: ChangePodStatus) -> CheckResult | None:
+    """The entry of the server's check before the batch, if the batch has a node."""
+    node = status.change_pod_id
+    return next((each for each in status.checks if node and (each.phase, each.handle) == (Phase.PRE, node)), None)

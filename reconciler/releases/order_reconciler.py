@@ -8,9 +8,9 @@ from altershield.api.change_workload import ChangeWorkload
 from altershield.api.resources import CHANGE_WORKLOADS, CONFIG_MAPS
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
-from reconciler.checks.orders import is_closed, order_id
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.open_orders import OpenOrder
+from reconciler.cluster.orders import is_closed, order_id
 from reconciler.cluster.writer import Writer
 from reconciler.releases.writes.reports import RETRY_SECONDS, OrderServer
 from reconciler.server.answers import DENIED

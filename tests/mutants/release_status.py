@@ -92,7 +92,7 @@ SOURCES = (
                 "    if not label or snapshot.release.status.resumption.since_unix <= suspended_at:\n",
                 "    if not label:\n",
             ),
-            ("        if suspension.is_resumed(snapshot):\n", "        if False:\n"),
+            ("        if failure.is_resumed(snapshot):\n", "        if False:\n"),
             ("        if groups is not None:\n            failed |=", "        if False:\n            failed |="),
             ("[Resume()] if label else []", "[]"),
             ("    if not to and back is not None:\n", "    if False:\n"),

@@ -20,7 +20,6 @@ from altershield.api.meta import plain_time, rfc3339
 from altershield.api.policy import OnFailure, OnPauseEnd
 from altershield.releases.release import version
 from altershield.workloads.workload import Strategy
-from reconciler.releases.decisions import suspension
 from reconciler.releases.findings import failure
 from reconciler.releases.pods.group import Group
 from reconciler.releases.terms.draft import Draft
@@ -51,7 +50,7 @@ def is_over(snapshot: Snapshot, now: float) -> bool:
         0 < known.end_time_unix <= now
         and not known.ended
         and failure.has_failed(snapshot)
-        and not suspension.is_resumed(snapshot)
+        and not failure.is_resumed(snapshot)
     )
 
 
@@ -120,7 +119,7 @@ def _without_suspension(snapshot: Snapshot, draft: Draft, target: WorkloadState)
         return Step(draft)
     # a rollout that continued at the end of its pause is not paused again, until a person decides or it succeeds
     continued = draft.status.pause.ended and snapshot.release.spec.policy.on_pause_end is OnPauseEnd.CONTINUE
-    if not continued or target is WorkloadState.SUCCESS or suspension.is_resumed(snapshot):
+    if not continued or target is WorkloadState.SUCCESS or failure.is_resumed(snapshot):
         draft = draft.replace(pause=PauseEnd())
     if not snapshot.workload.held:
         return Step(draft)

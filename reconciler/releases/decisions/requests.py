@@ -21,7 +21,7 @@ from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release, went_back_to
 from reconciler.releases.decisions import rollback, suspension
 from reconciler.releases.decisions.answers import UNCHANGED, answered
-from reconciler.releases.findings import verification
+from reconciler.releases.findings import failure, verification
 from reconciler.releases.findings.ending import failing_pods, health_verdict
 from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
@@ -129,7 +129,7 @@ def _resume(snapshot: Snapshot, request: Request, now: float) -> Decision:
     draft, label = begin_with(snapshot, now), snapshot.workload.suspended
     outcome = "further releases are admitted until another pod fails; the verdict on this version stays"
     if not label and not _label_follows(snapshot):
-        if suspension.is_resumed(snapshot):
+        if failure.is_resumed(snapshot):
             return answered(draft, request, Result.DONE, outcome)
         return answered(draft, request, Result.UNCHANGED, f"releases are not suspended; {UNCHANGED}")
     suspended_at = int(label) if label.isdecimal() else 0

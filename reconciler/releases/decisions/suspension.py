@@ -9,6 +9,7 @@ from altershield.api import labels
 from altershield.api.change_workload import WorkloadState
 from altershield.releases import state
 from altershield.releases.release import version
+from reconciler.releases.findings.failure import is_resumed
 from reconciler.releases.pods.group import Group
 from reconciler.releases.terms.effects import Announce, Resume, Suspend
 from reconciler.releases.terms.snapshot import Snapshot
@@ -36,11 +37,6 @@ def suspend(snapshot: Snapshot, target: WorkloadState, now: float) -> tuple[Susp
     own = version(snapshot.release)
     message = f"version {own} is suspended again: pod {other.name} failed after a person had resumed the releases"
     return Suspend(int(now)), Announce("ReleaseSuspended", message)
-
-
-def is_resumed(snapshot: Snapshot) -> bool:
-    """Whether a person admitted further releases although this one failed."""
-    return bool(snapshot.release.status.resumption.since_unix)
 
 
 def inherited(snapshot: Snapshot, target: WorkloadState) -> tuple[Suspend, ...]:

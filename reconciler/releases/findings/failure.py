@@ -8,7 +8,6 @@ from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import has_reason
 from altershield.api.policy import OnFailure
 from altershield.releases import state
-from reconciler.releases.decisions import suspension
 from reconciler.releases.findings import verification
 from reconciler.releases.pods.group import Group
 from reconciler.releases.terms.snapshot import RollbackReason, Snapshot
@@ -31,6 +30,11 @@ def has_failed(snapshot: Snapshot) -> bool:
     return paused and failed and not replaced
 
 
+def is_resumed(snapshot: Snapshot) -> bool:
+    """Whether a person admitted further releases although this one failed."""
+    return bool(snapshot.release.status.resumption.since_unix)
+
+
 def wants_rollback(snapshot: Snapshot) -> bool:
     """Whether the release is to be rolled back because it failed verification.
 
@@ -40,7 +44,7 @@ def wants_rollback(snapshot: Snapshot) -> bool:
     return (
         snapshot.settings.on_failure is OnFailure.ROLLBACK
         and has_failed(snapshot)
-        and not suspension.is_resumed(snapshot)
+        and not is_resumed(snapshot)
         and not _was_tried(snapshot)
     )
 

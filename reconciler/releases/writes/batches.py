@@ -12,11 +12,11 @@ from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.kube.errors import ConflictError
 from altershield.releases.release import version as version_of
-from reconciler.batches.repeating import is_repeatable, repeated
+from reconciler.batches.repeating import repeated
 from reconciler.batches.skipping import requested
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
-from reconciler.cluster.verdicts import fitting
+from reconciler.cluster.verdicts import fitting, is_repeatable
 from reconciler.cluster.writer import Writer, owner
 from reconciler.releases.terms.effects import CreateBatch, Overrule
 

@@ -14,7 +14,7 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, set_condition
 from altershield.releases import rolled_back, state, version
 from altershield.workloads.workload import Workload
-from reconciler.checks.orders import CLOSED
+from reconciler.cluster.orders import CLOSED
 from reconciler.cluster.release import Release
 from reconciler.cluster.writer import Writer
 from reconciler.server.answers import DENIED

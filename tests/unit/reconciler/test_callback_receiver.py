@@ -18,8 +18,8 @@ from altershield.kube.errors import ConflictError
 from reconciler.batches.callback_receiver import CallbackReceiver
 from reconciler.batches.nodes import Reception, awaits_node, refusal
 from reconciler.checks.check import Fail, Pass
-from reconciler.checks.orders import CLOSED, order_id
 from reconciler.cluster.batch import Batch, project
+from reconciler.cluster.orders import CLOSED, order_id
 from reconciler.cluster.verdicts import verified
 from reconciler.endpoints import callback_endpoint
 from reconciler.endpoints.callback import Callback, CheckType, Rule

@@ -12,10 +12,10 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.api.resources import CHANGE_WORKLOADS, CONFIG_MAPS
 from reconciler.checks.order_records import OrderRecords
-from reconciler.checks.orders import CLOSED, order_id
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.open_orders import record_name
+from reconciler.cluster.orders import CLOSED, order_id
 from reconciler.cluster.writer import Writer
 from reconciler.machinery.metrics import Metrics
 from reconciler.releases.order_reconciler import OrderReconciler

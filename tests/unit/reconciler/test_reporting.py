@@ -7,7 +7,7 @@ import pytest
 
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
 from altershield.api.meta import Condition
-from reconciler.checks.orders import order_id, order_of
+from reconciler.cluster.orders import order_id, order_of
 from reconciler.cluster.release import Release, read
 from reconciler.releases.writes.reports import RETRY_SECONDS, Reporter, finish_state, is_refused
 from reconciler.server.messages import FinishState

@@ -29,12 +29,12 @@ from reconciler.batches.conclusion import SERVER_CHECK
 from reconciler.batches.metrics import BatchMetrics
 from reconciler.batches.nodes import awaits, awaits_node, is_of_this_run, with_doubtful_pass, with_node
 from reconciler.batches.plan import SERVER, plan, subject
-from reconciler.batches.repeating import is_repeatable, repeated
+from reconciler.batches.repeating import repeated
 from reconciler.batches.skipping import Skipper, requested
 from reconciler.batches.transitions import BatchSnapshot, decide, received
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Fail, Pass, entry_of
-from reconciler.cluster.verdicts import held_by
+from reconciler.cluster.verdicts import held_by, is_repeatable
 from reconciler.server.answers import Polled, ServerVerdict
 from reconciler.server.messages import BatchFinish, BatchStart, Order, Stage
 from reconciler.server.server_errors import NotAllowedError, RejectedError, UnavailableError

@@ -9,8 +9,9 @@ from altershield.api.change_pod import ChangePod, ChangePodSpec, ChangePodStatus
 from altershield.api.change_workload import SourceRef
 from altershield.api.meta import ObjectMeta, OwnerReference, plain_time
 from altershield.workloads.workload import Workload
-from reconciler.batches.repeating import is_repeatable, repeated
+from reconciler.batches.repeating import repeated
 from reconciler.cluster.release import Release
+from reconciler.cluster.verdicts import is_repeatable
 from reconciler.releases.terms.effects import (
     AllowRepair,
     Announce,
