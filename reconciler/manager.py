@@ -102,7 +102,7 @@ class Manager:
         self.metrics = Metrics()
         self.metrics.expect_writes(WRITES)
         registry = self.metrics.registry
-        disruptions, of_batches = DisruptionMetrics(registry), BatchMetrics(registry)
+        disruptions, of_batches, sent = DisruptionMetrics(registry), BatchMetrics(registry), notifications(registry)
         self._callback_metrics = CallbackMetrics(registry)
         self._recorder = EventRecorder(client, COMPONENT)
         writer = Writer(client, self.caches, self.metrics)
@@ -139,7 +139,7 @@ class Manager:
         if delivery is not None:
             enqueue = self.queues.notifications.add
             self._notifier = Notifier(
-                self.caches, writer, notifications(registry), clock, delivery, enqueue, renewed=self._enqueue_policies
+                self.caches, writer, sent, clock, delivery, enqueue, renewed=self._enqueue_policies
             )
             self.caches.releases.add_handler(self._notifier.on_release)
             self.caches.batches.add_handler(self._notifier.on_batch)

@@ -67,6 +67,7 @@ class Cluster:
         self.caches = caches
         self.store = Store(caches)
         self.registry = CollectorRegistry()
+        self.sent = notifications(self.registry)
         self.file = directory / "receivers.yaml"
         self.time = float(NOW)
         self.renewals = 0
@@ -83,7 +84,7 @@ class Cluster:
             notifier = Notifier(
                 self.caches,
                 self.store,  # type: ignore[arg-type]
-                notifications(self.registry),
+                self.sent,
                 lambda: self.time,
                 Delivery(file, outbound),
                 queue.add,
