@@ -43,7 +43,7 @@ from reconciler.options import Options
 from reconciler.server.server_client import ServerClient
 from reconciler.server.server_settings import Settings
 
-MAX_WRITES = 7.0
+MAX_WRITES = 7.4
 MAX_SECONDS = 1.0
 MAX_SHARE = 0.05
 _SLOW, _QUICK = (0.2, 5.0), (0.1, 1.0)

@@ -46,8 +46,9 @@ async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics:
             waiting -= 1
             if not waiting and started < at_most:
                 start()
-            began = time.perf_counter()
             try:
+                await slices.yield_if_over()  # many waiting workers may get a key in the same iteration of the loop
+                began = time.perf_counter()
                 outcome = await _reconcile_once(name, queue, reconcile, key)
                 metrics.reconciles.labels(name, outcome).inc()
                 metrics.reconcile_duration.labels(name).observe(time.perf_counter() - began)
@@ -56,7 +57,6 @@ async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics:
                 raise
             finally:
                 queue.done(key)
-            await slices.yield_if_over()
             waiting += 1
 
     async with asyncio.TaskGroup() as group:

@@ -102,3 +102,34 @@ async def test_keys_of_a_cancelled_controller_are_reconciled_by_the_next_one() -
         working.cancel()
         await asyncio.wait((working,))
     assert sorted(reconciled) == keys
+
+
+async def test_waiting_workers_that_get_keys_at_the_same_time_share_a_time_slice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, done, most = 0.0, 0, 0
+    monkeypatch.setattr("altershield.kube.time_slices.time.perf_counter", lambda: now)
+    queue: WorkQueue[Key] = WorkQueue()
+    gate = asyncio.Event()
+
+    async def reconcile(_: Key) -> None:
+        nonlocal now, done
+        await gate.wait()
+        now, done = now + 0.004, done + 1
+
+    keys: list[Key] = [("shop", f"pod-{number}") for number in range(100)]
+    working = asyncio.create_task(work("pods", queue, reconcile, Metrics(), at_most=100))
+    for key in keys:
+        queue.add(key)
+    await asyncio.sleep(1)
+    gate.set()
+    await asyncio.sleep(1)
+    for key in keys:
+        queue.add(key)
+    for _ in range(1000):
+        before = done
+        await asyncio.sleep(0)
+        most = max(most, done - before)
+    working.cancel()
+    await asyncio.wait((working,))
+    assert (done, most <= 4) == (2 * len(keys), True)
