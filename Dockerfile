@@ -13,6 +13,7 @@ RUN /opt/build/bin/pip install --no-cache-dir --disable-pip-version-check --requ
       --no-deps --only-binary :all: --require-hashes -r requirements.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY altershield/ altershield/
+COPY command/ command/
 COPY gatekeeper/ gatekeeper/
 COPY reconciler/ reconciler/
 COPY certgen/ certgen/

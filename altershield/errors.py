@@ -30,18 +30,18 @@ AlterShieldError                    (altershield.errors)
 ├── ReviewError                     (gatekeeper.errors) a request that the gatekeeper cannot review
 ├── EndpointError                   (reconciler.endpoints.endpoint_errors) a refused request to the callback port
 ├── CertificateError                (certgen.errors) a certificate, a key or its Secret cannot be used
-├── InstallationStoppedError        (altershield.commands.installation) a process of AlterShield did not start, or ended
-├── StatusError                     (altershield.commands.status.snapshot) the requested releases cannot be shown
-├── RequestError                    (altershield.commands.requests.asking) a person's request was not carried out
-├── ReportError                     (altershield.commands.report) the report of releases cannot be made
-├── StepFailedError                 (altershield.commands.demo.story) a step of the demo failed
-├── CheckFailedError                (altershield.commands.check.waiting) AlterShield does not work in the cluster
-├── NotSentError                    (altershield.commands.notify) a receiver did not take the test notification
-├── BreakerError                    (altershield.commands.breaker.command) a breaker cannot be shown or changed
-├── ProtectionError                 (altershield.commands.protection.changing) a protection was not changed
-├── BudgetError                     (altershield.commands.budgets.reading) a budget cannot be shown
-├── LeftOverError                   (altershield.commands.uninstall) objects of AlterShield may still be in a cluster
-└── BackendError                    (altershield.commands.backend) the Kubernetes API that a command started failed
+├── InstallationStoppedError        (command.installation) a process of AlterShield did not start, or ended
+├── StatusError                     (altershield.views.releases.model) the requested releases cannot be shown
+├── RequestError                    (altershield.views.asking) a person's request was not carried out
+├── ReportError                     (command.report) the report of releases cannot be made
+├── StepFailedError                 (command.demo.story) a step of the demo failed
+├── CheckFailedError                (command.check.waiting) AlterShield does not work in the cluster
+├── NotSentError                    (command.notify) a receiver did not take the test notification
+├── BreakerError                    (command.breaker.command) a breaker cannot be shown or changed
+├── ProtectionError                 (command.protection.changing) a protection was not changed
+├── BudgetError                     (altershield.views.budgets.reading) a budget cannot be shown
+├── LeftOverError                   (command.uninstall) objects of AlterShield may still be in a cluster
+└── BackendError                    (command.backend) the Kubernetes API that a command started failed
 
 Each message is one sentence: it says what happened to which object, and what to do.
 """

@@ -211,7 +211,7 @@ async def sandbox_with(*arguments: str) -> AsyncIterator[tuple[Path, str]]:
     with tempfile.TemporaryDirectory() as directory:
         kubeconfig = Path(directory, "kubeconfig")
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "altershield", "sandbox", "--output", str(kubeconfig), *arguments),
+            *(sys.executable, "-m", "command", "sandbox", "--output", str(kubeconfig), *arguments),
             stderr=asyncio.subprocess.PIPE,
         )
         said, text = process.stderr, b""

@@ -1,6 +1,6 @@
 """The script from which PyInstaller builds the kubectl plugin."""
 
-from altershield.commands import main
+from command import main
 
 if __name__ == "__main__":
     main()

@@ -49,7 +49,7 @@ async def _start(kubeconfig: Path | None, plan: admissions.Plan, kills: int, gon
     kind = "kube-apiserver" if os.environ.get(ASSETS) else "sandbox as"
     with tempfile.TemporaryDirectory() as name:
         made = Path(name, "kubeconfig")
-        async with process(Path(name), "altershield", "sandbox", "--output", str(made)):
+        async with process(Path(name), "command", "sandbox", "--output", str(made)):
             await until(lambda: made.exists() and made.stat().st_size > 0, "the sandbox", _START_SECONDS)
             return await _run(kind, made, plan, kills, gone, output)
 

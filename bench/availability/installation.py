@@ -11,14 +11,14 @@ import yaml
 
 from altershield.api import deletion_protection, labels, names
 from altershield.api.resources import CRDS, DEPLOYMENTS, MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS, Resource
-from altershield.commands.account import Account
-from altershield.commands.installation import install
 from altershield.install import crds, rbac
 from altershield.install.webhooks import configurations
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError, NotFoundError
 from bench.availability.deployments import deployment
 from bench.availability.waiting import until
+from command.account import Account
+from command.installation import install
 
 WEBHOOK_SECONDS = 20
 """How long the API server waits for a response. It is long, so that slow responses show as latency, not as failures."""

@@ -15,7 +15,6 @@ import yaml
 from altershield.api import labels
 from altershield.api.change_pod import PodState
 from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, NAMESPACES, PODS, REPLICA_SETS, Resource
-from altershield.commands.installation import running_installation
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError
 from altershield.process import options
@@ -24,6 +23,7 @@ from bench.fleet.metrics import labels_of, quantile, samples, scraped
 from bench.fleet.phases import Phase, Recorder, quantiles
 from bench.fleet.waits import unless_failed, until
 from bench.reconciler import deployment, namespace, sandbox_with
+from command.installation import running_installation
 
 _CHART = Path(__file__).parents[2] / "charts" / "altershield"
 NAMES = 10

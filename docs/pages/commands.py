@@ -6,17 +6,17 @@ from typing import Any, get_args
 
 import gatekeeper.__main__
 import reconciler.__main__
-from altershield.commands.app import command_line
-from altershield.commands.breaker import EXIT_OPEN
-from altershield.commands.breaker import app as breaker
-from altershield.commands.budgets import EXIT_EXHAUSTED
-from altershield.commands.notify import app as notify
-from altershield.commands.protection import EXIT_STAYS
-from altershield.commands.requests import EXIT_REFUSED
-from altershield.commands.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED, EXIT_UNDER_WAY
 from altershield.errors import AlterShieldError, UsageError
 from certgen.command import app as certgen
 from certgen.errors import CertificateError
+from command.app import command_line
+from command.breaker import EXIT_OPEN
+from command.breaker import app as breaker
+from command.budgets import EXIT_EXHAUSTED
+from command.notify import app as notify
+from command.protection import EXIT_STAYS
+from command.requests import EXIT_REFUSED
+from command.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED, EXIT_UNDER_WAY
 from docs.pages.markdown import GENERATED, table
 
 _HEAD = f"""\

@@ -16,11 +16,11 @@ import gatekeeper.__main__
 import reconciler.__main__
 from altershield.admission.webhooks import webhook_name, webhook_path
 from altershield.api.names import CHECK_ACCOUNT, SYSTEM_NAMESPACE, service_account_user
-from altershield.commands import app
 from altershield.install import crds, policies, rbac, webhooks
 from altershield.install.__main__ import files
 from altershield.workloads import ADAPTERS
 from certgen.settings import service_hosts
+from command import app
 from tests.chart.arguments import parsed
 from tests.chart.rendering import (
     CHART,
@@ -262,7 +262,7 @@ def test_processes_accept_the_arguments_of_the_chart(objects: list[Object]) -> N
         assert own == name
         parsed(processes[own], arguments)
     (check,) = [obj["spec"]["containers"][0] for obj in objects if obj["kind"] == "Pod"]
-    assert check["command"] == ["python", "-m", "altershield", "check"]
+    assert check["command"] == ["python", "-m", "command", "check"]
     parsed(app.command_line(), ["check", *check["args"]])
 
 

@@ -12,10 +12,10 @@ import pytest
 from altershield.api import deletion_protection
 from altershield.api.names import SYSTEM_NAMESPACE, change_pod_number, service_account_user
 from altershield.api.resources import DEFENSE_POLICIES, POD_DELETION_FLOW_CONTROLS
-from altershield.commands.demo.steps import STEPS
-from altershield.commands.demo.story import Story
 from altershield.kube.client import Client
 from altershield.workloads import ADAPTERS
+from command.demo.steps import STEPS
+from command.demo.story import Story
 from reconciler.releases.findings.verification import KEPT_BATCHES
 from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_for, process
 from tests.chart.recorder import Recorder, Request, recording, request

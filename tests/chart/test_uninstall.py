@@ -217,7 +217,7 @@ def test_uninstall_asks_on_a_terminal(release: Release, system: Kubectl, cluster
     for said, is_left in ((b"n\n", True), (b"y\n", False)):
         controlling, terminal = pty.openpty()
         process = subprocess.Popen(
-            [sys.executable, "-m", "altershield", "uninstall", "--kubeconfig", str(cluster)],
+            [sys.executable, "-m", "command", "uninstall", "--kubeconfig", str(cluster)],
             stdin=terminal,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

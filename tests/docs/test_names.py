@@ -56,7 +56,7 @@ def test_files_named_in_the_architecture_exist() -> None:
 
 def test_architecture_names_every_package() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
-    roots = ("altershield", "gatekeeper", "reconciler", "certgen")
+    roots = ("altershield", "command", "gatekeeper", "reconciler", "certgen")
     packages = [path.parent.relative_to(ROOT) for root in roots for path in (ROOT / root).rglob("__init__.py")]
     assert [each for each in packages if f"`{each.as_posix()}/`" not in page and f"`{each.name}/`" not in page] == []
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from altershield.commands.demo.sample import REPLICAS, manifest
-from altershield.commands.demo.steps import STEPS
-from altershield.commands.status.table import Layout
+from command.demo.sample import REPLICAS, manifest
+from command.demo.steps import STEPS
+from command.status.table import Layout
 from docs.pictures import DIRECTORY
 from tests.docs.pages import PAGES, ROOT
 

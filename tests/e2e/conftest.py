@@ -16,8 +16,8 @@ import pytest
 
 from altershield.api.labels import GOVERNED
 from altershield.api.resources import NAMESPACES
-from altershield.commands.dev_webhooks import CONFIGURATION
 from altershield.kube.client import Client
+from command.dev_webhooks import CONFIGURATION
 from tests.e2e.sleep import sets_version
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually

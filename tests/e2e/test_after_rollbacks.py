@@ -141,7 +141,7 @@ def fields_are_left_to_a_client_with_a_record_of_its_own(story: Story) -> None:
     events = kubectl.json("events", "--field-selector=reason=RestoredFieldsLeft")["items"]
     assert [each["involvedObject"]["name"] for each in events] == [NAME]
     where = ("-n", kubectl.namespace, "--kubeconfig", str(kubectl.kubeconfig))
-    shown = python("altershield", "why", f"{resource}/{NAME}", *where).stdout
+    shown = python("command", "why", f"{resource}/{NAME}", *where).stdout
     assert f"Fields:    {condition['message']}" in shown
 
 

@@ -11,9 +11,9 @@ from altershield.api.budgets import BREAK_GLASS_GROUP
 from altershield.api.meta import rfc3339
 from altershield.api.pages import DENIED
 from altershield.api.resources import API_VERSION
-from altershield.commands import main
-from altershield.commands.budgets import EXIT_EXHAUSTED
-from altershield.commands.requests import EXIT_REFUSED
+from command import main
+from command.budgets import EXIT_EXHAUSTED
+from command.requests import EXIT_REFUSED
 from tests.support import workloads
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from altershield.api.resources import API_VERSION
-from altershield.commands.app import main
-from altershield.commands.breaker import EXIT_OPEN
+from command.app import main
+from command.breaker import EXIT_OPEN
 from tests.e2e.conftest import govern
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually

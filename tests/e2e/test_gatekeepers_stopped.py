@@ -20,7 +20,7 @@ from altershield.api.deletion_protection import LABEL, Level
 from altershield.api.labels import GOVERNED
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import API_VERSION, GROUP
-from altershield.commands.dev_webhooks import CONFIGURATION
+from command.dev_webhooks import CONFIGURATION
 from tests.e2e.conftest import govern
 from tests.support import workloads
 from tests.support.kubectl import Json, Kubectl

@@ -9,8 +9,8 @@ import yaml
 
 from altershield.api import labels
 from altershield.api.released_by import ANNOTATION as RELEASED_BY
-from altershield.commands.app import main
 from altershield.releases.history import ANNOTATION
+from command.app import main
 from tests.e2e.kinds import DEPLOYMENT, KINDS, Kind
 from tests.e2e.sleep import TEMPLATE_PATCH, VERSION, release, sleep, succeed, suspend
 from tests.e2e.story import NAME, Story, StoryResults, running_stories

@@ -145,7 +145,7 @@ def freed_by_the_command_that_why_prints(story: Story) -> None:
 def _why(story: Story) -> str:
     """The output of `altershield why` about the workload."""
     where = ("-n", story.kubectl.namespace, "--kubeconfig", str(story.kubectl.kubeconfig))
-    command = [sys.executable, "-m", "altershield", "why", f"{story.kind.resource}/{NAME}", *where]
+    command = [sys.executable, "-m", "command", "why", f"{story.kind.resource}/{NAME}", *where]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from altershield.commands.app import main
+from command.app import main
 from tests.e2e.sleep import SUSPEND, TEMPLATE_PATCH, VERSION, release, succeed, suspend
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from altershield.api.resources import API_VERSION, CHANGE_WORKLOADS
-from altershield.commands import main
+from command import main
 from tests.e2e.sleep import SLEEP
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually

@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from altershield.api import labels
-from altershield.commands.app import PLUGIN, main
-from altershield.commands.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED, EXIT_UNDER_WAY
+from command.app import PLUGIN, main
+from command.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED, EXIT_UNDER_WAY
 from tests.e2e.conftest import START_TIMEOUT
 from tests.e2e.kinds import CLONE_SET, DAEMON_SET, DEPLOYMENT, ORDERED
 from tests.support.kubectl import Json, Kubectl

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 import pytest
 
 from altershield.api.meta import unix
-from altershield.commands.app import main
-from altershield.commands.dev_webhooks import CONFIGURATION as WEBHOOKS
-from altershield.commands.status import EXIT_UNDER_WAY
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import version_of
+from command.app import main
+from command.dev_webhooks import CONFIGURATION as WEBHOOKS
+from command.status import EXIT_UNDER_WAY
 from tests.e2e.conftest import START_TIMEOUT
 from tests.e2e.sleep import IGNORED_SUSPEND, SLEEP, SUSPEND, VERSION, release, sets_version, sleep, succeed
 from tests.support.kubectl import Json, Kubectl

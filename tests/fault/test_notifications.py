@@ -12,7 +12,7 @@ from altershield.api.check_specs import OnUnknown
 from altershield.api.meta import ObjectMeta
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
 from altershield.api.resources import CHANGE_WORKLOADS, DEFENSE_POLICIES, DEPLOYMENTS
-from altershield.commands.demo.sample import MISSING_IMAGE
+from command.demo.sample import MISSING_IMAGE
 from tests.fault.reconciler_cluster import Cluster, running_cluster, version
 from tests.fault.releases import apply_policy, batches, condition, until_state
 from tests.unit.reconciler.notifications.receiving import Inbox

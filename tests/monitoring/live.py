@@ -31,15 +31,15 @@ from altershield.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from altershield.commands.account import Account
-from altershield.commands.demo.sample import MISSING_IMAGE, NAMESPACE, manifest
-from altershield.commands.demo.steps import STEPS
-from altershield.commands.demo.story import Story
-from altershield.commands.installation import install
 from altershield.install import webhooks
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ApiError
 from altershield.process.children import free_ports
+from command.account import Account
+from command.demo.sample import MISSING_IMAGE, NAMESPACE, manifest
+from command.demo.steps import STEPS
+from command.demo.story import Story
+from command.installation import install
 from tests.monitoring.prometheus import Prometheus
 from tests.support.polling import eventually, until
 from tests.support.processes import command, running, wait_for_line

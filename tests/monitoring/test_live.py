@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.commands.demo.sample import NAMESPACE
+from command.demo.sample import NAMESPACE
 from tests.monitoring.conftest import Promtool, program
 from tests.monitoring.installed import ALERTS, RULES, RUNBOOKS, loaded, panels, rules
 from tests.monitoring.live import CLUSTER, CONFIGURATION, Watched, rename, watched

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from altershield.commands.app import PLUGIN
+from command.app import PLUGIN
 from supply_chain import krew
 from tests.supply_chain.locks import ROOT
 

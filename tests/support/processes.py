@@ -94,7 +94,7 @@ def command(
     *arguments: str, log: Path, **environment: str
 ) -> contextlib.AbstractContextManager[subprocess.Popen[bytes]]:
     """`altershield ARGUMENTS` while the block runs."""
-    program = [sys.executable, "-m", "altershield", *arguments]
+    program = [sys.executable, "-m", "command", *arguments]
     return running(program, log, {**os.environ, **environment}, may_end=True)
 
 

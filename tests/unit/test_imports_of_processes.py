@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from altershield.commands.app import _GROUPS, _MODULES
+from command.app import _GROUPS, _MODULES
 
 HEAVY = {
     "gatekeeper": {"kubernetes_asyncio", "rich.console", "jsonschema", "yaml"},
@@ -25,7 +25,7 @@ def test_sandbox_does_not_import_the_grammars_of_jsonschema_formats() -> None:
 
 
 def test_each_subcommand_can_be_imported_alone() -> None:
-    modules = sorted({f"altershield.commands.{name}" for name in (*_MODULES.values(), *_GROUPS)})
+    modules = sorted({f"command.{name}" for name in (*_MODULES.values(), *_GROUPS)})
     forgetting = "[sys.modules.pop(each) for each in list(sys.modules) if each.startswith('altershield')]"
     code = f"import importlib, sys\nfor name in {modules}:\n    {forgetting}\n    importlib.import_module(name)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -33,10 +33,8 @@ def test_each_subcommand_can_be_imported_alone() -> None:
 
 
 def test_subcommand_does_not_import_the_others() -> None:
-    others = {"altershield.commands.demo", "altershield.commands.notify", "aiohttp.web", "cryptography.x509"}
-    assert others.isdisjoint(
-        imported_by("altershield.commands.app", "altershield.commands.app.command_line(['status'])")
-    )
+    others = {"command.demo", "command.notify", "aiohttp.web", "cryptography.x509"}
+    assert others.isdisjoint(imported_by("command.app", "command.app.command_line(['status'])"))
 
 
 def imported_by(module: str, statement: str = "") -> set[str]:

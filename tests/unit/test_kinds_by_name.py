@@ -8,15 +8,15 @@ from pathlib import Path
 from altershield.workloads import ADAPTERS
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("altershield", "certgen", "gatekeeper", "reconciler")
-FREE = ("altershield/workloads/", "altershield/commands/sandbox.py", "altershield/commands/demo/")
+PACKAGES = ("altershield", "certgen", "command", "gatekeeper", "reconciler")
+FREE = ("altershield/workloads/", "command/sandbox.py", "command/demo/")
 """Folders that may name kinds: the adapters, the simulated cluster, and the demo, which releases a Deployment."""
 
 ALLOWED = {
     "altershield/api/labels.py": 2,  # `app.kubernetes.io/deployment-name`, and a label of Kubernetes
     "altershield/api/protected_kinds.py": 16,  # the table of the kinds that can be protected from deletion
     "altershield/api/resources.py": 6,  # constants, for the adapters and the sandbox
-    "altershield/commands/check/objects.py": 1,  # creates one workload to check the gatekeeper
+    "command/check/objects.py": 1,  # creates one workload to check the gatekeeper
     "altershield/install/inventory.py": 2,  # removes the Deployment of AlterShield itself
     "altershield/releases/history.py": 2,  # the kind in which the history is kept
 }

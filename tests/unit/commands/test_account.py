@@ -11,9 +11,9 @@ import pytest
 import yaml
 from aiohttp import web
 
-from altershield.commands.account import Account
 from altershield.kube import credentials
 from altershield.kube.client import Client
+from command.account import Account
 from tests.support.stub_api import StubApi, answer, serving
 
 pytestmark = pytest.mark.looptime

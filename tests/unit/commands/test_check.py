@@ -6,13 +6,13 @@ from aiohttp import web
 from altershield.api import labels
 from altershield.api.names import LEASE, SYSTEM_NAMESPACE
 from altershield.api.resources import LEASES, NAMESPACES
-from altershield.commands.check.command import carry_out
-from altershield.commands.check.governed import require_governed
-from altershield.commands.check.objects import manifest
-from altershield.commands.check.steps import Steps
-from altershield.commands.check.waiting import CheckFailedError
 from altershield.errors import UsageError
 from altershield.kube.client import Client
+from command.check.command import carry_out
+from command.check.governed import require_governed
+from command.check.objects import manifest
+from command.check.steps import Steps
+from command.check.waiting import CheckFailedError
 from tests.support.stub_api import StubApi, answer, serving
 
 GOVERNED = {labels.GOVERNED: labels.GOVERNED_VALUE}

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from altershield.commands import completion, main
-from altershield.commands.app import PLUGIN, arguments, called_as
-from altershield.commands.status.printers import Output
+from command import completion, main
+from command.app import PLUGIN, arguments, called_as
+from command.status.printers import Output
 from tests.support.processes import Done, call, python
 
 Run = Callable[..., Done]
@@ -70,7 +70,7 @@ def test_threshold_out_of_range_exits_with_2(run: Run) -> None:
 
 
 def test_version_option_prints_the_version() -> None:
-    assert python("altershield", "--version").stdout == f"altershield {version('altershield')}\n"
+    assert python("command", "--version").stdout == f"altershield {version('altershield')}\n"
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_conflicting_options_print_one_sentence_and_exit_with_2(run: Run, argume
 def test_output_to_a_full_device_prints_one_sentence_and_exits_with_1() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "altershield", "--version"],
+            [sys.executable, "-m", "command", "--version"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
@@ -118,7 +118,7 @@ def test_output_to_a_full_device_prints_one_sentence_and_exits_with_1() -> None:
 
 
 def test_closed_standard_files_are_opened() -> None:
-    program = "import os, sys; sys.argv[1:] = ['--version']; from altershield.commands import main\n"
+    program = "import os, sys; sys.argv[1:] = ['--version']; from command import main\n"
     program += "try:\n main()\nexcept SystemExit:\n os.write(2, os.readlink('/proc/self/fd/0').encode())"
     done = subprocess.run(
         ["/bin/sh", "-c", 'exec "$@" <&- >&-', "sh", sys.executable, "-c", program],
@@ -134,7 +134,7 @@ def test_output_to_a_closed_pipe_exits_with_1_without_a_text() -> None:
     os.close(reading)
     with os.fdopen(writing, "w") as pipe:
         done = subprocess.run(
-            [sys.executable, "-m", "altershield", "--version"],
+            [sys.executable, "-m", "command", "--version"],
             stdout=pipe,
             stderr=subprocess.PIPE,
             text=True,
@@ -173,8 +173,8 @@ def test_short_options_accept_an_equals_sign() -> None:
 def test_plugin_is_called_kubectl_altershield_in_its_output() -> None:
     assert called_as("/usr/bin/kubectl-altershield") == "kubectl altershield"
     assert called_as("/usr/bin/altershield") == "altershield"
-    names = {entry.name: entry.value for entry in entry_points(group="console_scripts", module="altershield.commands")}
-    assert names == {"altershield": "altershield.commands:main", PLUGIN: "altershield.commands:main"}
+    names = {entry.name: entry.value for entry in entry_points(group="console_scripts", module="command")}
+    assert names == {"altershield": "command:main", PLUGIN: "command:main"}
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from altershield.commands.confirm import confirm, is_loopback, warning
-from altershield.commands.uninstall import uninstall
 from altershield.errors import UsageError
+from command.confirm import confirm, is_loopback, warning
+from command.uninstall import uninstall
 
 FAR = "https://203.0.113.7:6443"
 CTRL_C = b"\x03"
@@ -93,7 +93,7 @@ def test_option_yes_and_a_loopback_api_server_need_no_question(tmp_path: Path) -
 
 @pytest.mark.parametrize("command", ["dev", "demo"])
 def test_answer_no_on_a_terminal_exits_with_1_and_ctrl_c_with_130(tmp_path: Path, command: str) -> None:
-    arguments = [sys.executable, "-m", "altershield", command, "--kubeconfig", kubeconfig(tmp_path, FAR)]
+    arguments = [sys.executable, "-m", "command", command, "--kubeconfig", kubeconfig(tmp_path, FAR)]
     code, shown = answered(arguments, b"n\n", "Continue? [y/N]")
     assert code == 1
     assert f"The API server {FAR} is not on this machine." in shown
@@ -103,7 +103,7 @@ def test_answer_no_on_a_terminal_exits_with_1_and_ctrl_c_with_130(tmp_path: Path
 
 
 def test_ctrl_c_at_a_question_inside_an_event_loop_exits_with_130() -> None:
-    program = "import asyncio, typer; from altershield.commands.confirm import ask; app = typer.Typer()\n"
+    program = "import asyncio, typer; from command.confirm import ask; app = typer.Typer()\n"
     program += "async def run():\n ask('Delete?')\n@app.command()\ndef command():\n asyncio.run(run())\napp()"
     arguments = [sys.executable, "-c", program]
     assert answered(arguments, CTRL_C, "Delete? [y/N]")[0] == 130

@@ -14,9 +14,9 @@ from rich.console import Console
 from altershield.api.change_pod import ChangePod, ChangePodSpec
 from altershield.api.meta import ObjectMeta
 from altershield.api.pod_verdicts import PodInfo
-from altershield.commands.demo import command
-from altershield.commands.demo.steps import STEPS, Step
-from altershield.commands.demo.story import StepFailedError, Story
+from command.demo import command
+from command.demo.steps import STEPS, Step
+from command.demo.story import StepFailedError, Story
 
 
 def story() -> Story:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from altershield.commands.history.command import history
-from altershield.commands.named import Named, named
-from altershield.commands.protection.changing import protect, unprotect
-from altershield.commands.protection.targets import parse
-from altershield.commands.requests.command import approve
-from altershield.commands.requests.why import why
 from altershield.errors import AlterShieldError, UsageError
+from altershield.views.named import Named, named
+from command.history.command import history
+from command.protection.changing import protect, unprotect
+from command.protection.targets import parse
+from command.requests.command import approve
+from command.requests.why import why
 from kube_sandbox.apiserver.server import ApiServer
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from altershield.commands import main
+from command import main
 from tests.support.processes import Done, call
 from tests.unit.reconciler.notifications.receiving import Inbox
 

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from altershield.commands import permission
-from altershield.commands.breaker.command import open_, reset
-from altershield.commands.breaker.command import status as breakers
-from altershield.commands.history.command import history
-from altershield.commands.installation import InstallationStoppedError, running_installation
-from altershield.commands.protection.changing import protect, unprotect
-from altershield.commands.requests.why import why
 from altershield.errors import AlterShieldError
 from altershield.kube.errors import ForbiddenError
 from altershield.process.thresholds import Thresholds
+from altershield.views import permission
+from command.breaker.command import open_, reset
+from command.breaker.command import status as breakers
+from command.history.command import history
+from command.installation import InstallationStoppedError, running_installation
+from command.protection.changing import protect, unprotect
+from command.requests.why import why
 from kube_sandbox.apiserver.server import ApiServer
 
 PROTECTED = "policy.kruise.io/delete-protection"

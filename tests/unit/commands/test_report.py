@@ -5,9 +5,9 @@ import pytest
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.policy import AppliedPolicy, Mode
-from altershield.commands.report import Ended, Line, _of_record, count, table
 from altershield.releases.enforcement import Would, would
 from altershield.releases.history import Entry, Record
+from command.report import Ended, Line, _of_record, count, table
 
 NOW = 1_700_000_000.0
 

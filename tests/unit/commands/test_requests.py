@@ -9,10 +9,10 @@ import pytest
 from altershield.api.change_workload import ChangeWorkload
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.workload_requests import Action, Request
-from altershield.commands.current_user import user
-from altershield.commands.requests.asking import RequestError, ask
-from altershield.commands.requests.finding import batch_of, current
-from altershield.commands.status.targets import parse
+from altershield.views.asking import RequestError, ask
+from altershield.views.finding import batch_of, current
+from altershield.views.targets import parse
+from command.current_user import user
 from tests.fault.reconciler_cluster import Cluster, running_cluster
 from tests.support.polling import until
 from tests.unit.reconciler.builders import V1, V2, release

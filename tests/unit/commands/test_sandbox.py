@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from altershield.commands.sandbox_server import private_file
 from altershield.errors import UsageError
+from command.sandbox_server import private_file
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from altershield.commands.sandbox import sandbox
+from command.sandbox import sandbox
 from kube_sandbox.cluster.settings import SimulationSettings
 from tests.support.processes import Done, run
 
 ROOT = Path(__file__).parents[3]
-_WITHOUT = "import sys; sys.modules['kube_sandbox'] = None; from altershield.commands import main; main()"
+_WITHOUT = "import sys; sys.modules['kube_sandbox'] = None; from command import main; main()"
 
 
 def without_sandbox(*arguments: str) -> Done:
@@ -46,7 +46,13 @@ def test_wheel_contains_no_package_of_the_sandbox() -> None:
     folders = {path.parent.relative_to(ROOT) for path in ROOT.glob("*/**/__init__.py")}
     packages = {".".join(folder.parts) for folder in folders if not folder.parts[0].startswith(".")}
     chosen = {name for name in packages if any(fnmatch(name, pattern) for pattern in patterns)}
-    assert {name.partition(".")[0] for name in chosen} == {"altershield", "certgen", "gatekeeper", "reconciler"}
+    assert {name.partition(".")[0] for name in chosen} == {
+        "altershield",
+        "certgen",
+        "command",
+        "gatekeeper",
+        "reconciler",
+    }
     assert not [name for name in chosen if "sandbox" in name]
 
 

@@ -17,10 +17,10 @@ from altershield.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from altershield.commands.uninstall import LeftOverError, delete_installation
 from altershield.install.crds import crds
 from altershield.kube.errors import UnreachableError
 from altershield.releases import history
+from command.uninstall import LeftOverError, delete_installation
 from tests.support.stub_api import Object, StubApi, answer, serving, status
 
 pytestmark = pytest.mark.looptime

@@ -20,8 +20,8 @@ from altershield.api.meta import Condition, ObjectMeta, rfc3339
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import AppliedPolicy, Mode, OnPauseEnd
 from altershield.api.workload_requests import Action, Request
-from altershield.commands.requests.explanation import explain
-from altershield.commands.status.snapshot import Release
+from altershield.views.releases.model import Release
+from altershield.views.why.release import explain
 from tests.unit.commands.status.builders import DONE, ROLLED_BACK, V1, V2, release, stored, workload
 from tests.unit.workloads.objects import pod
 

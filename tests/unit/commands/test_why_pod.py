@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from altershield.api.resources import PODS
-from altershield.commands.requests.asking import RequestError
-from altershield.commands.requests.pod_deletion import ask_about
-from altershield.commands.requests.refusal import Outcome, answer, explain_pod
 from altershield.kube.errors import from_status
+from altershield.views.asking import RequestError
+from altershield.views.why.pod import ask_about
+from altershield.views.why.refusal import Outcome, answer, explain_pod
 from tests.support.stub_api import answer as answered
 from tests.support.stub_api import serving
 

@@ -10,8 +10,8 @@ from altershield.api.meta import Condition, rfc3339
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Numbers
-from altershield.commands.budgets.figures import Surroundings, detail, figures, record_line
-from altershield.commands.budgets.printing import described, lines, table
+from altershield.views.budgets.figures import Surroundings, detail, figures, record_line
+from command.budgets.printing import described, lines, table
 from tests.unit.budgets.builders import LABELS, NOW, budget, pod, web
 
 FULL = PodUnavailableBudgetStatus(

@@ -2,7 +2,7 @@
 
 from altershield.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from altershield.budgets.numbers import counted
-from altershield.commands.budgets.reading import around
+from altershield.views.budgets.reading import around
 from altershield.workloads.meta import Owner
 from tests.support.stub_api import answer, serving
 from tests.unit.budgets.builders import DEPLOYMENT, SET, budget, wire

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from altershield.commands.protection.changing import unprotect
 from altershield.errors import AlterShieldError
+from command.protection.changing import unprotect
 from kube_sandbox.apiserver.server import ApiServer
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from altershield.commands.protection import listing
-from altershield.commands.protection.reading import Found
 from altershield.errors import AlterShieldError
+from altershield.views.protection import Found
+from command.protection import listing
 
 
 @pytest.mark.parametrize("output", [None, *listing.Format])

@@ -7,9 +7,9 @@ import pytest
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, Level
 from altershield.api.protected_kinds import PROTECTED_KINDS, ProtectedKind
 from altershield.api.resources import DEPLOYMENTS, JOBS, NAMESPACES
-from altershield.commands.protection.reading import Deletion, find, judged
-from altershield.commands.protection.targets import kinds, parse
 from altershield.errors import UsageError
+from altershield.views.protection import Deletion, find, judged
+from command.protection.targets import kinds, parse
 from tests.support.stub_api import answer, serving
 
 

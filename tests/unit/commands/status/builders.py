@@ -14,7 +14,7 @@ from altershield.api.change_workload import (
 )
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, ObjectMeta, OwnerReference
-from altershield.commands.status.snapshot import StoredRelease
+from altershield.views.releases.model import StoredRelease
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
 from tests.support import workloads

@@ -2,8 +2,8 @@
 
 import pytest
 
-from altershield.commands.status.durations import age, seconds
 from altershield.errors import UsageError
+from altershield.views.durations import age, seconds
 
 
 @pytest.mark.parametrize(

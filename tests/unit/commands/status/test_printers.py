@@ -5,8 +5,8 @@ import json
 import pytest
 import yaml
 
-from altershield.commands.status.printers import Output, Printer
-from altershield.commands.status.snapshot import Release
+from altershield.views.releases.model import Release
+from command.status.printers import Output, Printer
 from tests.unit.commands.status.builders import DONE, RUNNING, V1, V2, release, stored, workload
 
 OLD = Release(workload(version=V2), stored(release(DONE), managedFields=[{}], resourceVersion="1"))

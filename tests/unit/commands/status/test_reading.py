@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.commands.status.reading import Query, Reader, queries
-from altershield.commands.status.snapshot import StatusError
-from altershield.commands.status.targets import parse
+from altershield.views.releases.model import StatusError
+from altershield.views.releases.reading import Query, Reader, queries
+from altershield.views.targets import parse
 from altershield.workloads import ADAPTERS, BY_KIND
 from tests.support.stub_api import answer, is_list, serving
 from tests.unit.commands.status.builders import RUNNING, V1, manifest, release

@@ -6,12 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from altershield.api import labels
-from altershield.commands.status.exit_codes import exit_code
-from altershield.commands.status.snapshot import Snapshot, StatusError, demand, outcomes, shown, under_way
-from altershield.commands.status.table import Layout, row
-from altershield.commands.status.targets import parse
 from altershield.releases import Outcome
+from altershield.views.releases.model import Snapshot, StatusError, demand, outcomes, shown, under_way
+from altershield.views.targets import parse
 from altershield.workloads import ADAPTERS
+from command.status.exit_codes import exit_code
+from command.status.table import Layout, row
 from tests.unit.commands.status.builders import DONE, RUNNING, SUSPENDED, V1, V2, release, stored, workload
 
 UNPROCESSED = {labels.DEFENSE_STATUS: ""}

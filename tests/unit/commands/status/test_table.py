@@ -10,9 +10,9 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import AppliedPolicy
-from altershield.commands.status.snapshot import Release
-from altershield.commands.status.table import Columns, Layout, progress, row
+from altershield.views.releases.model import Release
 from altershield.workloads.workload import Workload
+from command.status.table import Columns, Layout, progress, row
 from tests.unit.commands.status.builders import DONE, V1, V2, release, stored, workload
 
 NOW = 1683791475.0

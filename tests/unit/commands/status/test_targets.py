@@ -2,8 +2,8 @@
 
 import pytest
 
-from altershield.commands.status.targets import EVERYTHING, Target, parse
 from altershield.errors import UsageError
+from altershield.views.targets import EVERYTHING, Target, parse
 from altershield.workloads import ADAPTERS, BY_KIND, Adapter
 
 DEPLOYMENTS, STATEFUL_SETS = BY_KIND["Deployment"], BY_KIND["StatefulSet"]

@@ -11,11 +11,11 @@ from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, Wor
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, rfc3339
 from altershield.api.resources import EVENTS, PODS, Resource
-from altershield.commands.requests.explanation import explain
-from altershield.commands.status.snapshot import Release
-from altershield.commands.status.table import Layout, row
-from altershield.commands.status.words import QUIET, with_words
 from altershield.kube.errors import ForbiddenError
+from altershield.views.releases.model import Release
+from altershield.views.releases.words import QUIET, with_words
+from altershield.views.why.release import explain
+from command.status.table import Layout, row
 
 from .builders import V1, release, stored, workload
 

@@ -1,3 +1,0 @@
-from altershield.commands import main
-
-main()

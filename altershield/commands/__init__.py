@@ -1,5 +1,0 @@
-"""The `altershield` command, with one module or package per subcommand. Exit codes: docs/reference/commands.md."""
-
-from altershield.commands.app import main
-
-__all__ = ["main"]

@@ -1,5 +1,0 @@
-"""The breakers of PodDeletionFlowControls: `altershield breaker status`, `open` and `reset`."""
-
-from altershield.commands.breaker.command import EXIT_OPEN, app
-
-__all__ = ["EXIT_OPEN", "app"]

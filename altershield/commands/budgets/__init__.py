@@ -1,5 +1,0 @@
-"""`altershield budgets`: the numbers and records of PodUnavailableBudgets, and what keeps their pods away."""
-
-from altershield.commands.budgets.command import EXIT_EXHAUSTED, budgets
-
-__all__ = ["EXIT_EXHAUSTED", "budgets"]

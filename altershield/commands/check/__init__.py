@@ -1,5 +1,0 @@
-"""`altershield check`: tests AlterShield in a cluster with a workload of its own. `helm test` runs this command."""
-
-from altershield.commands.check.command import check
-
-__all__ = ["check"]

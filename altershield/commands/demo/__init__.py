@@ -1,5 +1,0 @@
-"""`altershield demo`: plays a release story on a Kubernetes API and checks every step of it."""
-
-from altershield.commands.demo.command import demo
-
-__all__ = ["demo"]

@@ -1,5 +1,0 @@
-"""`altershield history`: the versions of a workload that were released, and their pod templates."""
-
-from altershield.commands.history.command import history
-
-__all__ = ["history"]

@@ -1,7 +1,0 @@
-"""What a person decides about a release: `altershield approve`, `verdict`, `resume`, `repair`, `rollback`, `retry`; and
-`altershield why`, which tells what there is to decide, or who refuses the deletion of a pod."""
-
-from altershield.commands.requests.command import approve, repair, resume, retry, rollback, verdict
-from altershield.commands.requests.why import EXIT_REFUSED, why
-
-__all__ = ["EXIT_REFUSED", "approve", "repair", "resume", "retry", "rollback", "verdict", "why"]

@@ -1,0 +1,1 @@
+"""The read side: what a person may read, with that person's rights, as values. Nothing is printed here."""

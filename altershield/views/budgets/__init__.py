@@ -1,0 +1,1 @@
+"""PodUnavailableBudgets, as a person sees them."""

@@ -1,0 +1,1 @@
+"""The releases of workloads, as a person sees them."""

@@ -1,0 +1,278 @@
+"""What `altershield why` prints about a workload: the state, the reason, the pods, and what to do. Pure functions."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from altershield import releases
+from altershield.api.change_pod import ChangePod
+from altershield.api.change_workload import ChangeWorkload, WorkloadState
+from altershield.api.check_results import CheckState
+from altershield.api.condition_types import ConditionType
+from altershield.api.meta import find_condition, has_reason, rfc3339, unix
+from altershield.api.names import is_name
+from altershield.api.policy import OnPauseEnd
+from altershield.releases.enforcement import only_text
+from altershield.releases.release import OBSERVING, By
+from altershield.views.durations import age
+from altershield.views.names import printable, resource_name
+from altershield.views.releases.model import Release, waits
+from altershield.workloads.pods import Pod
+from altershield.workloads.workload import Workload
+
+_MAX_PODS = 8
+_MAX_CHECKS = 6
+_MAX_ACTIONS = 4
+_REASON = '-m "REASON"'
+_CHECK_HELD = "CheckHeld"
+_JUDGES = {
+    By.PERSON: "a person",
+    By.SERVER: "the AlterShield server",
+    By.HEALTH: "AlterShield: pods did not come up in time, or did not stay up",
+}
+
+
+class Advice(NamedTuple):
+    when: str
+    command: str
+
+
+def explain(
+    shown: Sequence[Release],
+    batches: Sequence[ChangePod],
+    now: float,
+    program: str = "altershield",
+    blocking: Sequence[Pod] = (),
+) -> list[str]:
+    """The lines about one workload. `shown`: its releases; `batches`: the ChangePods of the present one; `now`: Unix
+    seconds; `program`: the beginning of the commands to paste; `blocking`: the pods of older versions for which the
+    workload's controller waits."""
+    present = next((each for each in shown if each.present), shown[-1])
+    workload = present.workload
+    lines = [f"{resource_name(workload)} in namespace {workload.metadata.namespace}"]
+    change = present.stored.release if present.stored is not None and not present.pending else None
+    if change is None:
+        lines += _fields([("State", waits(present)), ("Version", present.version)])
+        lines += _fields([*_admission(workload, now), *_blocking(blocking, 0, now)])
+    else:
+        lines += _fields(_about(change, present, batches, now))
+        lines += _fields(_blocking(blocking, change.spec.create_time_unix, now))
+        lines += _pods(change)
+        lines += _actions(change, now)
+    for other in shown:
+        if other is not present and other.stored is not None:
+            lines += _earlier(other.stored.release, now)
+    denied = [each.stored.release for each in shown if each is not present and each.stored is not None]
+    advice = [
+        *_deletions(blocking),
+        *_advice(change, workload, program, denied=any(map(releases.rolled_back, denied))),
+    ]
+    lines.append("What to do:" if advice else "What to do: nothing")
+    for each in advice:
+        lines += [f"  # {each.when}", f"  {each.command}"]
+    return [printable(line) for line in lines]
+
+
+def _about(
+    change: ChangeWorkload, shown: Release, batches: Sequence[ChangePod], now: float
+) -> Iterator[tuple[str, str]]:
+    workload = shown.workload
+    since = releases.since(change)
+    yield "State", f"{releases.state(change)} since {_time(since, now)}"
+    yield "Version", f"{releases.version(change)}, released {_time(change.spec.create_time_unix, now)}"
+    yield from _admission(workload, now)
+    yield "Reason", shown.message or "none"
+    left = find_condition(change.status.conditions, ConditionType.RESTORED_FIELDS)
+    if left is not None and left.is_true:
+        yield "Fields", left.message
+    policy = change.spec.policy
+    if policy.name:
+        only = f"{only_text(policy)}, so nothing is suspended, paused or rolled back" if only_text(policy) else ""
+        yield "Policy", only or f"{policy.namespace}/{policy.name}"
+    settling = releases.unsettled(change)
+    if settling is not None:
+        yield "Settled", f"no: {settling.message}"
+    if workload.held:
+        yield "Rollout", f"paused by AlterShield {_pause_end(change, now)}"
+    judge = _JUDGES.get(releases.failed_by(change))
+    if judge is not None:
+        yield "Failed by", judge
+    checks = [
+        f"{each.name} ({each.phase}) of {batch.metadata.name}: {each.state}"
+        + (f": {each.reason}" if each.reason else "")
+        for state in (CheckState.FAILED, CheckState.UNKNOWN, CheckState.RUNNING)
+        for batch in batches
+        for each in batch.status.checks
+        if each.state == state
+        and not (state is CheckState.UNKNOWN and not batch.status.change_pod_id and not each.handle)
+    ]
+    for index, text in enumerate(checks[:_MAX_CHECKS]):
+        yield ("" if index else "Checks"), text
+    if len(checks) > _MAX_CHECKS:
+        yield "", f"and {len(checks) - _MAX_CHECKS} more; kubectl get changepods -o yaml shows them"
+
+
+def _pause_end(change: ChangeWorkload, now: float) -> str:
+    """When the pause of the rollout ends, and what follows."""
+    end = change.status.pause
+    if not end.end_time_unix or end.ended:
+        return "until a person decides, or another version is released"
+    continues = change.spec.policy.on_pause_end is OnPauseEnd.CONTINUE
+    then = "it continues with this version" if continues else "the last version that passed is released again"
+    left = end.end_time_unix - now
+    return f"until {rfc3339(end.end_time_unix)} ({f'in {age(left)}' if left > 0 else 'now'}), when {then}"
+
+
+def _admission(workload: Workload, now: float) -> Iterator[tuple[str, str]]:
+    if workload.suspended:
+        since = int(workload.suspended) if workload.suspended.isdecimal() else 0
+        once = "the next release passes, because it has the label ignored-suspend; others are denied"
+        text = once if workload.ignores_suspension else "further releases are denied, except a repair"
+        yield "Releases", f"suspended{f' since {_time(since, now)}' if since else ''}: {text}"
+
+
+def _blocking(pods: Sequence[Pod], released: int, now: float) -> Iterator[tuple[str, str]]:
+    """The pods for which the controller waits. `released`: when the present version was released, Unix seconds."""
+    for index, pod in enumerate(pods[:_MAX_PODS]):
+        since = max(released, pod.ready_at or pod.metadata.created)
+        words = f" ({pod.trouble})" if pod.trouble is not None else ""
+        text = f"pod {pod.metadata.name} of an older version, which is not ready{words}; it blocks the rollout since "
+        yield ("" if index else "Waits for"), text + _time(since, now)
+    if pods:
+        yield "", "AlterShield deletes such a pod when it is overdue, but not if it may have been up before"
+
+
+def _deletions(blocking: Sequence[Pod]) -> Iterator[Advice]:
+    if blocking:
+        names = " ".join(pod.metadata.name for pod in blocking[:_MAX_PODS])
+        yield Advice(
+            "the rollout must not wait: delete what it waits for",
+            f"kubectl delete pod -n {blocking[0].metadata.namespace} {names}",
+        )
+
+
+def _pods(change: ChangeWorkload) -> list[str]:
+    failed = [(each.pod, each.message or each.verdict or "no message") for each in releases.failures(change)]
+    known = {pod for pod, _ in failed}
+    down = [(each.pod, each.message or "not ready") for each in change.status.down_pods if each.pod not in known]
+    restarting = [(each.pod, each.message) for each in change.status.settling.restarting]
+    lines = []
+    for title, pods in (("Failed pods", failed), ("Pods that are down", down), ("Pods that restarted", restarting)):
+        if pods:
+            width = max(len(pod) for pod, _ in pods[:_MAX_PODS])
+            lines += [f"{title}:", *(f"  {pod.ljust(width)}   {words}" for pod, words in pods[:_MAX_PODS])]
+        if len(pods) > _MAX_PODS:
+            lines.append(f"  and {len(pods) - _MAX_PODS} more")
+    return lines
+
+
+def _actions(change: ChangeWorkload, now: float) -> list[str]:
+    request = change.status.request
+    lines = []
+    if request is not None:
+        lines.append(f"  pending: {request.verb} by {request.by}; a reconciler has not answered it yet")
+    for each in reversed(change.status.actions[-_MAX_ACTIONS:]):
+        reason = f" ({each.reason})" if each.reason else ""
+        ago = age(max(0.0, now - unix(each.time)))
+        lines.append(
+            f"  {ago} ago: {each.verb} by {each.by or 'an unnamed user'}{reason}: {each.result}: {each.outcome}"
+        )
+    return ["Last actions:", *lines] if lines else []
+
+
+def _earlier(change: ChangeWorkload, now: float) -> list[str]:
+    """An earlier version that still matters."""
+    if releases.rolled_back(change):
+        return [f"Version {releases.version(change)} is denied: {releases.why(change, current=True)}"]
+    if releases.state(change) is WorkloadState.SUSPEND:
+        why = releases.why(change, current=True).removeprefix("failed: ")
+        return [f"Version {releases.version(change)} failed at {_time(releases.since(change), now)}: {why}"]
+    return []
+
+
+def _advice(change: ChangeWorkload | None, workload: Workload, program: str, *, denied: bool) -> Iterator[Advice]:
+    """What to do, with commands that can be pasted."""
+    name, namespace = f"{workload.kind.lower()}/{workload.metadata.name}", workload.metadata.namespace
+
+    def command(verb: str, *more: str) -> str:
+        return " ".join((program, verb, name, "-n", namespace, *more))
+
+    def rollback(when: str) -> Iterator[Advice]:
+        if change is not None and (change.status.previous.uid or change.status.rollback_target.uid):
+            yield Advice(f"{when}go back to the last version that passed", command("rollback", _REASON))
+
+    state = releases.state(change) if change is not None else WorkloadState.INIT
+    match state:
+        case WorkloadState.SUSPEND:
+            yield Advice("the failure is a false alarm: accept this version", command("approve", _REASON))
+            yield Advice("the cause is gone: verify the failed pods again", command("retry", _REASON))
+            if workload.suspended:
+                yield Advice("a fix is ready: let the next release pass, then release it", command("repair", _REASON))
+                yield Advice("further releases must not wait", command("resume", _REASON))
+            yield from rollback("")
+            pods = releases.failures(change) if change is not None else ()
+            if pods and is_name(pods[0].pod):  # users write these names, and people paste the command
+                yield Advice(
+                    "only this pod is bad: its successor is verified",
+                    f"kubectl delete pod -n {namespace} {pods[0].pod}",
+                )
+        case WorkloadState.ROLLBACK:
+            conditions = change.status.conditions if change is not None else ()
+            if has_reason(conditions, ConditionType.ROLLED_BACK, "WriteRefused"):
+                yield Advice(
+                    "the old version is not admitted any more: let one release pass", command("repair", _REASON)
+                )
+                yield Advice("then release a fix that is admitted", f"kubectl apply -n {namespace} -f FIX.yaml")
+                yield Advice("the API server admits the write now: try it again", command("retry", _REASON))
+                yield Advice("keep this version: withdraw the rollback", command("approve", _REASON))
+            else:
+                yield Advice("the rollback is in progress: wait for its end", command("wait"))
+        case WorkloadState.FAILED:
+            conditions = change.status.conditions if change is not None else ()
+            reported = find_condition(conditions, ConditionType.REPORTED)
+            if reported is not None and reported.status == "False":
+                yield Advice("the AlterShield server admits it now: report it again", command("retry", _REASON))
+            yield from rollback("")
+        case WorkloadState.SUCCESS:
+            if workload.suspended:
+                yield Advice("the suspension ends in a few seconds", command("wait"))
+            settling = releases.unsettled(change) if change is not None else None
+            if change is not None and settling is not None and settling.reason != OBSERVING:
+                yield from _unsettled_advice(change, namespace)
+                yield from rollback("the version is bad: ")
+        case _:
+            stalled = releases.stalled(change) if change is not None else None
+            if stalled is not None and stalled.reason == _CHECK_HELD:
+                yield Advice("the pods are good: accept them", command("approve", _REASON))
+                yield Advice("the check has a result now: ask it again", command("retry", _REASON))
+                yield from rollback("they are not: ")
+                return
+            yield Advice("the release is under way: wait for its end", command("wait"))
+            if stalled is not None:
+                yield Advice(
+                    "see the Events",
+                    f"kubectl describe {workload.kind.lower()} -n {namespace} {name.partition('/')[2]}",
+                )
+                yield from rollback("")
+            if workload.suspended:
+                yield Advice("further releases must not wait for it", command("resume", _REASON))
+    if denied and not workload.suspended:
+        yield Advice("the denied version is good now: let it pass, then release it", command("repair", _REASON))
+
+
+def _unsettled_advice(change: ChangeWorkload, namespace: str) -> Iterator[Advice]:
+    """How to see why pods of a release that has not settled restart or are down."""
+    restarting = [each.pod for each in change.status.settling.restarting if is_name(each.pod)]
+    down = [each.pod for each in change.status.down_pods if is_name(each.pod)]
+    if restarting:
+        logs = f"kubectl logs -n {namespace} {restarting[0]} --previous --all-containers"
+        yield Advice("containers restart: see what they said last", logs)
+    elif down:
+        yield Advice("pods are down: see why", f"kubectl describe pod -n {namespace} {down[0]}")
+
+
+def _fields(fields: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{f'{title}:' if title else '':<11}{text}" for title, text in fields]
+
+
+def _time(at: float, now: float) -> str:
+    return f"{rfc3339(at)} ({age(max(0.0, now - at))} ago)" if at else "an unknown time"

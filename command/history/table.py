@@ -1,0 +1,98 @@
+"""The table of versions, in the layout of kubectl, and the difference between two versions."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from altershield.api.change_workload import WorkloadState
+from altershield.releases.history import CheckOutcome, Entry, Record
+from altershield.views.history import Found
+from altershield.views.names import printable
+from altershield.views.releases import objects
+from command.status.table import Columns
+
+_DIGITS = 12  # of a version, unless the table is wide
+_UNKNOWN = "<unknown>"
+_SUPERSEDED = "Superseded"
+_HEADER = ("NUMBER", "VERSION", "IMAGES", "WAY", "RELEASED", "BY", "STATE", "SINCE")
+
+
+class _Line(NamedTuple):
+    """One release of a version."""
+
+    entry: Entry
+    record: Record
+    present: bool
+    """Whether the workload has this release now."""
+
+
+def table(found: Found, *, wide: bool) -> list[str]:
+    """The lines of the table: one for each release, the newest first. The version with a * is the present one."""
+    header = (*_HEADER, *(("REASON", "CHECKS") if wide else ()), "MESSAGE")
+    lines = [
+        _Line(each.entry, record, each.entry.version == found.workload.version and record is each.entry.record)
+        for each in found.versions
+        for record in each.entry.releases
+    ]
+    lines.sort(key=lambda line: (line.record.number, line.record.released, line.entry.revision), reverse=True)
+    return Columns(len(header)).lines([header, *(_row(each, wide=wide) for each in lines)])
+
+
+def difference(old: Entry, new: Entry) -> str:
+    """The unified difference between the pod templates of two versions, as YAML; empty if they are equal."""
+    before, after = (objects.to_yaml(each.template).splitlines(keepends=True) for each in (old, new))
+    return "".join(difflib.unified_diff(before, after, old.version, new.version))
+
+
+def about(entry: Entry) -> list[str]:
+    """What the history says about a version: its releases, the newest first, and what people decided."""
+    lines = []
+    for record in reversed(entry.releases):
+        number = f"release {record.number} ({record.way})" if record.number else "released"
+        by = f"{record.released or _UNKNOWN} by {record.released_by or _UNKNOWN}"
+        end = f"{_state(record, present=True)} since {record.since or _UNKNOWN}"
+        lines.append(
+            f"version {entry.version}, {number} {by}: {end}" + (f": {record.message}" if record.message else "")
+        )
+    for each in entry.record.actions:
+        reason = f" ({each.reason})" if each.reason else ""
+        lines.append(
+            f"{each.time} {each.verb} by {each.by or 'an unnamed user'}{reason}: {each.result}: {each.outcome}"
+        )
+    return [printable(line) for line in lines]
+
+
+def _row(line: _Line, *, wide: bool) -> Sequence[str]:
+    record, entry = line.record, line.entry
+    version = entry.version if wide else entry.version[:_DIGITS]
+    images = entry.images if wide else tuple(short(each) for each in entry.images)
+    more = (record.reason or _UNKNOWN, _checks(record.checks)) if wide else ()
+    cells = (
+        *(str(record.number or _UNKNOWN), version + ("*" if line.present else ""), ",".join(images) or _UNKNOWN),
+        *(record.way or _UNKNOWN, record.released or _UNKNOWN, record.released_by or _UNKNOWN),
+        *(_state(record, present=line.present), record.since or _UNKNOWN),
+        *(*more, record.message),
+    )
+    return [printable(cell) for cell in cells]
+
+
+def short(image: str) -> str:
+    """An image without its registry and path: `web:1.2`. A digest is cut to 12 digits."""
+    name = image.rpartition("/")[2]
+    name, at, digest = name.partition("@")
+    return f"{name}@{digest.rpartition(':')[2][:_DIGITS]}" if at else name
+
+
+def _state(record: Record, *, present: bool) -> str:
+    """The state. A release that had not ended when another one replaced it is superseded."""
+    match record.state:
+        case WorkloadState.ROLLBACK:
+            return "RollingBack"
+        case WorkloadState.INIT | WorkloadState.RUNNING | WorkloadState.TIME_OUT_PRE_THRESHOLD:
+            return record.state if present else _SUPERSEDED
+        case _:
+            return record.state or _UNKNOWN
+
+
+def _checks(checks: Iterable[CheckOutcome]) -> str:
+    return ",".join(f"{each.name}/{each.phase}={each.state}" for each in checks) or "<none>"

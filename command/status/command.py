@@ -1,0 +1,170 @@
+"""The command line of `altershield status`."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Annotated, NamedTuple
+
+import typer
+
+from altershield.errors import UsageError
+from altershield.kube.client import Client
+from altershield.process import options
+from altershield.releases import Outcome
+from altershield.views.durations import age, seconds
+from altershield.views.releases.model import Snapshot, StatusError, demand, outcomes, shown, under_way
+from altershield.views.releases.nothing import demand_namespace, why_nothing
+from altershield.views.releases.reading import Reader
+from altershield.views.releases.words import with_words
+from altershield.views.targets import Target, parse, types
+from command.namespace_option import Namespace, require_namespace
+from command.status.exit_codes import exit_code
+from command.status.printers import Output, Printer
+from command.status.table import progress
+
+
+class Mode(NamedTuple):
+    """How often to print, when to stop, and what counts as a success."""
+
+    watch: bool
+    wait: bool
+    timeout: float | None
+    """In seconds. None: no timeout."""
+    allow_empty: bool = False
+    """Whether it is a success that there is no release."""
+    asked: frozenset[str] = frozenset()
+    """Versions whose success is what the user asked for, although another version was rolled back."""
+
+
+def status(
+    workload: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="TYPE[/NAME]|NAME",
+            autocompletion=types,
+            help="The workloads: web, deploy/web, sts/db, or a type and names as in kubectl. Without a type: all "
+            "workloads with that name. Without a name: all workloads of that type. Default: all.",
+            show_default=False,
+        ),
+    ] = None,
+    namespace: Namespace = "",
+    all_namespaces: Annotated[
+        bool, typer.Option("--all-namespaces", "-A", help="Show the releases of all namespaces.")
+    ] = False,
+    output: Annotated[
+        Output | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The format: json or yaml (a List of ChangeWorkloads), name, or wide (more columns). Without this "
+            "option: a table.",
+            show_default=False,
+        ),
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", "-w", help="Show the releases and then every change, until Ctrl-C.")
+    ] = False,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait", help="Wait until no release is under way, then show them. With -w, show every change."),
+    ] = False,
+    timeout: Annotated[
+        str,
+        typer.Option(
+            "--timeout",
+            help="The timeout of --wait, as 90s, 5m or 1h30m. After it, the exit code is 4. 0: no timeout.",
+        ),
+    ] = "0",
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Exit with 0 if there is no release to show.")
+    ] = False,
+    context: options.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Show releases: their state, the numbers of pods that passed, failed and wait, and the reason for the state.
+
+    The version with a * is the present one. The exit code is 3 if a release is suspended, else 4 if one is under way,
+    else 5 if one was rolled back, else 0. A present pod template that is not verified yet is under way. The exit code
+    is 1 if a workload does not exist, if there is no release to show, or if you may not list them.
+    """
+    limit = seconds(timeout, "--timeout")
+    if limit and not wait:
+        raise UsageError("--timeout is the timeout of --wait; add --wait, or remove --timeout")
+    require_namespace(namespace)
+    targets = parse(workload or ())
+    if all_namespaces and any(target.name for target in targets):
+        raise UsageError("-A cannot be combined with the name of a workload; set its namespace with -n")
+    mode = Mode(watch, wait, limit or None, allow_empty)
+    code = asyncio.run(_status(context, kubeconfig, "" if all_namespaces else namespace or None, targets, output, mode))
+    raise typer.Exit(code)
+
+
+async def _status(
+    context: str | None,
+    kubeconfig: str | None,
+    namespace: str | None,
+    targets: Sequence[Target],
+    output: Output | None,
+    mode: Mode,
+) -> int:
+    async with await Client.connect(kubeconfig, context=context) as client:
+        return await show(client, client.namespace if namespace is None else namespace, targets, output, mode)
+
+
+async def show(client: Client, namespace: str, targets: Sequence[Target], output: Output | None, mode: Mode) -> int:
+    """Show the releases of the targets, and return the exit code. An empty namespace means all namespaces."""
+    reader, printer = Reader(client, namespace, targets), Printer(output, namespace)
+    snapshot = await reader.read()
+    if not snapshot.workloads and any(target.name for target in targets):
+        await demand_namespace(client, namespace)
+    demand(snapshot, targets, namespace)
+    if mode.watch and not mode.wait and not shown(snapshot):
+        print(f"{await why_nothing(client, namespace, targets)}; waiting for releases", file=sys.stderr, flush=True)
+    if mode.watch or (mode.wait and Outcome.UNDER_WAY in outcomes(snapshot)):
+        try:
+            async with asyncio.timeout(mode.timeout):
+                snapshot = await _follow(reader, printer, targets, namespace, mode)
+        except TimeoutError:
+            snapshot = await reader.read()
+            _report_timeout(snapshot, mode)
+    if not shown(snapshot):
+        text = await why_nothing(client, namespace, targets)
+        if not mode.allow_empty:
+            raise StatusError(text)
+        print(text, file=sys.stderr)
+    if not mode.watch:
+        found = shown(snapshot)
+        printer.whole(await with_words(client, found, time.time()) if output in (None, Output.WIDE) else found)
+    return exit_code(outcomes(snapshot, mode.asked))
+
+
+async def _follow(reader: Reader, printer: Printer, targets: Sequence[Target], namespace: str, mode: Mode) -> Snapshot:
+    """Show the changes. With --wait, return the first snapshot in which no release is under way."""
+    said = ""
+    async with aclosing(reader.changes()) as snapshots:
+        async for snapshot in snapshots:
+            if mode.watch:
+                printer.changes(shown(snapshot))
+            if not mode.wait:
+                continue
+            demand(snapshot, targets, namespace)
+            if Outcome.UNDER_WAY not in outcomes(snapshot):
+                return snapshot
+            lines = "\n".join(_waits_for(snapshot))
+            if not mode.watch and lines != said:
+                said = lines
+                print(lines, file=sys.stderr, flush=True)
+    raise AssertionError("changes never end")
+
+
+def _waits_for(snapshot: Snapshot) -> list[str]:
+    """A line for each present release that is under way."""
+    return [progress(release) for release in shown(snapshot) if under_way(release)]
+
+
+def _report_timeout(snapshot: Snapshot, mode: Mode) -> None:
+    if mode.timeout is not None:
+        for line in _waits_for(snapshot):
+            print(f"error: timed out after {age(mode.timeout)} {line[0].lower()}{line[1:]}", file=sys.stderr)

@@ -1,0 +1,17 @@
+"""Waits until a release is not under way any more, for commands that begin something."""
+
+from altershield.api.change_workload import WorkloadRef
+from altershield.kube.client import Client
+from altershield.views.targets import Target
+from altershield.workloads import BY_KIND
+from command.status.command import Mode, show
+
+
+async def outcome_code(
+    client: Client, namespace: str, workload: WorkloadRef, limit: float | None, asked: frozenset[str]
+) -> int:
+    """Wait until the workload has no release under way, print it as `altershield status` does, and return its exit
+    code. `limit`: the timeout in seconds; None: no timeout. `asked`: versions whose success is what the user asked for,
+    although another version was rolled back."""
+    target = Target((BY_KIND[workload.kind],), workload.name)
+    return await show(client, namespace, [target], None, Mode(watch=False, wait=True, timeout=limit, asked=asked))

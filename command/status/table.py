@@ -1,0 +1,110 @@
+"""The table of releases: one line per release, in the layout of kubectl."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from altershield import releases
+from altershield.api.change_workload import WorkloadState
+from altershield.api.meta import rfc3339
+from altershield.api.policy import AppliedPolicy
+from altershield.views.durations import age
+from altershield.views.names import printable, resource_name
+from altershield.views.releases.model import Release, waits
+
+_VERSION_DIGITS = 12  # of a version, unless the table is wide
+_GAP = "   "
+_UNKNOWN = "<unknown>"
+_NONE = "<none>"
+
+_STYLES = {
+    WorkloadState.SUCCESS: "green",
+    WorkloadState.SUSPEND: "bold red",
+    WorkloadState.FAILED: "red",
+    WorkloadState.ROLLBACK: "yellow",
+}
+
+
+class Layout(NamedTuple):
+    """The columns of the table."""
+
+    namespaces: bool = False
+    wide: bool = False
+
+    @property
+    def header(self) -> tuple[str, ...]:
+        return (
+            *(("NAMESPACE",) if self.namespaces else ()),
+            *("NAME", "VERSION", "STATE", "PASSED", "FAILED", "WAITING", "AGE"),
+            *(("SINCE", "POLICY") if self.wide else ()),
+            "MESSAGE",
+        )
+
+
+class Row(NamedTuple):
+    key: tuple[str, str, str]
+    """The namespace, the workload and the version of the release."""
+    cells: tuple[str, ...]
+    constant: tuple[str, ...]
+    """The cells without the age, which changes without a change of the release."""
+    style: str
+
+
+def row(release: Release, layout: Layout, now: float) -> Row:
+    workload, stored = release.workload, release.stored
+    namespace, name = workload.metadata.namespace, resource_name(workload)
+    if stored is None or release.pending:
+        state, counts = WorkloadState.INIT, ("0", "0", "0")
+        began = since = 0
+        policy = _UNKNOWN
+        message = waits(release)
+    else:
+        change = stored.release
+        status = change.status
+        state = releases.state(change)
+        waiting = len(status.defense_preparing_pods) + len(status.defense_checking_pods)
+        counts = (str(len(status.defense_check_pass_pods)), str(len(status.defense_check_fail_pods)), str(waiting))
+        began, since = change.spec.create_time_unix, releases.since(change)
+        policy = _policy(change.spec.policy, namespace)
+        message = release.message
+    digits = release.version if layout.wide else release.version[:_VERSION_DIGITS]
+    before = (
+        *((namespace,) if layout.namespaces else ()),
+        *(name, digits + ("*" if release.present else ""), state.value, *counts),
+    )
+    after = (
+        *((rfc3339(since) if since else _UNKNOWN, policy) if layout.wide else ()),
+        printable(message),
+    )
+    cells = (*before, age(now - began) if began else _UNKNOWN, *after)
+    return Row((namespace, name, release.version), cells, (*before, *after), _STYLES.get(state, ""))
+
+
+def _policy(policy: AppliedPolicy, namespace: str) -> str:
+    """The name of the policy of a release, with its namespace if that is not the workload's."""
+    if not policy.name:
+        return _NONE
+    return policy.name if policy.namespace == namespace else f"{policy.namespace}/{policy.name}"
+
+
+class Columns:
+    """Aligns the columns. A wide line widens the columns for later lines, as in `kubectl get -w`."""
+
+    def __init__(self, width: int) -> None:
+        self._widths = [0] * width
+
+    def lines(self, cells: Iterable[Sequence[str]]) -> list[str]:
+        rows = list(cells)
+        for each in rows:
+            self._widths = [max(width, len(cell)) for width, cell in zip(self._widths, each, strict=True)]
+        return [
+            _GAP.join(cell.ljust(width) for cell, width in zip(each, self._widths, strict=True)).rstrip()
+            for each in rows
+        ]
+
+
+def progress(release: Release) -> str:
+    """The line that --wait prints for a release."""
+    _, _, state, *_, message = row(release, Layout(), 0).cells
+    return f"Waiting for the release of {resource_name(release.workload)}: {state}" + (
+        f", {message}" if message else ""
+    )
