@@ -16,9 +16,9 @@ SOURCES = (
             ("if change.user == listers.reconciler:", "if False:"),
             ("if change.user == listers.reconciler:", "if True:"),
             ("        return Reason.RECONCILER\n", "        return Reason.IGNORED_SUSPEND\n"),
-            ("if _repairs(change.object) and is_processed(change) else None", "if _repairs(change.object) else None"),
-            ("if _repairs(change.object) and is_processed(change) else None", "if is_processed(change) else None"),
-            ("if not _repairs(change.object) or is_processed(change):", "if is_processed(change):"),
+            ("if _repairs(change.object) and _is_unused(change, listers) else None", "if _repairs(change.object) else None"),
+            ("if _repairs(change.object) and _is_unused(change, listers) else None", "if is_processed(change) else None"),
+            ("if not _repairs(change.object) or _is_unused(change, listers):", "if is_processed(change):"),
             ("change.old_object.label(labels.VERSION) if", "change.object.label(labels.VERSION) if"),
             ("return workload.label(labels.IGNORED_SUSPEND) ==", "return workload.label(labels.SUSPEND) =="),
             ('return workload.label(labels.IGNORED_SUSPEND) == "true"', "return True"),
@@ -35,7 +35,7 @@ SOURCES = (
         ),
         equivalent=(
             (
-                "if not _repairs(change.object) or is_processed(change):",
+                "if not _repairs(change.object) or _is_unused(change, listers):",
                 "if not _repairs(change.object):",
                 "Handlers ask only about a change that `bypass` does not let pass: a repair of a release that is processed passes.",
             ),

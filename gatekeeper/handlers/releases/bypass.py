@@ -1,6 +1,6 @@
 """Exceptions from the denials: releases of the reconciler, and releases with the label `ignored-suspend`."""
 
-from altershield.api import labels
+from altershield.api import labels, released_by
 from gatekeeper.handlers.releases.reasons import Reason
 from gatekeeper.handlers.releases.workload import Change, Workload
 from gatekeeper.listers import Listers
@@ -11,12 +11,12 @@ def bypass(change: Change, listers: Listers) -> Reason | None:
     """Why this change passes although a handler would deny it. None: it does not pass."""
     if change.user == listers.reconciler:
         return Reason.RECONCILER
-    return Reason.IGNORED_SUSPEND if _repairs(change.object) and is_processed(change) else None
+    return Reason.IGNORED_SUSPEND if _repairs(change.object) and _is_unused(change, listers) else None
 
 
-def not_processed(change: Change) -> tuple[str, ...]:
+def not_processed(change: Change, listers: Listers) -> tuple[str, ...]:
     """The warning for a repair that is sent before the reconciler processed the repair before it."""
-    if not _repairs(change.object) or is_processed(change):
+    if not _repairs(change.object) or _is_unused(change, listers):
         return ()
     version = change.old_object.label(labels.VERSION) if change.old_object is not None else None
     text = (
@@ -33,6 +33,15 @@ def is_processed(change: Change) -> bool:
     restored from a backup: the label has let nothing pass."""
     old = change.old_object
     return old is None or not old.label(labels.VERSION) or old.label(labels.DEFENSE_STATUS) == labels.PROCESSED
+
+
+def _is_unused(change: Change, listers: Listers) -> bool:
+    """Whether the label `ignored-suspend` let no version pass yet. The reconciler needs no label for a rollback."""
+    if is_processed(change) or change.old_object is None:
+        return True
+    version = change.old_object.label(labels.VERSION)
+    by = released_by.decode(change.old_object.released_by, version or "")
+    return by is not None and by.user == listers.reconciler
 
 
 def removes_its_pass(change: Change) -> bool:

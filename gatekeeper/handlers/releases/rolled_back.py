@@ -37,7 +37,7 @@ def deny_rolled_back(change: Change, listers: Listers) -> Response:
         return Response(reason=passes, audit={"version": version, "bypass": passes})
     message = _message(change, release)
     return Response(
-        warnings=not_processed(change),
+        warnings=not_processed(change, listers),
         audit={"version": version, "reason": message},
         # kubectl prints the reason before the message, so the reason does not repeat the message
         denial=Denial(message=message, reason="Forbidden"),

@@ -42,7 +42,7 @@ def deny_suspended(change: Change, listers: Listers) -> Response:
         return Response(reason=passes, audit={"version": version, "bypass": passes})
     text = f"{change.kind} {change.name} is suspended"
     return Response(
-        warnings=(*not_processed(change), *_explain(change, old, listers)),
+        warnings=(*not_processed(change, listers), *_explain(change, old, listers)),
         audit={"version": version, "reason": text},
         denial=Denial(message=text, reason=text),
         reason=Reason.SUSPENDED,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api import labels
+from altershield.api import labels, released_by
 from altershield.api.pages import DENIED
 
 from .reviews import (
@@ -480,6 +480,16 @@ def test_second_release_of_a_rolled_back_version_before_the_first_is_processed_i
     listers = rolled_back(BAD)
     listers.blocking = False
     assert validate(released("busybo", ignored_suspend="true"), first, listers)["allowed"] is True
+
+
+@pytest.mark.parametrize(("user", "passes"), [(RECONCILER, True), ("jane", False)])
+def test_label_that_is_set_right_after_a_rollback_lets_a_release_pass(user: str, passes: bool) -> None:
+    """The version that the rollback released is not processed yet. It needed no pass."""
+    present = released("busybox:2", ignored_suspend="true")
+    del present["metadata"]["labels"][labels.DEFENSE_STATUS]
+    value = released_by.encode(user, version_of(deployment("busybox:2")), 1_700_000_000)
+    present["metadata"]["annotations"] = {released_by.ANNOTATION: value}
+    assert validate(released("busybo", ignored_suspend="true"), present, rolled_back(BAD))["allowed"] is passes
 
 
 def test_rolled_back_template_is_denied_by_its_fingerprint_after_the_defaults_changed() -> None:
