@@ -17,7 +17,7 @@ from altershield.budgets.numbers import Numbers
 from altershield.budgets.pods import Pod
 
 REQUEST_SECONDS = 34.0
-"""Seconds after its arrival for which an API server may still carry out a request for one object."""
+"""An API server may carry out a request for one object as late as so many seconds after the request arrived."""
 
 HOLD = 35.0
 """Seconds for which a record of a deletion or an eviction is held at least. Longer than REQUEST_SECONDS."""
@@ -134,10 +134,13 @@ def settled(
 ) -> Settled:
     """Decide which records are kept, for the reconciler that holds the Lease.
 
-    `find` returns the cached pod of a name. `covered` returns whether the budget covers a pod. `seen`: the
-    resourceVersion of the last change of pods that the cache has, or of its last list; not that of a bookmark, because
-    other processes may not get it. `now`: the API server's clock. `live`: the pods that an earlier call returned in
-    `unread`, by name, as they were read live; None: there is no such pod.
+    - `find`: returns the cached pod of a name.
+    - `covered`: whether the budget covers a pod.
+    - `seen`: the resourceVersion of the newest change of a pod in the cache, or of its last list. That of a bookmark
+      does not count, because other processes may not get the bookmark.
+    - `now`: the API server's clock.
+    - `live`: the pods that an earlier call returned in `unread`, by name, as they were read live; None: there is no
+      such pod.
 
     If the cache is older than `podsResourceVersion`, all records are kept: it may not have a new pod yet.
     """

@@ -26,8 +26,8 @@ class Tally:
     """A mutable copy of the window of one rule at one time. `now`: Unix seconds."""
 
     def __init__(self, rule: Rule, stored: Window | None, carried: Window | None, now: int) -> None:
-        """`stored`: the window of this interval. If it is None, the deletions of the window `carried` are taken over,
-        so that known deletions still count after the interval of a rule is changed."""
+        """`stored`: the window of this interval, or None. `carried`: the window of the interval that the rule had
+        before. If there is no `stored` one, its deletions are taken over: they count after a change of the rule too."""
         self.rule = rule
         self.size = bucket_seconds(rule.seconds)
         self._now = now

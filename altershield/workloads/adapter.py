@@ -35,8 +35,8 @@ class Adapter(Protocol):
 
     @property
     def intermediate(self) -> Resource | None:
-        """The resource of the objects that the workload controls and that control its pods (ReplicaSets); they are its
-        revisions.
+        """The resource between the workload and its pods: the workload controls its objects, and these control the
+        pods. For a Deployment, these are ReplicaSets, which are its revisions too.
 
         None if the workload controls its pods itself. The pods then have a label with the hash of their revision.
         """
@@ -51,7 +51,8 @@ class Adapter(Protocol):
 
     @property
     def leaves_other_revisions(self) -> bool:
-        """Whether its controller ignores revisions that the workload controls and whose labels it does not select."""
+        """Whether its controller ignores a revision of the workload whose labels the workload's selector does not
+        match."""
 
     @property
     def crd(self) -> str:

@@ -111,8 +111,8 @@ class Judge:
         return None
 
     def _may_be_replaced(self, pod: Pod) -> bool:
-        """Whether the pod comes from the cache, as for an eviction or a restart, and its owner may have replaced it by
-        a pod of the same name."""
+        """Whether the pod may be an older one of this name: it comes from the cache, as for an eviction or a restart,
+        and its owner gives new pods the names of old ones."""
         return pod.owner.reuses_names and pod is self._caches.pod(pod.namespace, pod.name)
 
     async def judge(self, disruption: Disruption) -> Verdict:

@@ -182,8 +182,8 @@ def _begin(run: Run, now: float) -> tuple[CheckResult | None, Next]:
 def _starting(
     run: Run, entry: CheckResult, answer: Answer | None, elapsed: float, now: float
 ) -> tuple[CheckResult | None, Next]:
-    """The next step of a check whose entry is stored, and of which it is not known whether it was started. A request to
-    repeat the check may be sent twice."""
+    """The next step of a check that may have been started: its entry is stored, and the answer to the start is not
+    known. A request to repeat the check may be sent twice."""
     left = run.timeout - elapsed
     repeatable = run.repeatable or entry.repeated
     if entry.repeated and left < -_AWAY:

@@ -116,8 +116,9 @@ class AlterShieldServer:
 
     @property
     def repeatable(self) -> frozenset[Phase]:
-        """Each start of the first check starts another one on the server. The second check starts once at most. A
-        repeated start of it hides its result from polls if it has ended, so it happens only after a restart."""
+        """Only the check after the batch. The server answers a second start of it without a second check; but if the
+        check has ended, polls do not see its result any more. So it is started again only after a restart. A second
+        start of the check before the batch runs the check twice."""
         return frozenset({Phase.POST})
 
     async def start(self, subject: Subject) -> StartAnswer:

@@ -1,7 +1,7 @@
 """The calls to an AlterShield server. One release is one order, one batch is one node of the order.
 
-No call is repeated here. Repeat a call after UnavailableError if it is idempotent: all are, except for `start_batch`,
-which creates a node each time. Repeat that one only if `delivered` is False.
+No call is repeated here. After UnavailableError, the caller may repeat each call but one: `start_batch` creates another
+node each time. Repeat it only if the error's `delivered` is False.
 """
 
 import asyncio

@@ -76,8 +76,10 @@ def step(
     """Pause the rollout of a release that is suspended because it failed verification, or end the pause.
 
     `after`: the effects that are already decided. `no_rollback`: why the release is not rolled back at the end of the
-    pause; empty if the pause does not end now. If a person paused the rollout, it stays paused. If a person continued
-    it, and the annotation of AlterShield still says that it is paused, it goes on.
+    pause; empty if the pause does not end now.
+
+    The last person decides: a rollout that a person paused stays paused. A rollout that a person continued goes on,
+    although the annotation of AlterShield still says that it is paused.
     """
     workload, release, own = snapshot.workload, snapshot.release, version(snapshot.release)
     suspended = target is WorkloadState.SUSPEND and (

@@ -215,8 +215,9 @@ def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
 
 
 def _missing_batch(snapshot: Snapshot, now: float) -> CreateBatch | None:
-    """The ChangePod that has to be created before a verdict can be overruled. It has the failed pods whose ChangePod
-    somebody deleted, or the overdue pods because of which a rollback is in progress. None if no ChangePod is missing.
+    """The ChangePod that has to be created before a verdict can be overruled; None if none is missing.
+
+    Its pods are the failed pods whose ChangePod somebody deleted. During a rollback, they are the overdue pods.
     """
     groups = snapshot.groups
     if groups is None:

@@ -224,8 +224,8 @@ def _restarts_text(pods: Sequence[RestartingPod], number: int, limit: int) -> st
 
 
 def _delays_settling(groups: PodGroups) -> bool:
-    """Whether pods are not up that have to be. A pod that was never up and that the cluster holds up does not have to:
-    an autoscaler may have added it, and no node may ever be free for it."""
+    """Whether a pod is not up that has to be. This is each pod but those that were never up and that the cluster holds
+    up: perhaps an autoscaler added such a pod, and no node is ever free for it."""
     if any(map(groups.count, (Group.DOWN, Group.OBSERVING, Group.OVERDUE))):
         return True
     return any(tracked.broken for tracked in groups.pods_in(Group.HELD_UP))

@@ -117,8 +117,8 @@ class PodGroups:
 
     @property
     def scales_down(self) -> bool:
-        """Whether more pods exist than the workload is to have. It is not known which of them its controller will
-        delete."""
+        """Whether more pods exist than the workload is to have. Its controller will delete some, and nobody knows which
+        ones."""
         return self.older.are_too_many(self.workload, len(self))
 
     def count(self, group: Group) -> int:
@@ -297,7 +297,9 @@ class PodGroups:
             return
         tracked = self._tracked.get(uid)
         if tracked is not None and membership.member.overruled and known is not None and known.fails:
-            tracked.was_up = False  # it counts as not up yet, so it fails again only if it comes up and breaks
+            tracked.was_up = (
+                False  # a pod that was not up cannot break: it fails again only if it comes up and then breaks
+            )
         self._changed.add(uid)
         self.revision += 1
 

@@ -127,9 +127,12 @@ def start_tracking(
     - `in_place`: the pod is older than the release and was updated for it.
     - `held_up`: the ChangeWorkload says that the cluster holds pods up.
 
-    The start timeout of a pod that is ready now begins now, because the pod may have been up until now. That of a pod
-    that lost its readiness begins when it lost it: no reconciler may have seen that it was up. A time in the future
-    counts as now.
+    The start timeout begins
+
+    - now, if the pod is ready: it may have been up until now;
+    - when the pod lost its readiness, if it is not ready any more: perhaps no reconciler saw that it was up.
+
+    A time in the future counts as now.
     """
     made = max(pod.metadata.created, pod.scheduled_at, began)
     since = down_since if down_since is not None else now if was_up or in_place or pod.ready else made
@@ -271,8 +274,8 @@ def held_up_until(tracked: TrackedPod, timing: Timing) -> float:
 def _set_held_up(tracked: TrackedPod, now: float, *, held_up: bool) -> None:
     """Update whether the cluster holds the pod up.
 
-    When the cluster stops holding the pod up, the start timeout of the pod begins again. If the pod replaces a pod that
-    ended by itself, its start timeout goes on instead, without the time for which the pod was held up.
+    When the cluster no longer holds the pod up, its start timeout begins again. There is one exception: if the pod
+    replaces a pod that ended by itself, its start timeout goes on. The time for which it was held up does not count.
     """
     if held_up and not tracked.held_up:
         tracked.held_since = now

@@ -19,9 +19,10 @@ class ListedPods(NamedTuple):
 def existing(listed: ListedPods, cached: Callable[[Pod], Pod | None], known: Iterable[Pod]) -> list[Pod]:
     """The pods that exist, each as new as it is known.
 
-    `cached` returns the cached pod with the name of a listed pod, after the cache has taken over the listed ones. If it
-    is another pod or None, the listed pod was deleted after the list. `known`: the pods that were known before. Those
-    that are newer than the list were created after it; those that are not newer were deleted before it.
+    - `cached`: returns the cached pod with the name of a listed pod, after the cache has taken over the list. None or
+      another pod: the listed pod was deleted after the list.
+    - `known`: the pods that were known before. If one is not in the list, it was created after the list if it is newer,
+      and deleted before the list if it is not.
     """
     there = {pod.metadata.uid for pod in listed.pods}
     newest = ((pod.metadata.uid, cached(pod)) for pod in listed.pods)

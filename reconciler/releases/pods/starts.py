@@ -11,8 +11,8 @@ from reconciler.releases.pods.health import Timing, TrackedPod, start_tracking
 
 
 class _EndedPod(NamedTuple):
-    """A pod that ended by itself. Its controller creates another pod, whose start timeout begins with that of this
-    pod."""
+    """A pod that ended by itself. Its controller creates another pod. The start timeout of that pod begins when the
+    start timeout of this pod began."""
 
     at: float
     down_since: float

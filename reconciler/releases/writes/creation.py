@@ -181,8 +181,8 @@ def processed(workload: Workload, *, keep_pass: bool = False) -> list[Operation]
 def previous(release: Release, others: Sequence[Release]) -> SourceRef:
     """The object of the last version that passed before this one; empty if no such version is known.
 
-    If the release before this one passed, it is the version of that release, else the `previous` of that release. A
-    version that has been rolled back or suspended since does not count.
+    If the release before this one passed, this is its version. Otherwise, it is the version that the release before
+    this one had found (its `previous`). A version does not count if it was rolled back or suspended since.
     """
     failed = {version_of(each) for each in others if rolled_back(each) or state(each) is WorkloadState.SUSPEND}
     failed.add(version_of(release))
