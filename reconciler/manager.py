@@ -21,11 +21,12 @@ from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.callback_receiver import CallbackReceiver
 from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
 from reconciler.batches.metrics import BatchMetrics
+from reconciler.batches.routes import BatchRoutes
 from reconciler.batches.runners import runners
 from reconciler.batches.skipping import Skipper
 from reconciler.budgets.budget_reconciler import BudgetReconciler
-from reconciler.budgets.budget_routes import BudgetRoutes
 from reconciler.budgets.departures import Departures
+from reconciler.budgets.routes import BudgetRoutes
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.order_records import OrderRecords
 from reconciler.cluster.caches import Caches
@@ -36,10 +37,12 @@ from reconciler.cluster.writer import Writer
 from reconciler.endpoints.metrics import CallbackMetrics
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler
+from reconciler.flow_control.routes import FlowControlRoutes
 from reconciler.generated_budgets.generated_budget_reconciler import GeneratedBudgetReconciler
+from reconciler.generated_budgets.routes import GeneratedBudgetRoutes
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import Reconcile, work
-from reconciler.namespaces import NamespaceReconciler
+from reconciler.namespaces import NamespaceReconciler, NamespaceRoutes
 from reconciler.notifications.metrics import notifications
 from reconciler.notifications.notifier import Delivery, Notifier
 from reconciler.notifications.receivers import unknown_receivers
@@ -48,15 +51,19 @@ from reconciler.outbound.outbound_client import Outbound
 from reconciler.outbound.urls import refusal
 from reconciler.policies.acceptance import any_url
 from reconciler.policies.policy_reconciler import PolicyReconciler
+from reconciler.policies.routes import PolicyRoutes
+from reconciler.queues import Queues
 from reconciler.releases.metrics import ReleaseMetrics
 from reconciler.releases.order_reconciler import OrderReconciler
+from reconciler.releases.order_routes import OrderRoutes
 from reconciler.releases.pods.health import Timing
+from reconciler.releases.reads.groups import PodGroupsCache
 from reconciler.releases.reconciler import ReleaseReconciler
-from reconciler.routes import Queues, Routes
+from reconciler.releases.routes import ReleaseRoutes
 from reconciler.server.server_client import ServerClient
 from reconciler.server.server_options import callback_url
 from reconciler.server.token_file import TokenFile
-from reconciler.settings import SettingsReconciler
+from reconciler.settings import SettingRoutes, SettingsReconciler
 from reconciler.state_metrics import StateMetrics
 
 logger = logging.getLogger(__name__)
@@ -123,10 +130,9 @@ class Manager:
             server=self._server,
             url_rule=url_rule,
         )
-        Routes(self.caches, self.queues, releases.groups_cache)
         self._releases = releases
         departures = Departures(clock)
-        BudgetRoutes(self.caches.budgets, self.queues.budgets, departures)
+        self._route(releases.groups_cache, departures)
         self.metrics.observe(self.queues.by_name())
         registry.register(StateMetrics(self.caches))
         registry.register(ProcessMetrics("reconciler", client, self.caches.informers, self._recorder))
@@ -183,6 +189,19 @@ class Manager:
                 else {}
             ),
         }
+
+    def _route(self, groups_cache: PodGroupsCache, departures: Departures) -> None:
+        """Have each subject put its own keys into its queue."""
+        caches, queues = self.caches, self.queues
+        NamespaceRoutes(caches, queues.namespaces)
+        SettingRoutes(caches, queues.settings)
+        PolicyRoutes(caches, queues.policies)
+        ReleaseRoutes(caches, queues.releases, groups_cache)
+        BatchRoutes(caches, queues.batches)
+        OrderRoutes(caches, queues.orders)
+        BudgetRoutes(caches.budgets, queues.budgets, departures)
+        GeneratedBudgetRoutes(caches, queues.generated_budgets)
+        FlowControlRoutes(caches, queues.flow_controls)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set. The Lease is released before this returns, so that another replica takes over at

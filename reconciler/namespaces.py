@@ -1,5 +1,7 @@
 """Controller: keeps the objects of governed namespaces in the caches, and removes those of other namespaces."""
 
+from altershield.api.namespace import Namespace
+from altershield.kube.queue import WorkQueue
 from reconciler.cluster.caches import Caches, Key
 
 
@@ -24,3 +26,25 @@ class NamespaceReconciler:
                 await informer.evict(namespace)
         self._caches.end_filling(namespace, filling)
         return None
+
+
+class NamespaceRoutes:
+    """Handlers for the events of the caches. `old` is None for a new object, `new` is None for a deleted one."""
+
+    def __init__(self, caches: Caches, queue: WorkQueue[Key]) -> None:
+        self._caches = caches
+        self._queue = queue
+        caches.namespaces.add_handler(self._namespace)
+
+    def _namespace(self, old: Namespace | None, new: Namespace | None) -> None:
+        if not self._caches.namespaces.synced:
+            return  # other informers list their objects only after this one is filled
+        for metadata in {each.metadata.name: each.metadata for each in (old, new) if each is not None}.values():
+            if old is None or new is None or old.governed != new.governed or _is_deleting(old) != _is_deleting(new):
+                self._caches.begin_filling(metadata.name)
+                self._queue.add(("", metadata.name))
+
+
+def _is_deleting(namespace: Namespace) -> bool:
+    """Whether the namespace is being deleted."""
+    return namespace.metadata.deletion_timestamp is not None

@@ -12,7 +12,8 @@ from altershield.api.ops_config import DEFAULTS, Problem, in_effect, problem
 from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoStatus
 from altershield.api.resources import OPS_CONFIG_INFOS
 from altershield.kube.events import EventRecorder, ObjectRef
-from reconciler.cluster.caches import Caches, Key
+from altershield.kube.queue import WorkQueue
+from reconciler.cluster.caches import Caches, Key, key_of
 from reconciler.cluster.writer import Writer
 from reconciler.machinery.announcer import Announcer
 
@@ -77,3 +78,16 @@ def _status(
         conditions=set_condition(setting.status.conditions, condition, now),
         observed_generation=generation,
     )
+
+
+class SettingRoutes:
+    """Handlers for the events of the caches. `old` is None for a new object, `new` is None for a deleted one."""
+
+    def __init__(self, caches: Caches, queue: WorkQueue[Key]) -> None:
+        self._queue = queue
+        caches.settings.add_handler(self._setting)
+
+    def _setting(self, old: OpsConfigInfo | None, new: OpsConfigInfo | None) -> None:
+        for setting in (old, new):
+            if setting is not None:
+                self._queue.add(key_of(setting.metadata))

@@ -166,7 +166,7 @@ SOURCES = (
         ),
     ),
     Source(
-        _R + "budget_routes.py",
+        _R + "routes.py",
         _RECONCILED,
         (
             (", evicted=lambda old: None)", ")"),

@@ -6,41 +6,14 @@ _T = "tests/unit/reconciler/"
 
 SOURCES = (
     Source(
-        "reconciler/routes.py",
+        "reconciler/releases/routes.py",
         (_T + "test_routes.py",),
         (
-            (
-                "        if not self._caches.namespaces.synced:\n            return",
-                "        if False:\n            return",
-            ),
-            (
-                "if old is None or new is None or old.governed != new.governed or _is_deleting(old) != _is_deleting(new):",
-                "if old is None or new is None:",
-            ),
-            (
-                "old.governed != new.governed or _is_deleting(old) != _is_deleting(new):",
-                "old.governed != new.governed:",
-            ),
-            (
-                "old.governed != new.governed or _is_deleting(old) != _is_deleting(new):",
-                "_is_deleting(old) != _is_deleting(new):",
-            ),
-            (
-                "if old is None or new is None or old.governed",
-                "if new is not None and old is not None and old.governed",
-            ),
-            (
-                "if old is None or new is None or old.governed != new.governed or _is_deleting(old) != _is_deleting(new):",
-                "if True:",
-            ),
-            ('self._queues.namespaces.add(("", metadata.name))', 'self._queues.namespaces.add((metadata.name, ""))'),
-            ("        for setting in (old, new):\n", "        for setting in (new,):\n"),
-            ("                self._queues.settings.add(_key(setting.metadata))\n", "                pass\n"),
             ("(old.spec, old.status) != (new.spec, new.status)", "old.spec != new.spec"),
             ("(old.spec, old.status) != (new.spec, new.status)", "old.status != new.status"),
             ("(old.spec, old.status) != (new.spec, new.status)", "False"),
             (
-                "            for release in self._caches.releases.all():\n                self._queues.releases.add(workload_key(release))\n",
+                "            for release in self._caches.releases.all():\n                self._queue.add(workload_key(release))\n",
                 "            pass\n",
             ),
             ("        for workload in (old, new):\n", "        for workload in (new,):\n"),
@@ -62,7 +35,7 @@ SOURCES = (
                 "if True:\n                    # The pods",
             ),
             ("self._groups_cache.on_pod(key, pod, gone=False)", "pass"),
-            ("                self._queues.releases.add(key)\n\n    def _pod", "                pass\n\n    def _pod"),
+            ("                self._queue.add(key)\n\n    def _pod", "                pass\n\n    def _pod"),
             (
                 "        if old is not None and new is not None and _decisive_fields(old) == _decisive_fields(new):\n            return",
                 "        if False:\n            return",
@@ -74,19 +47,14 @@ SOURCES = (
             ("(old.owner, old.metadata.uid) == (new.owner, new.metadata.uid)", "old.metadata.uid == new.metadata.uid"),
             ("gone=pod is not new)", "gone=False)"),
             ("gone=pod is not new)", "gone=new is None)"),
-            (
-                "                self._queues.releases.add(key)\n\n    def _release",
-                "                pass\n\n    def _release",
-            ),
+            ("                self._queue.add(key)\n\n    def _release", "                pass\n\n    def _release"),
             ("        for release in (old, new):\n", "        for release in (new,):\n"),
             ("        for release in (old, new):\n", "        for release in (old,):\n"),
             ("batch = new or old", "batch = old or new"),
             ("batch = new or old", "batch = new"),
-            ("if new is not None and new.unfinished is not None:", "if new is not None:"),
-            ("if new is not None and new.unfinished is not None:", "if False:"),
             ("gone=new is None)", "gone=False)"),
             ("            self._groups_cache.on_batch(key, batch, release, gone=new is None)\n", ""),
-            ("gone=new is None)\n            self._queues.releases.add(key)", "gone=new is None)"),
+            ("gone=new is None)\n            self._queue.add(key)", "gone=new is None)"),
             ("        pod.metadata.uid,\n", ""),
             ("        pod.owner,\n", ""),
             ("        pod.hash,\n", ""),
@@ -105,12 +73,8 @@ SOURCES = (
             ("            sets.add_handler(self._set)\n", "            pass\n"),
             ("        caches.pods.add_handler(self._pod)\n", ""),
             ("        caches.releases.add_handler(self._release)\n", ""),
-            (" and old.spec.policy != new.spec.policy:", ":"),
-            ("                if batch.unfinished is not None:\n", "                if True:\n"),
-            ("                    self._queues.batches.add(batch.metadata.key)\n", "                    pass\n"),
             ("        caches.batches.add_handler(self._batch)\n", ""),
             ("        caches.settings.add_handler(self._setting)\n", ""),
-            ("        caches.namespaces.add_handler(self._namespace)\n", ""),
         ),
         equivalent=(
             (
@@ -118,6 +82,25 @@ SOURCES = (
                 "        if (old is None",
                 "On a resync both are the same object, so spec and status are equal too. This saves the comparison.",
             ),
+        ),
+    ),
+    Source(
+        "reconciler/settings.py",
+        (_T + "test_routes.py",),
+        (
+            ("        for setting in (old, new):\n", "        for setting in (new,):\n"),
+            ("                self._queue.add(key_of(setting.metadata))\n", "                pass\n"),
+        ),
+    ),
+    Source(
+        "reconciler/batches/routes.py",
+        (_T + "test_routes.py",),
+        (
+            ("if new is not None and new.unfinished is not None:", "if new is not None:"),
+            ("if new is not None and new.unfinished is not None:", "if False:"),
+            (" and old.spec.policy != new.spec.policy:", ":"),
+            ("                if batch.unfinished is not None:\n", "                if True:\n"),
+            ("                    self._queue.add(batch.metadata.key)\n", "                    pass\n"),
         ),
     ),
     Source(
@@ -226,8 +209,34 @@ SOURCES = (
     ),
     Source(
         "reconciler/namespaces.py",
-        (_T + "test_namespaces.py",),
+        (_T + "test_namespaces.py", _T + "test_routes.py"),
         (
+            (
+                "        if not self._caches.namespaces.synced:\n            return",
+                "        if False:\n            return",
+            ),
+            (
+                "if old is None or new is None or old.governed != new.governed or _is_deleting(old) != _is_deleting(new):",
+                "if old is None or new is None:",
+            ),
+            (
+                "old.governed != new.governed or _is_deleting(old) != _is_deleting(new):",
+                "old.governed != new.governed:",
+            ),
+            (
+                "old.governed != new.governed or _is_deleting(old) != _is_deleting(new):",
+                "_is_deleting(old) != _is_deleting(new):",
+            ),
+            (
+                "if old is None or new is None or old.governed",
+                "if new is not None and old is not None and old.governed",
+            ),
+            (
+                "if old is None or new is None or old.governed != new.governed or _is_deleting(old) != _is_deleting(new):",
+                "if True:",
+            ),
+            ('self._queue.add(("", metadata.name))', 'self._queue.add((metadata.name, ""))'),
+            ("        caches.namespaces.add_handler(self._namespace)\n", ""),
             ("namespace = key[1]", "namespace = key[0]"),
             (
                 "            if not informer.synced:\n                continue",

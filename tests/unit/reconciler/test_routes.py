@@ -12,9 +12,17 @@ from altershield.kube.queue import WorkQueue
 from altershield.workloads import BY_KIND
 from altershield.workloads.meta import Owner
 from altershield.workloads.pods import Pod, Trouble
+from reconciler.batches.routes import BatchRoutes
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
-from reconciler.routes import Queues, Routes
+from reconciler.flow_control.routes import FlowControlRoutes
+from reconciler.generated_budgets.routes import GeneratedBudgetRoutes
+from reconciler.namespaces import NamespaceRoutes
+from reconciler.policies.routes import PolicyRoutes
+from reconciler.queues import Queues
+from reconciler.releases.order_routes import OrderRoutes
+from reconciler.releases.routes import ReleaseRoutes
+from reconciler.settings import SettingRoutes
 from tests.unit.budgets import builders as budgets
 
 from . import builders
@@ -51,7 +59,15 @@ class Cluster:
         self.caches = caches
         self.queues = Queues()
         self.groups = Calls()
-        self.routes = Routes(caches, self.queues, self.groups)  # type: ignore[arg-type]
+        queues = self.queues
+        NamespaceRoutes(caches, queues.namespaces)
+        SettingRoutes(caches, queues.settings)
+        PolicyRoutes(caches, queues.policies)
+        ReleaseRoutes(caches, queues.releases, self.groups)  # type: ignore[arg-type]
+        BatchRoutes(caches, queues.batches)
+        OrderRoutes(caches, queues.orders)
+        GeneratedBudgetRoutes(caches, queues.generated_budgets)
+        FlowControlRoutes(caches, queues.flow_controls)
 
     def put(self, *objs: Any) -> None:
         put(self.caches, *objs)

@@ -28,8 +28,8 @@ from altershield.kube.events import ObjectRef
 from altershield.kube.queue import WorkQueue
 from altershield.workloads.meta import Owner
 from reconciler.budgets.budget_reconciler import BudgetReconciler
-from reconciler.budgets.budget_routes import BudgetRoutes
 from reconciler.budgets.departures import Departures
+from reconciler.budgets.routes import BudgetRoutes
 from reconciler.cluster.caches import Key
 from reconciler.cluster.metrics import DisruptionMetrics
 from tests.unit.budgets import builders

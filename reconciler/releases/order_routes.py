@@ -1,0 +1,26 @@
+"""Puts the records of open orders into the queue: one that appears, and those of a release that changes."""
+
+from altershield.kube.queue import WorkQueue
+from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.open_orders import OpenOrder
+from reconciler.cluster.release import Release
+
+
+class OrderRoutes:
+    """Handlers for the events of the caches. `old` is None for a new object, `new` is None for a deleted one."""
+
+    def __init__(self, caches: Caches, queue: WorkQueue[Key]) -> None:
+        self._caches = caches
+        self._queue = queue
+        caches.orders.add_handler(self._order)
+        caches.releases.add_handler(self._release)
+
+    def _order(self, old: OpenOrder | None, new: OpenOrder | None) -> None:
+        if new is not None:
+            self._queue.add(new.key)
+
+    def _release(self, old: Release | None, new: Release | None) -> None:
+        for release in (old, new):
+            if release is not None:
+                for order in self._caches.orders_of(release):
+                    self._queue.add(order.key)

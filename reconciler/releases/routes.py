@@ -1,0 +1,103 @@
+"""Puts workloads into the queue of releases after the events that may change a decision about them.
+
+An event only names a workload to reconcile. Reconciling it without need does no harm. If it is missed, it is not
+reconciled.
+"""
+
+from altershield.api.ops_config_info import OpsConfigInfo
+from altershield.kube.queue import WorkQueue
+from altershield.workloads.pods import Pod
+from altershield.workloads.sets import Set
+from altershield.workloads.workload import Workload
+from reconciler.cluster.batch import Batch
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.ownership import WorkloadKey, workload_key
+from reconciler.cluster.release import Release
+from reconciler.releases.reads.groups import PodGroupsCache
+
+
+class ReleaseRoutes:
+    """Handlers for the events of the caches. `old` is None for a new object, `new` is None for a deleted one."""
+
+    def __init__(self, caches: Caches, queue: WorkQueue[WorkloadKey], groups_cache: PodGroupsCache) -> None:
+        self._caches = caches
+        self._queue = queue
+        self._groups_cache = groups_cache
+        caches.settings.add_handler(self._setting)
+        for workloads in caches.workloads.values():
+            workloads.add_handler(self._workload)
+        for sets in caches.sets.values():
+            sets.add_handler(self._set)
+        caches.pods.add_handler(self._pod)
+        caches.releases.add_handler(self._release)
+        caches.batches.add_handler(self._batch)
+
+    def _setting(self, old: OpsConfigInfo | None, new: OpsConfigInfo | None) -> None:
+        if old is not new and (old is None or new is None or (old.spec, old.status) != (new.spec, new.status)):
+            for release in self._caches.releases.all():
+                self._queue.add(workload_key(release))
+
+    def _workload(self, old: Workload | None, new: Workload | None) -> None:
+        for workload in (old, new):
+            if workload is not None:
+                metadata = workload.metadata
+                self._queue.add(WorkloadKey(workload.kind, metadata.namespace, metadata.name))
+
+    def _set(self, old: Set | None, new: Set | None) -> None:
+        for each in (old, new):
+            if each is not None:
+                key = WorkloadKey(each.owner.kind, each.metadata.namespace, each.owner.name)
+                if old is None or new is None or old.owner != new.owner:
+                    # The pods of the set may have been in the cache before the set. The groups of the other pods stay:
+                    # anybody may create and delete sets, and new groups do not know when a pod was last up.
+                    for pod in self._caches.pods_of_set(each):
+                        self._groups_cache.on_pod(key, pod, gone=False)
+                self._queue.add(key)
+
+    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is not None and _decisive_fields(old) == _decisive_fields(new):
+            return  # most changes of a pod do not affect a decision
+        # after a gap of the watch, one change may replace a pod by another one of the same name
+        stays = old is not None and new is not None and (old.owner, old.metadata.uid) == (new.owner, new.metadata.uid)
+        for pod in (old, new):
+            key = self._caches.workload_of(pod) if pod is not None else None
+            if pod is not None and key is not None:
+                if pod is new or not stays:
+                    self._groups_cache.on_pod(key, pod, gone=pod is not new)
+                self._queue.add(key)
+
+    def _release(self, old: Release | None, new: Release | None) -> None:
+        for release in (old, new):
+            if release is not None:
+                self._queue.add(workload_key(release))
+
+    def _batch(self, old: Batch | None, new: Batch | None) -> None:
+        batch = new or old
+        if batch is None:
+            return
+        release = self._caches.releases.get(*batch.release)
+        if release is not None:
+            key = workload_key(release)
+            self._groups_cache.on_batch(key, batch, release, gone=new is None)
+            self._queue.add(key)
+
+
+def _decisive_fields(pod: Pod) -> tuple[object, ...]:
+    """The fields of a pod that decisions depend on."""
+    return (
+        pod.metadata.uid,
+        pod.owner,
+        pod.hash,
+        pod.version,
+        pod.finished,
+        pod.exists,
+        pod.ready,
+        pod.ready_at,
+        pod.restarts,
+        pod.node,
+        pod.ip,
+        pod.unscheduled,
+        pod.creating,
+        pod.starting,
+        pod.trouble,
+    )
