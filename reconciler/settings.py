@@ -12,8 +12,9 @@ from altershield.api.ops_config import DEFAULTS, Problem, in_effect, problem
 from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoStatus
 from altershield.api.resources import OPS_CONFIG_INFOS
 from altershield.kube.events import EventRecorder, ObjectRef
+from altershield.kube.objects import key_of
 from altershield.kube.queue import WorkQueue
-from reconciler.cluster.caches import Caches, Key, key_of
+from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.writer import Writer
 from reconciler.machinery.announcer import Announcer
 
@@ -56,7 +57,7 @@ class SettingsReconciler:
                 events.append(announcement("SettingRejected", wrong.message, self._clock()))
             announcements = self._announcer.with_new(uid, status.announcements, events)
             status = msgspec.structs.replace(status, announcements=announcements)
-            setting = await self._writer.save_setting(setting, status)
+            setting = await self._writer.save_status(self._caches.settings, setting, status)
         regarding = ObjectRef.of(OPS_CONFIG_INFOS, setting.metadata)
         return self._announcer.write(regarding, uid, setting.status.announcements)
 

@@ -100,7 +100,9 @@ class BudgetReconciler:
         ]
         new = [*_ungated(lost, now), *used]
         announcements = self._announcer.with_new(uid, status.announcements, new)
-        await self._writer.save_budget(budget, msgspec.structs.replace(status, announcements=announcements))
+        await self._writer.replace_status(
+            self._caches.budgets_informer, budget, msgspec.structs.replace(status, announcements=announcements)
+        )
         self._written[key] = now
         self._metrics.ungated_deletions.inc(len(lost))
         self._metrics.break_glass.inc(len(used))

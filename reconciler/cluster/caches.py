@@ -13,7 +13,7 @@ import msgspec
 from altershield.api import labels, names
 from altershield.api.change_workload import ChangeWorkload
 from altershield.api.flow_control import PodDeletionFlowControl
-from altershield.api.meta import ObjectMeta, unix
+from altershield.api.meta import unix
 from altershield.api.namespace import Namespace
 from altershield.api.ops_config import BLOCKING, Settings, effective
 from altershield.api.ops_config_info import OpsConfigInfo
@@ -371,7 +371,3 @@ class Caches:
 
 def _index_key(key: WorkloadKey) -> str:
     return "/".join(key)
-
-
-def key_of(metadata: ObjectMeta) -> Key:
-    return metadata.namespace, metadata.name

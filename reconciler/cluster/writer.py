@@ -3,19 +3,16 @@ the cache at once."""
 
 import contextlib
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetStatus
 from altershield.api.change_pod import ChangePod, ChangePodStatus
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus
-from altershield.api.flow_control import FlowControlStatus, PodDeletionFlowControl
 from altershield.api.json_patch import Operation
 from altershield.api.meta import ObjectMeta, OwnerReference
-from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoStatus
-from altershield.api.policy import DefensePolicy, DefensePolicyStatus
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, POD_UNAVAILABLE_BUDGETS, PODS, Resource
+from altershield.api.ops_config_info import OpsConfigInfo
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS, Resource
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import (
     ConflictError,
@@ -36,6 +33,17 @@ from reconciler.machinery.turns import Turns
 _AT_ONCE = 16  # writes to one namespace; the client has 50 slots for all requests
 _PODS_AT_ONCE = 12  # of them to pods: no decision depends on their labels, so other writes must not wait for them
 _LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
+
+
+class _WithStatus(Protocol):
+    @property
+    def metadata(self) -> Metadata: ...
+
+    @property
+    def status(self) -> msgspec.Struct: ...
+
+
+S = TypeVar("S", bound=_WithStatus)
 
 
 class _Named(msgspec.Struct):
@@ -145,43 +153,19 @@ class Writer:
         self._to_cache(self._caches.batches, answer, "patch status")
         return msgspec.json.decode(answer, type=ChangePod)
 
-    async def save_setting(self, setting: OpsConfigInfo, status: OpsConfigInfoStatus) -> OpsConfigInfo:
+    async def save_status(self, informer: Informer[S], obj: S, status: msgspec.Struct) -> S:
         """Store the changed fields of the status, guarded by the resourceVersion."""
-        patch = merge_patch(msgspec.to_builtins(setting.status), msgspec.to_builtins(status))
-        answer = await self._save(self._caches.settings.resource, setting.metadata, patch)
-        return self._to_cache(self._caches.settings, answer, "patch status")
+        patch = merge_patch(msgspec.to_builtins(obj.status), msgspec.to_builtins(status))
+        return self._to_cache(informer, await self._save(informer.resource, obj.metadata, patch), "patch status")
 
-    async def save_policy(self, policy: DefensePolicy, status: DefensePolicyStatus) -> DefensePolicy:
-        """Store the changed fields of the status, guarded by the resourceVersion."""
-        patch = merge_patch(msgspec.to_builtins(policy.status), msgspec.to_builtins(status))
-        answer = await self._save(self._caches.policies.resource, policy.metadata, patch)
-        return self._to_cache(self._caches.policies, answer, "patch status")
-
-    async def save_flow_control(
-        self, policy: PodDeletionFlowControl, status: FlowControlStatus
-    ) -> PodDeletionFlowControl:
-        """Replace the status, guarded by the resourceVersion, as gatekeepers do."""
-        informer = self._caches.flow_controls
-        changed = msgspec.structs.replace(policy, status=status)
+    async def replace_status(self, informer: Informer[S], obj: S, status: msgspec.Struct) -> S:
+        """Replace the status, guarded by the resourceVersion, as gatekeepers do, which write it too."""
+        resource, metadata = informer.resource, obj.metadata
+        changed = {**msgspec.to_builtins(obj), "status": status}
         answer = await self._client.replace(
-            informer.resource, changed, policy.metadata.name, subresource="status", as_=msgspec.Raw
+            resource, changed, metadata.name, metadata.namespace, subresource="status", as_=msgspec.Raw
         )
         return self._to_cache(informer, answer, "update status")
-
-    async def save_budget(
-        self, budget: PodUnavailableBudget, status: PodUnavailableBudgetStatus
-    ) -> PodUnavailableBudget:
-        """Replace the status, guarded by the resourceVersion, as gatekeepers do."""
-        changed, metadata = msgspec.structs.replace(budget, status=status), budget.metadata
-        answer = await self._client.replace(
-            POD_UNAVAILABLE_BUDGETS,
-            changed,
-            metadata.name,
-            metadata.namespace,
-            subresource="status",
-            as_=msgspec.Raw,
-        )
-        return self._to_cache(self._caches.budgets.budgets_informer, answer, "update status")
 
     async def delete(self, resource: Resource, metadata: Metadata, *, unchanged: bool = False) -> bool:
         """Delete the object with this uid; `unchanged`: only if it has this resourceVersion. Returns whether it was

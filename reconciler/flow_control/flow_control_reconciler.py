@@ -113,7 +113,9 @@ class FlowControlReconciler:
         if counted:
             new.append(ungated(counted, now))
         stored = self._announcer.with_new(uid, before.announcements, new)
-        saved = await self._writer.save_flow_control(policy, msgspec.structs.replace(status, announcements=stored))
+        saved = await self._writer.replace_status(
+            self._caches.flow_controls, policy, msgspec.structs.replace(status, announcements=stored)
+        )
         self._written[name] = now
         self._metrics.break_glass.inc(sum(pending.break_glass for pending in ended))
         self._metrics.ungated_deletions.inc(len(counted))

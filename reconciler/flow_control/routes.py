@@ -1,9 +1,10 @@
 """Puts PodDeletionFlowControls into the queue: one that changes, and all of them when a pod is lost."""
 
 from altershield.api.flow_control import PodDeletionFlowControl
+from altershield.kube.objects import key_of
 from altershield.kube.queue import WorkQueue
 from altershield.workloads.pods import Pod
-from reconciler.cluster.caches import Caches, Key, key_of
+from reconciler.cluster.caches import Caches, Key
 
 
 class FlowControlRoutes:

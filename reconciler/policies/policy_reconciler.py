@@ -47,8 +47,8 @@ class PolicyReconciler:
         if status != policy.status:
             events = self._events(policy.status, status)
             announcements = self._announcer.with_new(uid, status.announcements, events)
-            policy = await self._writer.save_policy(
-                policy, msgspec.structs.replace(status, announcements=announcements)
+            policy = await self._writer.save_status(
+                self._caches.policies, policy, msgspec.structs.replace(status, announcements=announcements)
             )
         return self._announcer.write(ObjectRef.of(DEFENSE_POLICIES, policy.metadata), uid, policy.status.announcements)
 

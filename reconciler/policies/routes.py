@@ -1,8 +1,9 @@
 """Puts DefensePolicies into the queue: one that changes, and the others of its namespace, which it may shadow."""
 
 from altershield.api.policy import DefensePolicy
+from altershield.kube.objects import key_of
 from altershield.kube.queue import WorkQueue
-from reconciler.cluster.caches import Caches, Key, key_of
+from reconciler.cluster.caches import Caches, Key
 
 
 class PolicyRoutes:

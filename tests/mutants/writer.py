@@ -34,7 +34,7 @@ SOURCES = (
             ),
             ('        self._to_cache(self._caches.batches, answer, "patch status")\n', ""),
             ("msgspec.to_builtins(batch.status), msgspec.to_builtins(status))", "{}, msgspec.to_builtins(status))"),
-            ("msgspec.to_builtins(setting.status), msgspec.to_builtins(status))", "{}, msgspec.to_builtins(status))"),
+            ("msgspec.to_builtins(obj.status), msgspec.to_builtins(status))", "{}, msgspec.to_builtins(status))"),
             ("                    uid=metadata.uid,\n", ""),
             ("metadata.resource_version if unchanged else", "metadata.resource_version if False else"),
             ('                    propagation="Background",\n', ""),

@@ -255,7 +255,7 @@ async def test_policy_status_removes_fields_of_deeply_nested_objects(world: Worl
 
     policy = DefensePolicy(ObjectMeta(name="p", namespace="shop", resource_version="1"), status=status(a="1"))
     world.api.answers = [msgspec.Raw(msgspec.json.encode(policy))]
-    await world.writer.save_policy(policy, status(b="2"))
+    await world.writer.save_status(world.caches.policies, policy, status(b="2"))
     ((_, (resource, patch, *_), _),) = world.api.requests
     assert resource == DEFENSE_POLICIES
     assert patch["status"] == {"accepted": {"selector": {"matchLabels": {"a": None, "b": "2"}}}}
@@ -302,7 +302,9 @@ async def test_status_of_a_setting_is_written_at_its_resource_version(world: Wor
     answer = msgspec.to_builtins(before)
     answer["metadata"]["resourceVersion"] = "2"
     world.api.answers = [answer]
-    stored = await world.writer.save_setting(before, OpsConfigInfoStatus(enable=True, content="10"))
+    stored = await world.writer.save_status(
+        world.caches.settings, before, OpsConfigInfoStatus(enable=True, content="10")
+    )
     ((_, (resource, patch, *_), options),) = world.api.requests
     assert (resource, options) == (OPS_CONFIG_INFOS, {"subresource": "status"})
     assert patch == {"metadata": {"resourceVersion": "1"}, "status": {"content": "10"}}

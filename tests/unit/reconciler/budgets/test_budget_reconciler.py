@@ -119,7 +119,7 @@ class World(Announcing):
         assert self.stored is not None
         self.apply(msgspec.structs.replace(self.stored, status=PodUnavailableBudgetStatus()))
 
-    async def save_budget(self, budget: PodUnavailableBudget, status: PodUnavailableBudgetStatus) -> None:
+    async def replace_status(self, _: object, budget: PodUnavailableBudget, status: PodUnavailableBudgetStatus) -> None:
         self.writes += 1
         self.apply(msgspec.structs.replace(budget, status=status))
 
@@ -361,16 +361,16 @@ async def test_lost_pod_is_reported_again_if_the_status_could_not_be_written(wor
     world.apply(builders.budget(maxUnavailable=2))
     await world.reconcile()
     world.put(1, 20, deleting=True)
-    save = world.save_budget
+    save = world.replace_status
 
     async def conflict(*_: Any) -> None:
         raise ConflictError("changed", code=409)
 
-    world.save_budget = conflict  # type: ignore[method-assign]
+    world.replace_status = conflict  # type: ignore[method-assign]
     with pytest.raises(ConflictError):
         await world.reconcile()
     assert world.events == []
-    world.save_budget = save  # type: ignore[method-assign]
+    world.replace_status = save  # type: ignore[method-assign]
     await world.reconcile(1)
     assert world.events == [UNGATED]
 

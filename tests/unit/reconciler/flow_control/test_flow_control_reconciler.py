@@ -93,7 +93,9 @@ class World(Announcing):
         self._own = FlowControlReconciler(self, self.caches, self, self, self.metrics, lambda: self.now)  # type: ignore[arg-type]
         self._reconcile = self._own.reconcile
 
-    async def save_flow_control(self, old: PodDeletionFlowControl, status: FlowControlStatus) -> PodDeletionFlowControl:
+    async def replace_status(
+        self, _: object, old: PodDeletionFlowControl, status: FlowControlStatus
+    ) -> PodDeletionFlowControl:
         if self.conflicts:
             self.conflicts -= 1
             raise ConflictError("changed", code=409)

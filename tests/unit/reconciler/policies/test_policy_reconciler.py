@@ -34,7 +34,7 @@ class World(Announcing):
         missing = sorted(set(names) - self.receivers)
         return f"{namespace} has no {', '.join(missing)}" if missing else ""
 
-    async def save_policy(self, policy: DefensePolicy, status: DefensePolicyStatus) -> DefensePolicy:
+    async def save_status(self, _: object, policy: DefensePolicy, status: DefensePolicyStatus) -> DefensePolicy:
         self.writes += 1
         saved = msgspec.structs.replace(policy, status=status)
         self._put(saved)
