@@ -549,7 +549,7 @@ async def test_request_ends_the_same_if_the_reconciler_is_killed_after_any_of_it
                 await cluster.until(lambda: ended_skips(cluster), "the end of the skip")
                 assert called(server, Call.SKIP) <= 1
             else:
-                assert called(server, Call.RESUBMIT) in (1, 2)
+                assert called(server, Call.RESUBMIT) >= 1, "it is sent again if the answer is lost or comes too late"
 
 
 async def ended_skips(cluster: Cluster) -> bool:

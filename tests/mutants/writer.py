@@ -42,7 +42,10 @@ SOURCES = (
             ("        except (NotFoundError, ConflictError):", "        except ConflictError:"),
             ('self._metrics.writes.labels(resource.kind, "delete").inc()', "pass"),
             ('{"metadata": {"resourceVersion": metadata.resource_version}, "status": status}', '{"status": status}'),
-            ('metadata.namespace, subresource="status", as_=', "metadata.namespace, as_="),
+            (
+                'patch, metadata.name, metadata.namespace, subresource="status", as_=',
+                "patch, metadata.name, metadata.namespace, as_=",
+            ),
             ("        self._metrics.writes.labels(informer.resource.kind, verb).inc()\n", ""),
             ("        informer.observe(obj)\n", ""),
             ("if name not in old or old[name] != value", "if name not in old"),

@@ -90,7 +90,8 @@ async def test_pod_that_has_changed_since_it_was_read_is_not_deleted(cluster: Cl
     cluster.set_fault(fault)
     await repaired(cluster)
     await cluster.until_states(v2="Success")
-    assert answers == [409, 200]
+    assert answers[-1] == 200
+    assert {*answers[:-1]} == {409}, "on a busy machine, its kubelet may change it once more meanwhile"
 
 
 async def test_refused_deletion_is_reported_and_tried_again_while_verification_goes_on(cluster: Cluster) -> None:
