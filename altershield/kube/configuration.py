@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from altershield.errors import UsageError
+
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """The directory in which the kubelet mounts the pod's `token`, its `namespace` and the API server's CA (`ca.crt`)."""
 
@@ -61,3 +63,7 @@ def in_cluster() -> Configuration:
     if not ca.read_bytes():
         raise ValueError(f"{ca} is empty")
     return Configuration(f"https://{f'[{host}]' if ':' in host else host}:{port}", ssl_ca_cert=str(ca))
+
+
+def unusable(place: str, reason: str) -> UsageError:
+    return UsageError(f"no usable Kubernetes credentials in {place}: {reason}; name a kubeconfig with --kubeconfig")

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from altershield.errors import UsageError
 from altershield.kube import configuration as of_pods
-from altershield.kube.configuration import Configuration
+from altershield.kube.configuration import Configuration, unusable
 from altershield.kube.credential_sources import ClientCertificate, CredentialSource, ExecPlugin, TokenFile
 
 __all__ = ["DEFAULT_NAMESPACE", "CredentialSource", "Target", "load", "plugin_certificate", "proxy", "ssl_context"]
@@ -57,10 +57,6 @@ async def load(kubeconfig: str | None, context: str | None) -> Target:
     except (OSError, ValueError) as error:
         raise unusable(str(token), str(error)) from error
     return Target(configuration, await asyncio.to_thread(of_pods.own_namespace) or DEFAULT_NAMESPACE)
-
-
-def unusable(place: str, reason: str) -> UsageError:
-    return UsageError(f"no usable Kubernetes credentials in {place}: {reason}; name a kubeconfig with --kubeconfig")
 
 
 def ssl_context(configuration: Configuration) -> ssl.SSLContext:

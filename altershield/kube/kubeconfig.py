@@ -20,9 +20,8 @@ from kubernetes_asyncio.client import Configuration as _Configuration
 from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigLoader, KubeConfigMerger
 
 from altershield.errors import UsageError
-from altershield.kube.configuration import Configuration
+from altershield.kube.configuration import Configuration, unusable
 from altershield.kube.credential_sources import ExecPlugin, TokenFile
-from altershield.kube.credentials import unusable
 from altershield.kube.plain_kubeconfig import in_memory
 
 # Errors of kubernetes-asyncio for a file that is no kubeconfig, and for a kubeconfig with wrong values.
