@@ -61,6 +61,15 @@ def test_architecture_names_every_package() -> None:
     assert [each for each in packages if f"`{each.as_posix()}/`" not in page and f"`{each.name}/`" not in page] == []
 
 
+def test_words_of_the_architecture_are_types_in_the_files_that_it_names() -> None:
+    section = (ROOT / "docs" / "architecture.md").read_text().partition("## Words\n")[2].partition("\n## ")[0]
+    named = re.findall(r"`(\w+)` in `([\w/.]+)`", section)
+    missing = [
+        name for name, file in named if not re.search(rf"^class {name}\b", (ROOT / file).read_text(), re.MULTILINE)
+    ]
+    assert (missing, 20 <= len(named) <= 30) == ([], True)
+
+
 def test_adapter_in_the_architecture_has_the_members_of_an_adapter() -> None:
     section = (ROOT / "docs" / "architecture.md").read_text().partition("## Add a kind\n")[2]
     members: dict[str, str] = {}
