@@ -61,12 +61,6 @@ async def batch_of(client: Client, namespace: str, pod: str) -> ChangePod:
     return max(found, key=lambda each: (each.spec.create_time_unix, names.change_pod_number(each.metadata.name)))
 
 
-def resource_name(release: StoredRelease) -> str:
-    """The workload as `deployment.apps/web`."""
-    ref = release.release.spec.workload_ref
-    return f"{ref.kind.lower()}.{BY_KIND[ref.kind].resource.group}/{ref.name}"
-
-
 def _is_of(release: StoredRelease, name: str, kinds: set[str]) -> bool:
     ref = release.release.spec.workload_ref
     return ref.name == name and ref.kind in kinds and ref.kind in BY_KIND

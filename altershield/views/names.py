@@ -1,12 +1,17 @@
 """Names and texts of objects, as they are shown."""
 
+from altershield.api.resources import Resource
 from altershield.workloads import BY_KIND
-from altershield.workloads.workload import Workload
 
 
-def resource_name(workload: Workload) -> str:
-    """`KIND.GROUP/NAME` in lower case, as kubectl prints objects of several types."""
-    return f"{workload.kind.lower()}.{BY_KIND[workload.kind].resource.group}/{workload.metadata.name}"
+def resource_name(resource: Resource, name: str) -> str:
+    """`KIND.GROUP/NAME` in lower case, as kubectl prints objects of several types: `deployment.apps/web`."""
+    return f"{f'{resource.kind.lower()}.{resource.group}'.removesuffix('.')}/{name}"
+
+
+def workload_name(kind: str, name: str) -> str:
+    """The `resource_name` of a workload."""
+    return resource_name(BY_KIND[kind].resource, name)
 
 
 def printable(text: str) -> str:

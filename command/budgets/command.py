@@ -8,12 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from altershield.api.names import is_name
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.client import Client
 from altershield.kube.server_clock import ServerClock
 from altershield.process import options
 from altershield.views.budgets.figures import Figures, detail, figures
 from altershield.views.budgets.reading import around, budget_of, budgets_of
+from altershield.views.names import resource_name
 from altershield.views.releases import objects
 from command.budgets import printing
 from command.namespace_option import Namespace, require_namespace
@@ -108,7 +110,7 @@ def _print(output: Output, whole: dict[str, Any], shown: Sequence[Figures]) -> N
         case Output.YAML:
             sys.stdout.write(objects.to_yaml(whole))
         case _:
-            _print_lines([printing.resource_name(each) for each in shown])
+            _print_lines([resource_name(POD_UNAVAILABLE_BUDGETS, each.budget.metadata.name) for each in shown])
 
 
 def _print_lines(found: Sequence[str]) -> None:

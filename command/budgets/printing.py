@@ -5,7 +5,6 @@ from typing import Any
 
 from altershield.api.budgets import PodUnavailableBudgetSpec
 from altershield.api.meta import rfc3339
-from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.budgets.coverage import as_query
 from altershield.budgets.texts import amount
 from altershield.views.budgets.figures import Detail, Figures, record_line
@@ -64,11 +63,6 @@ def lines(shown: Detail, now: float, *, wide: bool) -> list[str]:
 def _listed(title: str, entries: Sequence[tuple[str, str]]) -> list[str]:
     width = max((len(name) for name, _ in entries), default=0)
     return [f"{title}:", *(f"  {name.ljust(width)}   {text}" for name, text in entries)] if entries else []
-
-
-def resource_name(shown: Figures) -> str:
-    """As `kubectl get -o name` prints it."""
-    return f"{POD_UNAVAILABLE_BUDGETS.kind.lower()}.{POD_UNAVAILABLE_BUDGETS.group}/{shown.budget.metadata.name}"
 
 
 def described(shown: Figures) -> dict[str, Any]:

@@ -10,10 +10,10 @@ import typer
 from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
 from altershield.process import options
+from altershield.views.names import resource_name
 from altershield.views.protection import Deletion, Found, Protected, find, staying
 from altershield.views.releases import objects
 from command.namespace_option import Namespace, require_namespace
-from command.protection.targets import resource_name
 from command.status.table import Columns
 
 EXIT_STAYS = 3
@@ -75,7 +75,7 @@ def _print(items: list[Protected], output: Format | None, namespace: str) -> Non
         case Format.YAML:
             sys.stdout.write(objects.to_yaml({"items": [_described(item) for item in items]}))
         case Format.NAME:
-            sys.stdout.writelines(f"{resource_name(item.kind, item.metadata.name)}\n" for item in items)
+            sys.stdout.writelines(f"{resource_name(item.kind.resource, item.metadata.name)}\n" for item in items)
         case _ if items:
             rows = [_HEADER, *map(_row, items)]
             sys.stdout.writelines(f"{line}\n" for line in Columns(len(_HEADER)).lines(rows))
@@ -91,7 +91,7 @@ def _row(item: Protected) -> tuple[str, ...]:
     }.get(item.deletion, str(item.deletion))
     return (
         item.metadata.namespace,
-        resource_name(item.kind, item.metadata.name),
+        resource_name(item.kind.resource, item.metadata.name),
         str(item.level or "invalid"),
         f"{deletion}: {item.because}" if item.because else deletion,
         item.reason,

@@ -7,6 +7,7 @@ from altershield.api.names import is_name
 from altershield.api.protected_kinds import PROTECTED_KINDS, ProtectedKind
 from altershield.errors import UsageError
 from altershield.views.named import Named, named
+from altershield.views.names import resource_name
 
 
 class Target(NamedTuple):
@@ -15,12 +16,7 @@ class Target(NamedTuple):
 
     def __str__(self) -> str:
         """As kubectl prints it: `deployment.apps/web`."""
-        return resource_name(self.kind, self.name)
-
-
-def resource_name(kind: ProtectedKind, name: str) -> str:
-    """As kubectl prints it: `deployment.apps/web`."""
-    return f"{f'{kind.resource.kind.lower()}.{kind.resource.group}'.removesuffix('.')}/{name}"
+        return resource_name(self.kind.resource, self.name)
 
 
 def parse(arguments: Sequence[str]) -> list[Target]:

@@ -19,6 +19,7 @@ from altershield.process import options
 from altershield.views import finding
 from altershield.views.asking import RequestError, ask, asked_for
 from altershield.views.durations import seconds
+from altershield.views.names import workload_name
 from altershield.views.releases import objects
 from altershield.views.releases.model import StoredRelease
 from altershield.views.targets import parse, types
@@ -184,7 +185,7 @@ def _run(
             request = Request(verb, await user(client), message, rfc3339(time.time()), to)
             answer = await ask(client, found, request)
             if answer.action.result == Result.REFUSED:
-                raise RequestError(f"{finding.resource_name(found)}: {answer.action.outcome}")
+                raise RequestError(f"{_name(found)}: {answer.action.outcome}")
             _print(answer.release, answer.action.outcome, output)
             if not wait:
                 return 0
@@ -198,7 +199,7 @@ def _run(
 
 
 def _print(release: StoredRelease, outcome: str, output: Format | None) -> None:
-    line = f"{finding.resource_name(release)}: {outcome}"
+    line = f"{_name(release)}: {outcome}"
     if output is None:
         print(line)
         return
@@ -211,6 +212,11 @@ def _print(release: StoredRelease, outcome: str, output: Format | None) -> None:
             sys.stdout.write(objects.to_yaml(obj))
         case Format.NAME:
             print(objects.names([release])[0])
+
+
+def _name(release: StoredRelease) -> str:
+    ref = release.release.spec.workload_ref
+    return workload_name(ref.kind, ref.name)
 
 
 def _check(namespace: str, message: str) -> None:

@@ -8,7 +8,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.meta import rfc3339
 from altershield.api.policy import AppliedPolicy
 from altershield.views.durations import age
-from altershield.views.names import printable, resource_name
+from altershield.views.names import printable, workload_name
 from altershield.views.releases.model import Release, waits
 
 _VERSION_DIGITS = 12  # of a version, unless the table is wide
@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
 def row(release: Release, layout: Layout, now: float) -> Row:
     workload, stored = release.workload, release.stored
-    namespace, name = workload.metadata.namespace, resource_name(workload)
+    namespace, name = workload.metadata.namespace, workload_name(workload.kind, workload.metadata.name)
     if stored is None or release.pending:
         state, counts = WorkloadState.INIT, ("0", "0", "0")
         began = since = 0
@@ -104,7 +104,5 @@ class Columns:
 
 def progress(release: Release) -> str:
     """The line that --wait prints for a release."""
-    _, _, state, *_, message = row(release, Layout(), 0).cells
-    return f"Waiting for the release of {resource_name(release.workload)}: {state}" + (
-        f", {message}" if message else ""
-    )
+    name, _, state, *_, message = row(release, Layout(), 0).cells
+    return f"Waiting for the release of {name}: {state}" + (f", {message}" if message else "")

@@ -14,7 +14,7 @@ from altershield.api.policy import OnPauseEnd
 from altershield.releases.enforcement import only_text
 from altershield.releases.release import OBSERVING, By
 from altershield.views.durations import age
-from altershield.views.names import printable, resource_name
+from altershield.views.names import printable, workload_name
 from altershield.views.releases.model import Release, waits
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
@@ -48,7 +48,7 @@ def explain(
     workload's controller waits."""
     present = next((each for each in shown if each.present), shown[-1])
     workload = present.workload
-    lines = [f"{resource_name(workload)} in namespace {workload.metadata.namespace}"]
+    lines = [f"{workload_name(workload.kind, workload.metadata.name)} in namespace {workload.metadata.namespace}"]
     change = present.stored.release if present.stored is not None and not present.pending else None
     if change is None:
         lines += _fields([("State", waits(present)), ("Version", present.version)])
