@@ -32,8 +32,8 @@ from reconciler.checks.order_records import OrderRecords
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.garbage import freeze_caches
 from reconciler.cluster.informers import run_informers
-from reconciler.cluster.metrics import WRITES, DisruptionMetrics
-from reconciler.cluster.writer import Writer
+from reconciler.cluster.metrics import DisruptionMetrics
+from reconciler.cluster.writer import WRITES, Writer
 from reconciler.endpoints.metrics import CallbackMetrics
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler

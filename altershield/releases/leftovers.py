@@ -46,7 +46,9 @@ def restored_paths(older: Object, failed: Object) -> tuple[str, ...]:
         # two elements of a list may have the same name
         if path not in there and path not in found and not below_last and len(path) <= _MAX_PATH:
             found.append(path)
-    return tuple(found[:MAX_RESTORED])
+            if len(found) == MAX_RESTORED:
+                break
+    return tuple(found)
 
 
 def leftovers(paths: Iterable[str], template: Object, manifest: Object | None) -> tuple[str, ...]:

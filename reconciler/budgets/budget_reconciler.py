@@ -101,7 +101,8 @@ class BudgetReconciler:
         new = [*_ungated(lost, now), *used]
         announcements = self._announcer.with_new(uid, status.announcements, new)
         await self._writer.replace_status(
-            self._caches.budgets_informer, budget, msgspec.structs.replace(status, announcements=announcements)
+            self._caches.budgets_informer,
+            msgspec.structs.replace(budget, status=msgspec.structs.replace(status, announcements=announcements)),
         )
         self._written[key] = now
         self._metrics.ungated_deletions.inc(len(lost))

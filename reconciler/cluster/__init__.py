@@ -1,1 +1,1 @@
-"""What all subjects of the reconciler read: the caches, and the projections of AlterShield's own objects."""
+"""What all subjects of the reconciler read and write: caches, the writer, the projections of AlterShield's objects."""

@@ -1,36 +1,6 @@
-"""What the writer writes, and the disruptions of pods that no gatekeeper decided: metrics of several subjects."""
+"""The metrics of disruptions of pods, which budgets and flow controls count."""
 
 from prometheus_client import CollectorRegistry, Counter
-
-from altershield.api.resources import (
-    CHANGE_PODS,
-    CHANGE_WORKLOADS,
-    CONFIG_MAPS,
-    DEFENSE_POLICIES,
-    DISRUPTION_BUDGETS,
-    OPS_CONFIG_INFOS,
-    POD_DELETION_FLOW_CONTROLS,
-    POD_UNAVAILABLE_BUDGETS,
-    PODS,
-)
-from altershield.releases import history
-from altershield.workloads import ADAPTERS
-
-WRITES = {
-    **{adapter.resource.kind: ("patch",) for adapter in ADAPTERS},
-    **{adapter.intermediate.kind: ("patch",) for adapter in ADAPTERS if adapter.intermediate is not None},
-    PODS.kind: ("patch", "delete"),
-    CHANGE_WORKLOADS.kind: ("create", "patch", "patch status", "delete"),
-    CHANGE_PODS.kind: ("create", "patch status", "delete"),
-    OPS_CONFIG_INFOS.kind: ("create", "patch status"),
-    DEFENSE_POLICIES.kind: ("patch status",),
-    POD_DELETION_FLOW_CONTROLS.kind: ("update status",),
-    POD_UNAVAILABLE_BUDGETS.kind: ("create", "patch", "update status", "delete"),
-    DISRUPTION_BUDGETS.kind: ("create", "patch", "delete"),
-    history.RESOURCE.kind: ("create", "patch", "delete"),
-    CONFIG_MAPS.kind: ("create", "delete"),
-}
-"""The verbs of the writes by kind."""
 
 
 class DisruptionMetrics:

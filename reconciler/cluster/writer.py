@@ -12,7 +12,18 @@ from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus
 from altershield.api.json_patch import Operation
 from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.api.ops_config_info import OpsConfigInfo
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS, Resource
+from altershield.api.resources import (
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
+    CONFIG_MAPS,
+    DEFENSE_POLICIES,
+    DISRUPTION_BUDGETS,
+    OPS_CONFIG_INFOS,
+    POD_DELETION_FLOW_CONTROLS,
+    POD_UNAVAILABLE_BUDGETS,
+    PODS,
+    Resource,
+)
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import (
     ConflictError,
@@ -24,11 +35,29 @@ from altershield.kube.errors import (
 )
 from altershield.kube.informer import Informer
 from altershield.kube.objects import Metadata, T
+from altershield.releases import history
+from altershield.workloads import ADAPTERS
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.turns import Turns
+
+WRITES = {
+    **{adapter.resource.kind: ("patch",) for adapter in ADAPTERS},
+    **{adapter.intermediate.kind: ("patch",) for adapter in ADAPTERS if adapter.intermediate is not None},
+    PODS.kind: ("patch", "delete"),
+    CHANGE_WORKLOADS.kind: ("create", "patch", "patch status", "delete"),
+    CHANGE_PODS.kind: ("create", "patch status", "delete"),
+    OPS_CONFIG_INFOS.kind: ("create", "patch status"),
+    DEFENSE_POLICIES.kind: ("patch status",),
+    POD_DELETION_FLOW_CONTROLS.kind: ("update status",),
+    POD_UNAVAILABLE_BUDGETS.kind: ("create", "patch", "update status", "delete"),
+    DISRUPTION_BUDGETS.kind: ("create", "patch", "delete"),
+    history.RESOURCE.kind: ("create", "patch", "delete"),
+    CONFIG_MAPS.kind: ("create", "delete"),
+}
+"""The verbs of the writes below, by kind."""
 
 _AT_ONCE = 16  # writes to one namespace; the client has 50 slots for all requests
 _PODS_AT_ONCE = 12  # of them to pods: no decision depends on their labels, so other writes must not wait for them
@@ -158,10 +187,10 @@ class Writer:
         patch = merge_patch(msgspec.to_builtins(obj.status), msgspec.to_builtins(status))
         return self._to_cache(informer, await self._save(informer.resource, obj.metadata, patch), "patch status")
 
-    async def replace_status(self, informer: Informer[S], obj: S, status: msgspec.Struct) -> S:
-        """Replace the status, guarded by the resourceVersion, as gatekeepers do, which write it too."""
-        resource, metadata = informer.resource, obj.metadata
-        changed = {**msgspec.to_builtins(obj), "status": status}
+    async def replace_status(self, informer: Informer[T], changed: T) -> T:
+        """Replace the status by that of `changed`, guarded by its resourceVersion, as gatekeepers do, which write it
+        too."""
+        resource, metadata = informer.resource, changed.metadata
         answer = await self._client.replace(
             resource, changed, metadata.name, metadata.namespace, subresource="status", as_=msgspec.Raw
         )

@@ -114,7 +114,8 @@ class FlowControlReconciler:
             new.append(ungated(counted, now))
         stored = self._announcer.with_new(uid, before.announcements, new)
         saved = await self._writer.replace_status(
-            self._caches.flow_controls, policy, msgspec.structs.replace(status, announcements=stored)
+            self._caches.flow_controls,
+            msgspec.structs.replace(policy, status=msgspec.structs.replace(status, announcements=stored)),
         )
         self._written[name] = now
         self._metrics.break_glass.inc(sum(pending.break_glass for pending in ended))

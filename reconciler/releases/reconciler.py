@@ -155,7 +155,7 @@ class ReleaseReconciler:
         decision = rollback.close(release, workload, self._clock(), paths)
         await self._executor.carry_out(release, workload, with_history(release, decision))
         self._refusals.pop(key, None)
-        return 0.0 if decision.requeue_after is None else decision.requeue_after
+        return 0.0
 
     async def _restored_paths(self, workload: Workload, failed: Release) -> tuple[str, ...]:
         """The fields that the failed version had removed from the template that the workload has again. Empty if the

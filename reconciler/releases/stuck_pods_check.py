@@ -29,7 +29,7 @@ _RETRY_FIRST = 5.0  # seconds until a refused deletion is tried again; later, as
 _RETRY_LAST = 300.0
 
 
-class _Template(msgspec.Struct):
+class _WithSpec(msgspec.Struct):
     spec: msgspec.Raw = msgspec.Raw()
 
 
@@ -108,7 +108,7 @@ class StuckPodsCheck:
         if pod.metadata.uid != known.metadata.uid or not blocking_pods(workload, [pod]):
             return None  # it is another pod, or the watch queues the workload when it brings the change
         if timing is not None:
-            spec = msgspec.json.decode(raw, type=_Template).spec
+            spec = msgspec.json.decode(raw, type=_WithSpec).spec
             starts = starts_until(pod, start_budget(spec, workload.start.init), timing)
             if now < starts:
                 return starts - now

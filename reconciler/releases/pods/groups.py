@@ -61,10 +61,11 @@ class PodGroups:
         """When `revision` first changed since the lists were written, Unix seconds; None if it has not."""
         self.progress_at = float(release.spec.create_time_unix)
         """When a pod last came up, Unix seconds."""
-        self.changed_until = math.inf
         self.changed: Parts | None = None
         """The parts of the template that the release changed against the version to go back to; None until they are
         known."""
+        self.changed_until = math.inf
+        """When `changed` is to be found out again, Unix seconds."""
         self.refusal = ""
         """Why pods cannot be created, from the Events of a workload whose status does not say so."""
         self.refusal_until = 0.0
@@ -297,9 +298,7 @@ class PodGroups:
             return
         tracked = self._tracked.get(uid)
         if tracked is not None and membership.member.overruled and known is not None and known.fails:
-            tracked.was_up = (
-                False  # a pod that was not up cannot break: it fails again only if it comes up and then breaks
-            )
+            tracked.was_up = False  # so it fails again only if it comes up and then breaks
         self._changed.add(uid)
         self.revision += 1
 

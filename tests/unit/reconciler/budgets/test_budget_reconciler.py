@@ -119,9 +119,9 @@ class World(Announcing):
         assert self.stored is not None
         self.apply(msgspec.structs.replace(self.stored, status=PodUnavailableBudgetStatus()))
 
-    async def replace_status(self, _: object, budget: PodUnavailableBudget, status: PodUnavailableBudgetStatus) -> None:
+    async def replace_status(self, _: object, changed: PodUnavailableBudget) -> None:
         self.writes += 1
-        self.apply(msgspec.structs.replace(budget, status=status))
+        self.apply(changed)
 
     async def get(self, resource: Resource, name: str, namespace: str, *, as_: type) -> Any:
         if self.stored is None:

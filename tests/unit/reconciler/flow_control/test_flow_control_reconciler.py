@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from altershield.api.condition_types import ConditionType
-from altershield.api.flow_control import BreakerMode, BreakerState, FlowControlStatus, PodDeletionFlowControl
+from altershield.api.flow_control import BreakerMode, BreakerState, PodDeletionFlowControl
 from altershield.api.meta import find_condition, rfc3339
 from altershield.api.resources import PODS, Resource
 from altershield.api.selectors import Selector
@@ -93,14 +93,12 @@ class World(Announcing):
         self._own = FlowControlReconciler(self, self.caches, self, self, self.metrics, lambda: self.now)  # type: ignore[arg-type]
         self._reconcile = self._own.reconcile
 
-    async def replace_status(
-        self, _: object, old: PodDeletionFlowControl, status: FlowControlStatus
-    ) -> PodDeletionFlowControl:
+    async def replace_status(self, _: object, changed: PodDeletionFlowControl) -> PodDeletionFlowControl:
         if self.conflicts:
             self.conflicts -= 1
             raise ConflictError("changed", code=409)
         self.writes += 1
-        self.put(msgspec.structs.replace(old, status=status))
+        self.put(changed)
         return self.stored
 
     def put(self, changed: PodDeletionFlowControl) -> None:
