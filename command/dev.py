@@ -13,14 +13,14 @@ from rich.console import Console
 
 from altershield.api import labels
 from altershield.process import options
-from altershield.process.check_options import CheckOptions
-from altershield.process.notification_options import NotificationOptions
 from altershield.process.parameters import with_options
 from altershield.process.server_options import ServerOptions
 from altershield.process.signals import cancel_on
-from altershield.process.thresholds import Thresholds
 from command.confirm import confirm
 from command.installation import LOOPBACK, running_installation
+from reconciler.outbound.check_options import CheckOptions
+from reconciler.receivers.notification_options import NotificationOptions
+from reconciler.thresholds import Thresholds
 
 Host = Annotated[
     str,

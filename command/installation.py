@@ -30,12 +30,9 @@ from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ForbiddenError
 from altershield.pki import Authority
 from altershield.process import options
-from altershield.process.check_options import CheckOptions
 from altershield.process.children import Process, free_ports
 from altershield.process.health import until_ready
-from altershield.process.notification_options import NotificationOptions
 from altershield.process.server_options import ServerOptions
-from altershield.process.thresholds import Thresholds
 from altershield.views import permission
 from command.account import Account
 from command.dev_removal import Installed, removed
@@ -47,6 +44,9 @@ from command.dev_webhooks import (
     remove_webhooks,
     withdrawn,
 )
+from reconciler.outbound.check_options import CheckOptions
+from reconciler.receivers.notification_options import NotificationOptions
+from reconciler.thresholds import Thresholds
 
 LOOPBACK = "127.0.0.1"
 """The default address of the gatekeeper, as the API server reaches it."""

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from altershield.errors import AlterShieldError, UsageError
-from reconciler.notifications.occurrences import Event, Occurrence
-from reconciler.notifications.receivers import Receiver, Receivers, allowed, read
+from reconciler.notifications.occurrences import Occurrence
 from reconciler.notifications.sending import Sender, Sent
 from reconciler.outbound.outbound_client import Outbound
+from reconciler.receivers.file import Receiver, Receivers, allowed, read
+from reconciler.receivers.vocabulary import Event
 
 app = typer.Typer(help="Test the receivers of notifications.", no_args_is_help=True)
 

@@ -17,9 +17,9 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
 
-from altershield.process.thresholds import Thresholds
 from command.backend import open_backend
 from command.installation import running_installation
+from reconciler.thresholds import Thresholds
 
 DIRECTORY = Path(__file__).parent / "pictures"
 _COMMAND = Path(sys.executable).with_name("altershield")

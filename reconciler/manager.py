@@ -21,12 +21,12 @@ from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.callback_receiver import CallbackReceiver
 from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
 from reconciler.batches.metrics import BatchMetrics
-from reconciler.batches.routes import BatchRoutes
 from reconciler.batches.runners import runners
 from reconciler.batches.skipping import Skipper
+from reconciler.batches.subject import BatchRoutes
 from reconciler.budgets.budget_reconciler import BudgetReconciler
 from reconciler.budgets.departures import Departures
-from reconciler.budgets.routes import BudgetRoutes
+from reconciler.budgets.subject import BudgetRoutes
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.order_records import OrderRecords
 from reconciler.cluster.caches import Caches
@@ -37,29 +37,29 @@ from reconciler.cluster.writer import WRITES, Writer
 from reconciler.endpoints.metrics import CallbackMetrics
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler
-from reconciler.flow_control.routes import FlowControlRoutes
+from reconciler.flow_control.subject import FlowControlRoutes
 from reconciler.generated_budgets.generated_budget_reconciler import GeneratedBudgetReconciler
-from reconciler.generated_budgets.routes import GeneratedBudgetRoutes
+from reconciler.generated_budgets.subject import GeneratedBudgetRoutes
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import Reconcile, work
 from reconciler.namespaces import NamespaceReconciler, NamespaceRoutes
 from reconciler.notifications.metrics import notifications
 from reconciler.notifications.notifier import Delivery, Notifier
-from reconciler.notifications.receivers import unknown_receivers
 from reconciler.options import Options
+from reconciler.orders.order_reconciler import OrderReconciler
+from reconciler.orders.subject import OrderRoutes
 from reconciler.outbound.outbound_client import Outbound
 from reconciler.outbound.urls import refusal
 from reconciler.policies.acceptance import any_url
 from reconciler.policies.policy_reconciler import PolicyReconciler
-from reconciler.policies.routes import PolicyRoutes
+from reconciler.policies.subject import PolicyRoutes
 from reconciler.queues import Queues
+from reconciler.receivers.file import unknown_receivers
 from reconciler.releases.metrics import ReleaseMetrics
-from reconciler.releases.order_reconciler import OrderReconciler
-from reconciler.releases.order_routes import OrderRoutes
 from reconciler.releases.pods.health import Timing
 from reconciler.releases.reads.groups import PodGroupsCache
 from reconciler.releases.reconciler import ReleaseReconciler
-from reconciler.releases.routes import ReleaseRoutes
+from reconciler.releases.subject import ReleaseRoutes
 from reconciler.server.server_client import ServerClient
 from reconciler.server.server_options import callback_url
 from reconciler.server.token_file import TokenFile

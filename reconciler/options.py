@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 from altershield.process import options
-from altershield.process.check_options import CheckOptions
-from altershield.process.notification_options import NotificationOptions
 from altershield.process.server_options import ServerOptions
 from altershield.process.startup import ProcessOptions
-from altershield.process.thresholds import Thresholds
+from reconciler.outbound.check_options import CheckOptions
+from reconciler.receivers.notification_options import NotificationOptions
+from reconciler.thresholds import Thresholds
 
 Identity = Annotated[
     str,

@@ -18,12 +18,12 @@ from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, NAMESPACES, PODS
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError
 from altershield.process import options
-from altershield.process.thresholds import Thresholds
 from bench.fleet.metrics import labels_of, quantile, samples, scraped
 from bench.fleet.phases import Phase, Recorder, quantiles
 from bench.fleet.waits import unless_failed, until
 from bench.reconciler import deployment, namespace, sandbox_with
 from command.installation import running_installation
+from reconciler.thresholds import Thresholds
 
 _CHART = Path(__file__).parents[2] / "charts" / "altershield"
 NAMES = 10

@@ -18,12 +18,12 @@ from altershield.kube.client import Client
 from altershield.process import options
 from altershield.process.parameters import with_options
 from altershield.process.signals import cancel_on
-from altershield.process.thresholds import Thresholds
 from command.backend import open_backend
 from command.confirm import confirm
 from command.demo.steps import STEPS, Step
 from command.demo.story import StepFailedError, Story
 from command.installation import LOOPBACK, running_installation
+from reconciler.thresholds import Thresholds
 
 _FAST_START_TIMEOUT = 8.0
 _FAST_OBSERVE_SECONDS = 1.0

@@ -8,9 +8,9 @@ from typing import Protocol
 
 from altershield.kube.backoff import jittered
 from reconciler.notifications.occurrences import LASTING, Occurrence
-from reconciler.notifications.receivers import Receiver
 from reconciler.notifications.sending import Outcome, Refused, Retry, Sent
-from reconciler.notifications.vocabulary import NotificationResult
+from reconciler.receivers.file import Receiver
+from reconciler.receivers.vocabulary import NotificationResult
 
 logger = logging.getLogger(__name__)
 

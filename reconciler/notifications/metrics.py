@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter
 
-from reconciler.notifications.vocabulary import NotificationResult, Type
+from reconciler.receivers.vocabulary import NotificationResult, Type
 
 
 def notifications(registry: CollectorRegistry) -> Counter:

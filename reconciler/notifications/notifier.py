@@ -19,11 +19,11 @@ from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.release import Release
 from reconciler.cluster.writer import Writer
 from reconciler.notifications.lane import Lane, Send
-from reconciler.notifications.occurrences import LASTING, Event, Occurrence, held, occurrence, occurrences
-from reconciler.notifications.receivers import Receiver, ReceiversFile, allowed, chosen
+from reconciler.notifications.occurrences import LASTING, Occurrence, held, occurrence, occurrences
 from reconciler.notifications.sending import Sender
-from reconciler.notifications.vocabulary import NotificationResult, Type
 from reconciler.outbound.outbound_client import Outbound
+from reconciler.receivers.file import Receiver, ReceiversFile, allowed, chosen
+from reconciler.receivers.vocabulary import Event, NotificationResult, Type
 
 _REMEMBERED = 4096  # releases
 _RESOLVED = "/resolved"
@@ -134,7 +134,7 @@ class Notifier:
         for lane in self._lanes.values():
             lane.withdraw(release.metadata.uid, present)
             for each in present if lane.receiver.name in names else ():
-                if lane.receiver.wants(each) and _entry(each, lane.receiver) not in known:
+                if _wants(lane.receiver, each) and _entry(each, lane.receiver) not in known:
                     lane.offer(each)
         self._end_alerts(release, known, present)
         await self._store(release, {each.key for each in present})
@@ -176,6 +176,10 @@ class Notifier:
 
     def _count(self, receiver: Receiver, result: NotificationResult) -> None:
         self._sent.labels(receiver.type, result).inc()
+
+
+def _wants(receiver: Receiver, occurrence: Occurrence) -> bool:
+    return receiver.wants(occurrence.event, occurrence.namespace, resolved=occurrence.resolved)
 
 
 def _entry(occurrence: Occurrence, receiver: Receiver) -> str:

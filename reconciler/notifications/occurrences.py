@@ -3,7 +3,6 @@ functions."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
@@ -13,22 +12,7 @@ from altershield.releases.release import since, state, ungated, version
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
 from reconciler.cluster.verdicts import HELD
-
-
-class Event(StrEnum):
-    """The kind of an event that a notification is about."""
-
-    SUSPENDED = "suspended"
-    """The verification of the release failed: further releases of the workload are denied."""
-    ROLLED_BACK = "rolled-back"
-    """An older version was released again."""
-    APPROVAL_NEEDED = "approval-needed"
-    """A check of a batch has no result, and the policy says `hold`."""
-    UNGATED = "ungated"
-    """No gatekeeper reviewed the release."""
-    TEST = "test"
-    """A notification of `altershield notify test`."""
-
+from reconciler.receivers.vocabulary import Event
 
 LASTING = (Event.SUSPENDED, Event.APPROVAL_NEEDED)
 """Events that begin a state. The state ends later."""

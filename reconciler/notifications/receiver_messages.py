@@ -11,9 +11,9 @@ import msgspec
 from altershield.api.meta import rfc3339
 from altershield.api.resources import API_VERSION, CHANGE_WORKLOADS
 from altershield.texts import one_line
-from reconciler.notifications.occurrences import Event, Occurrence
-from reconciler.notifications.receivers import PLACEHOLDER, Receiver
-from reconciler.notifications.vocabulary import Type
+from reconciler.notifications.occurrences import Occurrence
+from reconciler.receivers.file import PLACEHOLDER, Receiver
+from reconciler.receivers.vocabulary import Event, Type
 
 ALERT_SECONDS = 24 * 3600
 """Seconds after which an alert of Alertmanager ends by itself, because the reconciler may have been uninstalled."""

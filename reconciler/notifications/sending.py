@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from reconciler.notifications.occurrences import Occurrence
 from reconciler.notifications.receiver_messages import message
-from reconciler.notifications.receivers import Receiver
 from reconciler.outbound.outbound_client import Outbound
 from reconciler.outbound.outbound_errors import OutboundError
+from reconciler.receivers.file import Receiver
 
 MAX_RETRY_AFTER = 300.0
 _RETRIED = (408, 425, 429)

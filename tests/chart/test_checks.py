@@ -6,7 +6,7 @@ import pytest
 import reconciler.__main__
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.install import rbac
-from altershield.process.check_options import ALLOWED_HOSTS
+from reconciler.outbound.check_options import ALLOWED_HOSTS
 from reconciler.outbound.urls import AllowedHosts, allowed_hosts
 from tests.chart.arguments import parsed
 from tests.chart.rendering import DEFAULTS, Object, containers, of_kind, rendered, the

@@ -3,7 +3,7 @@
 import helm_python
 import pytest
 
-from reconciler.notifications.receivers import FILE
+from reconciler.receivers.file import FILE
 from tests.chart.rendering import Object, containers, rendered, the, variables
 
 SECRET: Object = {"notifications": {"secretName": "receivers"}}

@@ -38,7 +38,7 @@ async def server() -> AsyncIterator[AlterShieldServer]:
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reporting, "RETRY_SECONDS", 1.0)
-    monkeypatch.setattr("reconciler.releases.order_reconciler.RETRY_SECONDS", 1.0)
+    monkeypatch.setattr("reconciler.orders.order_reconciler.RETRY_SECONDS", 1.0)
 
 
 def following(

@@ -19,10 +19,10 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/notifications/receivers.py",
+        "reconciler/receivers/file.py",
         (_T + "test_receivers.py",),
         (
-            ("        if occurrence.event is Event.TEST:\n", "        if False:\n"),
+            ("        if event is Event.TEST:\n", "        if False:\n"),
             ("if occurrence.resolved and self.type != Type.ALERTMANAGER:", "if False:"),
             ("(not self.events or occurrence.event in self.events)", "True"),
             ("not self.namespaces or namespace in self.namespaces", "True"),
@@ -99,8 +99,8 @@ SOURCES = (
         (_T + "test_notifier.py",),
         (
             (
-                "if lane.receiver.wants(each) and _entry(each, lane.receiver) not in known:",
-                "if lane.receiver.wants(each):",
+                "if _wants(lane.receiver, each) and _entry(each, lane.receiver) not in known:",
+                "if _wants(lane.receiver, each):",
             ),
             (" | self._ended.get(release.metadata.uid, set())", ""),
             ("for each in present if lane.receiver.name in names else ():", "for each in present:"),

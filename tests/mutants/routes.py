@@ -6,7 +6,7 @@ _T = "tests/unit/reconciler/"
 
 SOURCES = (
     Source(
-        "reconciler/releases/routes.py",
+        "reconciler/releases/subject.py",
         (_T + "test_routes.py",),
         (
             ("(old.spec, old.status) != (new.spec, new.status)", "old.spec != new.spec"),
@@ -93,7 +93,7 @@ SOURCES = (
         ),
     ),
     Source(
-        "reconciler/batches/routes.py",
+        "reconciler/batches/subject.py",
         (_T + "test_routes.py",),
         (
             ("if new is not None and new.unfinished is not None:", "if new is not None:"),

@@ -9,7 +9,6 @@ import pytest
 
 from altershield.errors import AlterShieldError
 from altershield.kube.errors import ForbiddenError
-from altershield.process.thresholds import Thresholds
 from altershield.views import permission
 from command.breaker.command import open_, reset
 from command.breaker.command import status as breakers
@@ -18,6 +17,7 @@ from command.installation import InstallationStoppedError, running_installation
 from command.protection.changing import protect, unprotect
 from command.requests.why import why
 from kube_sandbox.apiserver.server import ApiServer
+from reconciler.thresholds import Thresholds
 
 PROTECTED = "policy.kruise.io/delete-protection"
 

@@ -18,7 +18,7 @@ from reconciler.cluster.open_orders import record_name
 from reconciler.cluster.orders import CLOSED, order_id
 from reconciler.cluster.writer import Writer
 from reconciler.machinery.metrics import Metrics
-from reconciler.releases.order_reconciler import OrderReconciler
+from reconciler.orders.order_reconciler import OrderReconciler
 from reconciler.releases.writes.reports import RETRY_SECONDS
 from reconciler.server.messages import FinishState
 from reconciler.server.server_errors import AlterShieldServerError, RejectedError, UnavailableError

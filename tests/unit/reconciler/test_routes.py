@@ -12,16 +12,16 @@ from altershield.kube.queue import WorkQueue
 from altershield.workloads import BY_KIND
 from altershield.workloads.meta import Owner
 from altershield.workloads.pods import Pod, Trouble
-from reconciler.batches.routes import BatchRoutes
+from reconciler.batches.subject import BatchRoutes
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
-from reconciler.flow_control.routes import FlowControlRoutes
-from reconciler.generated_budgets.routes import GeneratedBudgetRoutes
+from reconciler.flow_control.subject import FlowControlRoutes
+from reconciler.generated_budgets.subject import GeneratedBudgetRoutes
 from reconciler.namespaces import NamespaceRoutes
-from reconciler.policies.routes import PolicyRoutes
+from reconciler.orders.subject import OrderRoutes
+from reconciler.policies.subject import PolicyRoutes
 from reconciler.queues import Queues
-from reconciler.releases.order_routes import OrderRoutes
-from reconciler.releases.routes import ReleaseRoutes
+from reconciler.releases.subject import ReleaseRoutes
 from reconciler.settings import SettingRoutes
 from tests.unit.budgets import builders as budgets
 

@@ -29,7 +29,7 @@ from altershield.kube.queue import WorkQueue
 from altershield.workloads.meta import Owner
 from reconciler.budgets.budget_reconciler import BudgetReconciler
 from reconciler.budgets.departures import Departures
-from reconciler.budgets.routes import BudgetRoutes
+from reconciler.budgets.subject import BudgetRoutes
 from reconciler.cluster.caches import Key
 from reconciler.cluster.metrics import DisruptionMetrics
 from tests.unit.budgets import builders

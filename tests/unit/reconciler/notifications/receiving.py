@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from reconciler.notifications.occurrences import Event, Occurrence
-from reconciler.notifications.receivers import Receiver
+from reconciler.notifications.occurrences import Occurrence
+from reconciler.receivers.file import Receiver
+from reconciler.receivers.vocabulary import Event
 
 NOW = 1_700_000_000
 

@@ -9,9 +9,10 @@ import pytest
 
 from reconciler.notifications import lane as module
 from reconciler.notifications.lane import MAX_AGE, Lane
-from reconciler.notifications.occurrences import Event, Occurrence
-from reconciler.notifications.receivers import Receiver
+from reconciler.notifications.occurrences import Occurrence
 from reconciler.notifications.sending import Outcome, Refused, Retry, Sent
+from reconciler.receivers.file import Receiver
+from reconciler.receivers.vocabulary import Event
 from tests.unit.reconciler.notifications.receiving import NOW, happened, receiver
 
 pytestmark = pytest.mark.looptime

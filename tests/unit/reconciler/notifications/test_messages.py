@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reconciler.notifications.occurrences import Event, Occurrence
+from reconciler.notifications.occurrences import Occurrence
 from reconciler.notifications.receiver_messages import message
-from reconciler.notifications.receivers import Receiver
+from reconciler.receivers.file import Receiver
+from reconciler.receivers.vocabulary import Event
 from tests.unit.reconciler.notifications.receiving import NOW, happened, receiver
 
 

@@ -22,11 +22,12 @@ from reconciler.cluster import batch
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.release import Release
-from reconciler.notifications import lane, receivers
+from reconciler.notifications import lane
 from reconciler.notifications.metrics import notifications
 from reconciler.notifications.notifier import Delivery, Notifier
-from reconciler.notifications.receivers import ReceiversFile, allowed
 from reconciler.outbound.outbound_client import Outbound
+from reconciler.receivers import file as receivers
+from reconciler.receivers.file import ReceiversFile, allowed
 from tests.unit.reconciler import builders
 from tests.unit.reconciler.builders import NOW, V1
 from tests.unit.reconciler.filled import empty_caches, namespace, newer, put, remove

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.errors import UsageError
-from reconciler.notifications import receivers as module
-from reconciler.notifications.occurrences import Event
-from reconciler.notifications.receivers import Receivers, ReceiversFile, allowed, chosen, parse, read, unknown_receivers
 from reconciler.outbound.urls import parse as parsed
+from reconciler.receivers import file as module
+from reconciler.receivers.file import Receivers, ReceiversFile, allowed, chosen, parse, read, unknown_receivers
+from reconciler.receivers.vocabulary import Event
 from tests.unit.reconciler.notifications.receiving import happened, receiver, until
 
 SECRET = "hooks.example.com/services/T0/B0/secret-part"
@@ -149,7 +149,8 @@ def test_representation_of_a_receiver_has_no_secret() -> None:
 def test_receiver_is_told_of_the_events_and_namespaces_that_it_names(
     fields: dict[str, Any], event: Event, more: dict[str, Any], wanted: bool
 ) -> None:
-    assert receiver(**fields).wants(happened(event, **more)) is wanted
+    happening = happened(event, **more)
+    assert receiver(**fields).wants(event, happening.namespace, resolved=happening.resolved) is wanted
 
 
 # by policy

@@ -5,8 +5,8 @@ import ipaddress
 import pytest
 
 from altershield.errors import UsageError
-from altershield.process.check_options import CheckOptions
 from reconciler.outbound.addresses import forbidden
+from reconciler.outbound.check_options import CheckOptions
 from reconciler.outbound.urls import allowed_hosts, parse, refusal
 
 DEFAULT = allowed_hosts(CheckOptions().checks_allowed_hosts)

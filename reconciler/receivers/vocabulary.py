@@ -1,4 +1,4 @@
-"""The types and selections of receivers, and the results of notifications."""
+"""The types and selections of receivers, the events that they are notified about, and the results of notifications."""
 
 from enum import StrEnum
 
@@ -12,6 +12,21 @@ class Type(StrEnum):
     """A CloudEvent 1.0 in JSON, in structured mode."""
     ALERTMANAGER = "alertmanager"
     """Alerts by the API v2 of Alertmanager. `url` is its address, without `/api/v2`."""
+
+
+class Event(StrEnum):
+    """The kind of an event that a notification is about."""
+
+    SUSPENDED = "suspended"
+    """The verification of the release failed: further releases of the workload are denied."""
+    ROLLED_BACK = "rolled-back"
+    """An older version was released again."""
+    APPROVAL_NEEDED = "approval-needed"
+    """A check of a batch has no result, and the policy says `hold`."""
+    UNGATED = "ungated"
+    """No gatekeeper reviewed the release."""
+    TEST = "test"
+    """A notification of `altershield notify test`."""
 
 
 class Selection(StrEnum):

@@ -15,10 +15,9 @@ import yaml
 
 from altershield.api.policy import MAX_RECEIVERS, RECEIVER_NAME
 from altershield.errors import UsageError
-from reconciler.notifications.occurrences import Event, Occurrence
-from reconciler.notifications.vocabulary import Selection, Type
 from reconciler.outbound import urls
 from reconciler.outbound.urls import AllowedHosts
+from reconciler.receivers.vocabulary import Event, Selection, Type
 
 logger = logging.getLogger(__name__)
 
@@ -60,13 +59,14 @@ class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __repr__(self) -> str:
         return f"Receiver({self.name!r})"
 
-    def wants(self, occurrence: Occurrence) -> bool:
-        """Whether the receiver is notified about this event."""
-        if occurrence.event is Event.TEST:
+    def wants(self, event: Event, namespace: str, *, resolved: bool) -> bool:
+        """Whether the receiver is notified about this event of a release in the namespace, or about its end
+        (`resolved`)."""
+        if event is Event.TEST:
             return True
-        if occurrence.resolved and self.type != Type.ALERTMANAGER:
+        if resolved and self.type != Type.ALERTMANAGER:
             return False
-        return (not self.events or occurrence.event in self.events) and self.is_for(occurrence.namespace)
+        return (not self.events or event in self.events) and self.is_for(namespace)
 
     def is_for(self, namespace: str) -> bool:
         """Whether the receiver may be notified about releases in this namespace."""

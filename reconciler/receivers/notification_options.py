@@ -22,7 +22,7 @@ NotificationsFile = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class NotificationOptions:
-    """`reconciler.notifications.receivers` reads the file."""
+    """`reconciler.receivers.file` reads the file."""
 
     notifications_file: NotificationsFile = None
 
