@@ -33,10 +33,10 @@ from altershield.api.meta import find_condition
 from altershield.api.resources import CRDS, DEPLOYMENTS, EVENTS, NAMESPACES
 from altershield.install import crds
 from altershield.kube.client import Client
-from altershield.process import options
 from altershield.workloads.adapter import template_of
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import version_of
+from reconciler import thresholds
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
 from reconciler.manager import COMPONENT, Manager
@@ -112,10 +112,10 @@ async def measure(deployments: int, replicas: int) -> Result:
                 system_namespace=names.SYSTEM_NAMESPACE,
                 identity="bench",
                 start_timeout=START_TIMEOUT,
-                observe_seconds=options.OBSERVE_SECONDS,
-                batch_wait=options.BATCH_WAIT,
-                pre_timeout=options.PRE_TIMEOUT,
-                post_timeout=options.POST_TIMEOUT,
+                observe_seconds=thresholds.OBSERVE_SECONDS,
+                batch_wait=thresholds.BATCH_WAIT,
+                pre_timeout=thresholds.PRE_TIMEOUT,
+                post_timeout=thresholds.POST_TIMEOUT,
                 lease_duration=60,
                 metrics_port=0,
             ),
@@ -142,7 +142,7 @@ async def measure(deployments: int, replicas: int) -> Result:
     }
     writes["Event"] = sum(event.get("reportingComponent") == COMPONENT for event in events)
     of_pods = sum(count for name, count in writes.items() if name.split()[-1] in _OF_PODS)
-    waits = sorted(watcher.judged[pod] - ready - options.OBSERVE_SECONDS for pod, ready in watcher.ready.items())
+    waits = sorted(watcher.judged[pod] - ready - thresholds.OBSERVE_SECONDS for pod, ready in watcher.ready.items())
     return Result(
         machine=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
         deployments=deployments,

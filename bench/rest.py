@@ -24,10 +24,10 @@ from altershield.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, OPS_CONFIG_
 from altershield.install import crds
 from altershield.kube.client import Client
 from altershield.kube.transport import Request
-from altershield.process import options
 from altershield.releases import state
 from altershield.workloads import BY_KIND
 from bench.reconciler import NAMESPACE, deployment, namespace, sandbox
+from reconciler import thresholds
 from reconciler.manager import Manager
 from reconciler.options import Options
 
@@ -65,9 +65,9 @@ async def measure(deployments: int, seconds: float) -> tuple[Counter[str], Count
                 identity="bench",
                 start_timeout=15,
                 observe_seconds=1,
-                batch_wait=options.BATCH_WAIT,
-                pre_timeout=options.PRE_TIMEOUT,
-                post_timeout=options.POST_TIMEOUT,
+                batch_wait=thresholds.BATCH_WAIT,
+                pre_timeout=thresholds.PRE_TIMEOUT,
+                post_timeout=thresholds.POST_TIMEOUT,
                 lease_duration=60,
                 metrics_port=0,
             ),

@@ -104,8 +104,8 @@ async def reconcile(path: str) -> None:
                 break
             worked, taken = time.monotonic(), -1
             while time.monotonic() - worked < _QUIET or not all(each.synced for each in synced):
-                now = sum(queue.taken for queue in manager.queues.by_name().values())
-                if now != taken or any(queue.depth for queue in manager.queues.by_name().values()):
+                now = sum(queue.taken for queue in manager.queues.values())
+                if now != taken or any(queue.depth for queue in manager.queues.values()):
                     worked, taken = time.monotonic(), now
                 await asyncio.sleep(0.05)
                 if wanted == "list" and all(each.synced for each in synced):
@@ -120,7 +120,7 @@ async def reconcile(path: str) -> None:
                 "held_wall": held_wall,
                 "at": worked if wanted != "list" else time.monotonic(),
                 "cpu": used.ru_utime + used.ru_stime,
-                "reconciles": manager.queues.releases.taken,
+                "reconciles": manager.queues["releases"].taken,
             }
             print(json.dumps(figures), flush=True)
         for task in background:

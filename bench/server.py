@@ -33,11 +33,11 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.resources import CRDS, DEPLOYMENTS, NAMESPACES
 from altershield.install import crds
 from altershield.kube.client import Client
-from altershield.process import options
 from altershield.process.children import free_ports
 from altershield.releases import state
 from altershield.workloads.workload import Workload
 from bench.reconciler import NAMESPACE, make, namespace, sandbox_with
+from reconciler import thresholds
 from reconciler.manager import Manager
 from reconciler.options import Options
 from reconciler.server.server_client import ServerClient
@@ -100,7 +100,7 @@ async def environment(pre_timeout: int = 120) -> AsyncIterator[tuple[Manager, Cl
                 identity="bench",
                 start_timeout=120,
                 observe_seconds=1,
-                batch_wait=options.BATCH_WAIT,
+                batch_wait=thresholds.BATCH_WAIT,
                 pre_timeout=pre_timeout,
                 post_timeout=pre_timeout,
                 callback_port=port,

@@ -14,12 +14,12 @@ from rich.console import Console
 from altershield.api import labels
 from altershield.process import options
 from altershield.process.parameters import with_options
-from altershield.process.server_options import ServerOptions
 from altershield.process.signals import cancel_on
 from command.confirm import confirm
 from command.installation import LOOPBACK, running_installation
 from reconciler.outbound.check_options import CheckOptions
 from reconciler.receivers.notification_options import NotificationOptions
+from reconciler.server.server_options import ServerOptions
 from reconciler.thresholds import Thresholds
 
 Host = Annotated[

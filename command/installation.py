@@ -32,7 +32,6 @@ from altershield.pki import Authority
 from altershield.process import options
 from altershield.process.children import Process, free_ports
 from altershield.process.health import until_ready
-from altershield.process.server_options import ServerOptions
 from altershield.views import permission
 from command.account import Account
 from command.dev_removal import Installed, removed
@@ -46,6 +45,7 @@ from command.dev_webhooks import (
 )
 from reconciler.outbound.check_options import CheckOptions
 from reconciler.receivers.notification_options import NotificationOptions
+from reconciler.server.server_options import ServerOptions
 from reconciler.thresholds import Thresholds
 
 LOOPBACK = "127.0.0.1"

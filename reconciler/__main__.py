@@ -9,11 +9,10 @@ from altershield.process.parameters import with_options
 from altershield.process.signals import stop_event
 from altershield.process.startup import main, run, single
 from reconciler.manager import Manager
-from reconciler.notifications.notifier import Delivery
 from reconciler.options import Options
 from reconciler.outbound.outbound_client import Outbound, api_servers
 from reconciler.outbound.urls import allowed_hosts
-from reconciler.receivers.file import ReceiversFile
+from reconciler.receivers.file import Delivery, ReceiversFile
 from reconciler.receivers.file import allowed as allowed_receivers
 from reconciler.server.server_client import ServerClient
 from reconciler.server.server_options import server_settings

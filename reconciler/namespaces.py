@@ -3,6 +3,7 @@
 from altershield.api.namespace import Namespace
 from altershield.kube.queue import WorkQueue
 from reconciler.cluster.caches import Caches, Key
+from reconciler.subject import Controller, Parts, Subject
 
 
 class NamespaceReconciler:
@@ -48,3 +49,11 @@ class NamespaceRoutes:
 def _is_deleting(namespace: Namespace) -> bool:
     """Whether the namespace is being deleted."""
     return namespace.metadata.deletion_timestamp is not None
+
+
+def start(parts: Parts[Key]) -> Controller[Key]:
+    NamespaceRoutes(parts.caches, parts.queue)
+    return Controller(reconcile=NamespaceReconciler(parts.caches).reconcile)
+
+
+NAMESPACES = Subject("namespaces", start, workers=4, in_every_replica=True)  # each worker reads pages of objects

@@ -6,10 +6,10 @@ from typing import Annotated
 import typer
 
 from altershield.process import options
-from altershield.process.server_options import ServerOptions
 from altershield.process.startup import ProcessOptions
 from reconciler.outbound.check_options import CheckOptions
 from reconciler.receivers.notification_options import NotificationOptions
+from reconciler.server.server_options import ServerOptions
 from reconciler.thresholds import Thresholds
 
 Identity = Annotated[

@@ -17,6 +17,7 @@ from altershield.kube.queue import WorkQueue
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.writer import Writer
 from reconciler.machinery.announcer import Announcer
+from reconciler.subject import Controller, Parts, Subject
 
 
 class SettingsReconciler:
@@ -92,3 +93,17 @@ class SettingRoutes:
         for setting in (old, new):
             if setting is not None:
                 self._queue.add(key_of(setting.metadata))
+
+
+def start(parts: Parts[Key]) -> Controller[Key]:
+    SettingRoutes(parts.caches, parts.queue)
+    settings = SettingsReconciler(parts.caches, parts.writer, parts.recorder, parts.clock)
+
+    def add_required() -> None:
+        for key in settings.required:
+            parts.queue.add(key)
+
+    return Controller(reconcile=settings.reconcile, on_lead=add_required)
+
+
+SETTINGS = Subject("settings", start, writes=((OPS_CONFIG_INFOS, ("create", "patch status")),))

@@ -17,12 +17,12 @@ from altershield.api.change_pod import PodState
 from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, NAMESPACES, PODS, REPLICA_SETS, Resource
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError
-from altershield.process import options
 from bench.fleet.metrics import labels_of, quantile, samples, scraped
 from bench.fleet.phases import Phase, Recorder, quantiles
 from bench.fleet.waits import unless_failed, until
 from bench.reconciler import deployment, namespace, sandbox_with
 from command.installation import running_installation
+from reconciler import thresholds
 from reconciler.thresholds import Thresholds
 
 _CHART = Path(__file__).parents[2] / "charts" / "altershield"
@@ -139,7 +139,7 @@ class CreatedFleet:
             return {
                 "requests": self._writes(seconds),
                 "admission": quantiles(self._admissions, 1000),
-                "verdict": quantiles(each - options.OBSERVE_SECONDS for each in self._verdicts),
+                "verdict": quantiles(each - thresholds.OBSERVE_SECONDS for each in self._verdicts),
                 "more": self._flows(seconds),
             }
 

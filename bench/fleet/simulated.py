@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from altershield.process import options
 from altershield.process.children import Process, free_ports
 from altershield.process.health import until_ready
 from bench.cluster.api import kubeconfig
@@ -20,6 +19,7 @@ from bench.fleet.metrics import scraped, summed
 from bench.fleet.phases import Phase, Recorder, quantiles
 from bench.fleet.waits import LAST_SECONDS, unless_failed
 from bench.memory import certificate_options
+from reconciler import thresholds
 
 _START_SECONDS = 600.0
 
@@ -28,7 +28,7 @@ async def measure(shape: Shape, seconds: float, churn: float, releases: int, rat
     """`churn` and `rate` are numbers per second; `seconds` is the duration without the start."""
     api = FleetApi(shape)
     api.prepare()
-    observed = options.OBSERVE_SECONDS
+    observed = thresholds.OBSERVE_SECONDS
 
     def taken(seconds: float) -> dict[str, Any]:
         traffic: Traffic = api.take()

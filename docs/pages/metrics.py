@@ -19,7 +19,6 @@ from altershield.api.meta import Condition, ObjectMeta, OwnerReference
 from altershield.api.namespace import Namespace
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
-from altershield.process import options
 from altershield.process.certificate import Certificate
 from altershield.releases.release import By
 from altershield.workloads import ADAPTERS, change_workload_name
@@ -31,8 +30,10 @@ from docs.pages.markdown import GENERATED, code_list, table
 from gatekeeper import metrics as of_gatekeeper
 from gatekeeper.listers import caches
 from gatekeeper.routes import routes
+from reconciler import thresholds
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
+from reconciler.flow_control.flow_control_reconciler import WATCH as FLOW_CONTROLS
 from reconciler.manager import Manager
 from reconciler.options import Options
 from reconciler.releases.terms.snapshot import StallReason
@@ -118,12 +119,12 @@ async def registries() -> AsyncIterator[dict[str, CollectorRegistry]]:
             Options(
                 system_namespace=names.SYSTEM_NAMESPACE,
                 identity="",
-                start_timeout=options.START_TIMEOUT,
-                observe_seconds=options.OBSERVE_SECONDS,
-                batch_wait=options.BATCH_WAIT,
-                pre_timeout=options.PRE_TIMEOUT,
-                post_timeout=options.POST_TIMEOUT,
-                lease_duration=options.LEASE_DURATION,
+                start_timeout=thresholds.START_TIMEOUT,
+                observe_seconds=thresholds.OBSERVE_SECONDS,
+                batch_wait=thresholds.BATCH_WAIT,
+                pre_timeout=thresholds.PRE_TIMEOUT,
+                post_timeout=thresholds.POST_TIMEOUT,
+                lease_duration=thresholds.LEASE_DURATION,
                 metrics_port=0,
             ),
         )
@@ -215,4 +216,4 @@ def _protections(cached: Caches) -> None:
         PodUnavailableBudget(ObjectMeta("web", "shop", resource_version="1"), status=lacks)
     )
     spec = FlowControlSpec((LimitRule("10m", 100),))
-    cached.flow_controls.observe(PodDeletionFlowControl(ObjectMeta("guard", resource_version="1"), spec))
+    cached[FLOW_CONTROLS].observe(PodDeletionFlowControl(ObjectMeta("guard", resource_version="1"), spec))

@@ -1,9 +1,23 @@
-"""Puts ChangePods into the queue while they are unfinished, and when the policy of their release changes."""
+"""The subject of batches. A ChangePod is reconciled while it is unfinished, and when the policy of its release
+changes."""
 
+from dataclasses import dataclass
+
+from altershield.api.resources import CHANGE_PODS
 from altershield.kube.queue import WorkQueue
+from reconciler.batches.batch_reconciler import BatchReconciler
+from reconciler.batches.callback_receiver import CallbackReceiver
+from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
+from reconciler.batches.metrics import BatchMetrics
+from reconciler.batches.runners import runners
+from reconciler.batches.skipping import Skipper
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.release import Release
+from reconciler.endpoints.callback_endpoint import Receive
+from reconciler.endpoints.check_callback_endpoint import ReceiveResult
+from reconciler.server.server_options import callback_url
+from reconciler.subject import CHECKING_WORKERS, Controller, Parts, Subject
 
 
 class BatchRoutes:
@@ -24,3 +38,46 @@ class BatchRoutes:
     def _batch(self, old: Batch | None, new: Batch | None) -> None:
         if new is not None and new.unfinished is not None:
             self._queue.add(new.metadata.key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchController(Controller[Key]):
+    """Every replica also receives the results of checks, because a callback arrives at any replica."""
+
+    receive: Receive
+    """Takes the callbacks of an AlterShield server."""
+    receive_result: ReceiveResult
+    """Takes the callbacks about `http` checks."""
+
+
+def start(parts: Parts[Key]) -> BatchController:
+    BatchRoutes(parts.caches, parts.queue)
+    options, metrics = parts.options, BatchMetrics(parts.registry)
+    batches = BatchReconciler(
+        parts.caches,
+        parts.writer,
+        metrics,
+        parts.clock,
+        checks=runners(
+            parts.client,
+            parts.outbound,
+            parts.server,
+            parts.clock,
+            system_namespace=options.system_namespace,
+            observe=options.observe_seconds,
+            callback_url=callback_url(options) if options.callback_port else None,
+        ),
+        pre_timeout=options.pre_timeout,
+        post_timeout=options.post_timeout,
+        skipper=Skipper(parts.server, parts.writer, metrics, parts.clock),
+    )
+    return BatchController(
+        reconcile=batches.reconcile,
+        receive=CallbackReceiver(parts.client, parts.caches, batches, parts.clock).receive,
+        receive_result=CheckCallbackReceiver(parts.client, batches).receive,
+    )
+
+
+BATCHES = Subject(
+    "batches", start, writes=((CHANGE_PODS, ("create", "patch status", "delete")),), workers=CHECKING_WORKERS
+)

@@ -1,16 +1,21 @@
-"""Puts PodUnavailableBudgets into the queue after the events that change their status."""
+"""The subject of PodUnavailableBudgets. A budget is reconciled after the events that change its status."""
 
 from collections.abc import Set
 
 from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetSpec
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budgets.coverage import Scales, covers, group_of, is_target
 from altershield.budgets.index import Group
 from altershield.budgets.pods import Pod
 from altershield.budgets.scaled import Scaled
 from altershield.kube.queue import WorkQueue
+from reconciler.budgets.budget_reconciler import BudgetReconciler
 from reconciler.budgets.departures import Departures
+from reconciler.budgets.metrics import families
 from reconciler.cluster.caches import Key
+from reconciler.cluster.gauges import Gauges
+from reconciler.subject import Controller, Parts, Subject
 
 
 class BudgetRoutes:
@@ -105,3 +110,16 @@ def _is_target(spec: PodUnavailableBudgetSpec, scaled: Scaled) -> bool:
 def _of_scaled(scaled: Scaled) -> tuple[object, ...]:
     """The fields that decide how many pods there should be."""
     return scaled.replicas, scaled.deleting, scaled.owner
+
+
+def start(parts: Parts[Key]) -> Controller[Key]:
+    caches, departures = parts.caches.budgets, Departures(parts.clock)
+    BudgetRoutes(caches, parts.queue, departures)
+    parts.registry.register(Gauges(lambda: families(caches.budgets_informer.all())))
+    budgets = BudgetReconciler(
+        parts.client, caches, parts.writer, parts.recorder, parts.disruptions, departures, parts.clock
+    )
+    return Controller(reconcile=budgets.reconcile)
+
+
+BUDGETS = Subject("budgets", start, writes=((POD_UNAVAILABLE_BUDGETS, ("update status",)),))

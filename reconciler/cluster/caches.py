@@ -5,14 +5,13 @@ The caches hold objects of governed namespaces only.
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from altershield.api import labels, names
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.flow_control import PodDeletionFlowControl
 from altershield.api.meta import unix
 from altershield.api.namespace import Namespace
 from altershield.api.ops_config import BLOCKING, Settings, effective
@@ -26,12 +25,12 @@ from altershield.api.resources import (
     NAMESPACES,
     NODES,
     OPS_CONFIG_INFOS,
-    POD_DELETION_FLOW_CONTROLS,
     PODS,
 )
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
+from altershield.kube.objects import T
 from altershield.kube.optional import definition_informer
 from altershield.workloads import ADAPTERS, BY_KIND, nodes, pods, sets
 from altershield.workloads.nodes import Node
@@ -44,6 +43,7 @@ from reconciler.cluster.batch import Batch
 from reconciler.cluster.open_orders import OpenOrder
 from reconciler.cluster.ownership import WorkloadKey, is_intermediate, is_workload, workload_key
 from reconciler.cluster.release import Release
+from reconciler.cluster.watch import Watch
 
 Key = tuple[str, str]
 """Namespace and name of an object."""
@@ -60,9 +60,17 @@ _UID = "uid"
 
 class Caches:
     """One informer per resource. Informers of kinds that a cluster may lack run only while the CustomResourceDefinition
-    exists. `namespace_selector`: a label selector that governed namespaces must match in addition."""
+    exists. `namespace_selector`: a label selector that governed namespaces must match in addition. `watches`: what
+    subjects follow in addition; `caches[watch]` is the informer."""
 
-    def __init__(self, client: Client, system_namespace: str, *, namespace_selector: str = "") -> None:
+    def __init__(
+        self,
+        client: Client,
+        system_namespace: str,
+        *,
+        namespace_selector: str = "",
+        watches: Sequence[Watch[Any]] = (),
+    ) -> None:
         self.system_namespace = system_namespace
         governed = ",".join(filter(None, (labels.GOVERNED_SELECTOR, namespace_selector)))
         self.namespaces = Informer(client, NAMESPACES, Namespace, label_selector=governed)
@@ -93,7 +101,12 @@ class Caches:
             name="orders",
         )
         """The records of open orders. It runs only with an AlterShield server."""
-        self.flow_controls = Informer(client, POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl)
+        self._watched: dict[Watch[Any], Informer[Any]] = {
+            watch: Informer(
+                client, watch.resource, watch.type, keep=(lambda _: True) if watch.everywhere else self._governs
+            )
+            for watch in watches
+        }
         self.definitions = {
             adapter.resource.kind: definition_informer(client, adapter.crd) for adapter in ADAPTERS if adapter.crd
         }
@@ -122,6 +135,10 @@ class Caches:
         self.batches.add_index(_NODE, lambda each: (each.node,) if each.node else ())
         self.batches.add_index(_CHANGE_WORKLOAD, lambda each: (sys.intern(each.release[1]),))
 
+    def __getitem__(self, watch: Watch[T]) -> Informer[T]:
+        """The informer of what a subject follows."""
+        return self._watched[watch]
+
     @property
     def required(self) -> tuple[Informer[Any], ...]:
         """The informers that must be synced before a controller decides anything, in the order in which they are
@@ -133,7 +150,7 @@ class Caches:
             self.namespaces,
             self.settings,
             self.policies,
-            self.flow_controls,
+            *self._watched.values(),
             *(each for each in self.budgets.required if each not in self.definitions.values()),
             self.nodes,
             *self.definitions.values(),
@@ -159,6 +176,7 @@ class Caches:
             self.batches,
             self.pods,
             *self.sets.values(),
+            *(informer for watch, informer in self._watched.items() if not watch.everywhere),
             *workloads,
         )
 

@@ -15,12 +15,6 @@ from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.resources import (
     CHANGE_PODS,
     CHANGE_WORKLOADS,
-    CONFIG_MAPS,
-    DEFENSE_POLICIES,
-    DISRUPTION_BUDGETS,
-    OPS_CONFIG_INFOS,
-    POD_DELETION_FLOW_CONTROLS,
-    POD_UNAVAILABLE_BUDGETS,
     PODS,
     Resource,
 )
@@ -35,29 +29,11 @@ from altershield.kube.errors import (
 )
 from altershield.kube.informer import Informer
 from altershield.kube.objects import Metadata, T
-from altershield.releases import history
-from altershield.workloads import ADAPTERS
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.turns import Turns
-
-WRITES = {
-    **{adapter.resource.kind: ("patch",) for adapter in ADAPTERS},
-    **{adapter.intermediate.kind: ("patch",) for adapter in ADAPTERS if adapter.intermediate is not None},
-    PODS.kind: ("patch", "delete"),
-    CHANGE_WORKLOADS.kind: ("create", "patch", "patch status", "delete"),
-    CHANGE_PODS.kind: ("create", "patch status", "delete"),
-    OPS_CONFIG_INFOS.kind: ("create", "patch status"),
-    DEFENSE_POLICIES.kind: ("patch status",),
-    POD_DELETION_FLOW_CONTROLS.kind: ("update status",),
-    POD_UNAVAILABLE_BUDGETS.kind: ("create", "patch", "update status", "delete"),
-    DISRUPTION_BUDGETS.kind: ("create", "patch", "delete"),
-    history.RESOURCE.kind: ("create", "patch", "delete"),
-    CONFIG_MAPS.kind: ("create", "delete"),
-}
-"""The verbs of the writes below, by kind."""
 
 _AT_ONCE = 16  # writes to one namespace; the client has 50 slots for all requests
 _PODS_AT_ONCE = 12  # of them to pods: no decision depends on their labels, so other writes must not wait for them

@@ -19,9 +19,12 @@ from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from altershield.workloads.pods import Pod
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.metrics import DisruptionMetrics
+from reconciler.cluster.watch import Watch
 from reconciler.cluster.writer import Writer
 from reconciler.flow_control.conditions import announcements, conditions, new_near_limit, ungated
 from reconciler.machinery.announcer import Announcer
+
+WATCH = Watch(POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl, everywhere=True)
 
 _TRIES = 6  # writes, while gatekeepers change the status
 _PENDING_EVERY = 1.0  # seconds between reconciles while deletions are pending
@@ -75,7 +78,7 @@ class FlowControlReconciler:
         Gatekeepers write the status too, possibly many times a second. So after a conflict, the policy is read from the
         API server and decided again at once.
         """
-        policy = self._caches.flow_controls.get(*key)
+        policy = self._caches[WATCH].get(*key)
         if policy is None:
             self._read_at.pop(key[1], None)
             self._written.pop(key[1], None)
@@ -114,7 +117,7 @@ class FlowControlReconciler:
             new.append(ungated(counted, now))
         stored = self._announcer.with_new(uid, before.announcements, new)
         saved = await self._writer.replace_status(
-            self._caches.flow_controls,
+            self._caches[WATCH],
             msgspec.structs.replace(policy, status=msgspec.structs.replace(status, announcements=stored)),
         )
         self._written[name] = now

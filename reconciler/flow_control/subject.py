@@ -1,10 +1,17 @@
-"""Puts PodDeletionFlowControls into the queue: one that changes, and all of them when a pod is lost."""
+"""The subject of PodDeletionFlowControls. One is reconciled when it changes, and all of them when a pod is lost."""
+
+import time
 
 from altershield.api.flow_control import PodDeletionFlowControl
+from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
 from altershield.kube.objects import key_of
 from altershield.kube.queue import WorkQueue
 from altershield.workloads.pods import Pod
 from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.gauges import Gauges
+from reconciler.flow_control.flow_control_reconciler import WATCH, FlowControlReconciler
+from reconciler.flow_control.metrics import families
+from reconciler.subject import Controller, Parts, Subject
 
 
 class FlowControlRoutes:
@@ -13,7 +20,7 @@ class FlowControlRoutes:
     def __init__(self, caches: Caches, queue: WorkQueue[Key]) -> None:
         self._caches = caches
         self._queue = queue
-        caches.flow_controls.add_handler(self._flow_control)
+        caches[WATCH].add_handler(self._flow_control)
         caches.pods.add_handler(self._pod)
 
     def _flow_control(self, old: PodDeletionFlowControl | None, new: PodDeletionFlowControl | None) -> None:
@@ -23,5 +30,20 @@ class FlowControlRoutes:
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
         if new is not None and new.lost and (old is None or not old.lost):
-            for policy in self._caches.flow_controls.all():  # they count the loss
+            for policy in self._caches[WATCH].all():  # they count the loss
                 self._queue.add(key_of(policy.metadata))
+
+
+def start(parts: Parts[Key]) -> Controller[Key]:
+    FlowControlRoutes(parts.caches, parts.queue)
+    informer = parts.caches[WATCH]
+    parts.registry.register(Gauges(lambda: families(informer.all(), time.time())))
+    flow_controls = FlowControlReconciler(
+        parts.client, parts.caches, parts.writer, parts.recorder, parts.disruptions, parts.clock
+    )
+    return Controller(reconcile=flow_controls.reconcile)
+
+
+FLOW_CONTROLS = Subject(
+    "flow-controls", start, watches=(WATCH,), writes=((POD_DELETION_FLOW_CONTROLS, ("update status",)),)
+)

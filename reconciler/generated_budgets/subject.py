@@ -1,12 +1,16 @@
-"""Puts workloads into the queue after the events that may change the budgets that annotations ask for."""
+"""The subject of generated budgets. A workload is reconciled after the events that may change the budgets that
+annotations ask for."""
 
 from altershield.api.namespace import Namespace
+from altershield.api.resources import DISRUPTION_BUDGETS, POD_UNAVAILABLE_BUDGETS
 from altershield.kube.queue import WorkQueue
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload, generates
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
 from reconciler.generated_budgets.budget_plan import Budget
+from reconciler.generated_budgets.generated_budget_reconciler import GeneratedBudgetReconciler
+from reconciler.subject import Controller, Parts, Subject
 
 
 class GeneratedBudgetRoutes:
@@ -72,3 +76,16 @@ def _budget_fields(workload: Workload) -> tuple[object, ...]:
         workload.max_unavailable,
         workload.selector,
     )
+
+
+def start(parts: Parts[WorkloadKey]) -> Controller[WorkloadKey]:
+    GeneratedBudgetRoutes(parts.caches, parts.queue)
+    budgets = GeneratedBudgetReconciler(parts.client, parts.caches, parts.writer, parts.recorder)
+    return Controller(reconcile=budgets.reconcile)
+
+
+_VERBS = ("create", "patch", "delete")
+
+GENERATED_BUDGETS = Subject(
+    "generated-budgets", start, writes=((POD_UNAVAILABLE_BUDGETS, _VERBS), (DISRUPTION_BUDGETS, _VERBS))
+)

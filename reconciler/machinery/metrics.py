@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
+from altershield.api.resources import Resource
 from altershield.kube.queue import WorkQueue
 from reconciler.machinery.outcome import Outcome
 
@@ -40,11 +41,11 @@ class Metrics:
             registry=self.registry,
         )
 
-    def expect_writes(self, writes: Mapping[str, Iterable[str]]) -> None:
-        """Have a series for each of these verbs, by kind."""
-        for kind, verbs in writes.items():
+    def expect_writes(self, writes: Iterable[tuple[Resource, Iterable[str]]]) -> None:
+        """Have a series for each of these verbs."""
+        for resource, verbs in writes:
             for verb in verbs:
-                self.writes.labels(kind, verb)
+                self.writes.labels(resource.kind, verb)
 
     def observe(self, queues: Mapping[str, WorkQueue[Any]]) -> None:
         """Also export the figures of these queues, by controller. Call it once."""

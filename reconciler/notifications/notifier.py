@@ -8,7 +8,6 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
 
 import msgspec
 from prometheus_client import Counter
@@ -21,8 +20,7 @@ from reconciler.cluster.writer import Writer
 from reconciler.notifications.lane import Lane, Send
 from reconciler.notifications.occurrences import LASTING, Occurrence, held, occurrence, occurrences
 from reconciler.notifications.sending import Sender
-from reconciler.outbound.outbound_client import Outbound
-from reconciler.receivers.file import Receiver, ReceiversFile, allowed, chosen
+from reconciler.receivers.file import Delivery, Receiver, allowed, chosen
 from reconciler.receivers.vocabulary import Event, NotificationResult, Type
 
 _REMEMBERED = 4096  # releases
@@ -31,16 +29,9 @@ _RESOLVED = "/resolved"
 Enqueue = Callable[[Key], None]
 
 
-class Delivery(NamedTuple):
-    """Where notifications go, and the client that sends them. The client may call only the hosts in the file."""
-
-    file: ReceiversFile
-    outbound: Outbound
-
-
 class Notifier:
-    """Its keys are the namespace and name of a ChangeWorkload. `enqueue` puts a key into its queue. `renewed` is called
-    after the receivers have changed, and when the notifier starts. `clock` returns Unix seconds."""
+    """Its keys are the namespace and name of a ChangeWorkload. `enqueue` puts a key into its queue. `clock` returns
+    Unix seconds."""
 
     def __init__(
         self,
@@ -50,7 +41,6 @@ class Notifier:
         clock: Callable[[], float],
         delivery: Delivery,
         enqueue: Enqueue,
-        renewed: Callable[[], None],
         send: Send | None = None,
     ) -> None:
         self._caches = caches
@@ -59,9 +49,11 @@ class Notifier:
         self._clock = clock
         self._file, self._outbound = delivery
         self._enqueue = enqueue
-        self._renewed = renewed
         self._send = send or Sender(delivery.outbound, clock).send
         self._lanes: dict[str, Lane] = {}
+        self._changed = asyncio.Event()
+        """Whether the lanes may not match the file."""
+        self._file.add_handler(self._changed.set)
         self._ended: OrderedDict[str, set[str]] = OrderedDict()
         """By the uid of the ChangeWorkload: the entries of notifications that ended and may not be stored yet."""
         self._gone: OrderedDict[Key, Release] = OrderedDict()
@@ -85,15 +77,14 @@ class Notifier:
 
     async def run(self) -> None:
         """Send notifications, and follow the file of the receivers, until cancelled. Only the leader calls this."""
-        changed = asyncio.Event()
-        changed.set()
+        self._changed.set()
         tasks: dict[str, asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._file.follow(changed.set))
+            group.create_task(self._file.follow())
             try:
                 while True:
-                    await changed.wait()
-                    changed.clear()
+                    await self._changed.wait()
+                    self._changed.clear()
                     self._renew(group, tasks)
             finally:
                 self._lanes.clear()
@@ -116,7 +107,6 @@ class Notifier:
             self.on_release(None, release)
         for batch in self._caches.batches.all():
             self.on_batch(None, batch)
-        self._renewed()
 
     async def reconcile(self, key: Key) -> float | None:
         """Offer the events of a release to the lanes, and store the notifications that ended. It sends nothing

@@ -1,9 +1,13 @@
-"""Puts the records of open orders into the queue: one that appears, and those of a release that changes."""
+"""The subject of open orders, with an AlterShield server. The record of an order is reconciled when it appears, and
+when its release changes."""
 
+from altershield.api.resources import CONFIG_MAPS
 from altershield.kube.queue import WorkQueue
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.open_orders import OpenOrder
 from reconciler.cluster.release import Release
+from reconciler.orders.order_reconciler import OrderReconciler
+from reconciler.subject import Controller, Parts, Subject
 
 
 class OrderRoutes:
@@ -24,3 +28,14 @@ class OrderRoutes:
             if release is not None:
                 for order in self._caches.orders_of(release):
                     self._queue.add(order.key)
+
+
+def start(parts: Parts[Key]) -> Controller[Key] | None:
+    if parts.server is None:
+        return None
+    OrderRoutes(parts.caches, parts.queue)
+    orders = OrderReconciler(parts.client, parts.caches, parts.writer, parts.server)
+    return Controller(reconcile=orders.reconcile, task=parts.caches.orders.run)
+
+
+ORDERS = Subject("orders", start, writes=((CONFIG_MAPS, ("create", "delete")),))

@@ -3,11 +3,13 @@
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from altershield.api.check_specs import CheckSpec, Phase
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
 from reconciler.checks import job_manifest, samples
 from reconciler.checks.placeholders import unknown_placeholder
+from reconciler.outbound.urls import AllowedHosts, refusal
 from reconciler.policies.selection import InForce
 
 _KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -37,6 +39,11 @@ def any_url(url: str) -> str:
 def any_receiver(names: tuple[str, ...], namespace: str) -> str:
     """The rule by which every receiver exists."""
     return ""
+
+
+def rule_of(allowed: AllowedHosts | None) -> UrlRule:
+    """The rule that allows the URLs of these hosts. None: no URL is requested, so every URL is allowed."""
+    return any_url if allowed is None else partial(refusal, allowed=allowed)
 
 
 def problem(spec: DefensePolicySpec, url_rule: UrlRule = any_url) -> Problem | None:

@@ -1,9 +1,17 @@
-"""Puts DefensePolicies into the queue: one that changes, and the others of its namespace, which it may shadow."""
+"""The subject of DefensePolicies. A policy is reconciled when it changes, and with the others of its namespace, which
+it may shadow."""
+
+from functools import partial
 
 from altershield.api.policy import DefensePolicy
+from altershield.api.resources import DEFENSE_POLICIES
 from altershield.kube.objects import key_of
 from altershield.kube.queue import WorkQueue
 from reconciler.cluster.caches import Caches, Key
+from reconciler.policies.acceptance import rule_of
+from reconciler.policies.policy_reconciler import PolicyReconciler
+from reconciler.receivers.file import unknown_receivers
+from reconciler.subject import Controller, Parts, Subject
 
 
 class PolicyRoutes:
@@ -14,6 +22,11 @@ class PolicyRoutes:
         self._queue = queue
         caches.policies.add_handler(self._policy)
 
+    def add_all(self) -> None:
+        """Queue all policies: their conditions name receivers that do not exist, and the receivers have changed."""
+        for policy in self._caches.policies.all():
+            self._queue.add(key_of(policy.metadata))
+
     def _policy(self, old: DefensePolicy | None, new: DefensePolicy | None) -> None:
         policy = new or old
         if policy is None:
@@ -22,3 +35,23 @@ class PolicyRoutes:
         if old is None or new is None or old.spec != new.spec or old.status.accepted != new.status.accepted:
             for other in self._caches.policies_of(policy.metadata.namespace):  # the policy may shadow other policies
                 self._queue.add(key_of(other.metadata))
+
+
+def start(parts: Parts[Key]) -> Controller[Key]:
+    routes = PolicyRoutes(parts.caches, parts.queue)
+    file = parts.delivery.file if parts.delivery is not None else None
+    if file is not None:
+        file.add_handler(routes.add_all)
+    policies = PolicyReconciler(
+        parts.caches,
+        parts.writer,
+        parts.recorder,
+        parts.clock,
+        rule_of(parts.outbound.allowed if parts.outbound is not None else None),
+        partial(unknown_receivers, file, parts.options.system_namespace),
+    )
+    # only a leader follows the file, so it may have changed since the conditions were written
+    return Controller(reconcile=policies.reconcile, on_lead=routes.add_all if file is not None else None)
+
+
+POLICIES = Subject("policies", start, writes=((DEFENSE_POLICIES, ("patch status",)),))

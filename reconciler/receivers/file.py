@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 import yaml
@@ -16,6 +16,7 @@ import yaml
 from altershield.api.policy import MAX_RECEIVERS, RECEIVER_NAME
 from altershield.errors import UsageError
 from reconciler.outbound import urls
+from reconciler.outbound.outbound_client import Outbound
 from reconciler.outbound.urls import AllowedHosts
 from reconciler.receivers.vocabulary import Event, Selection, Type
 
@@ -197,9 +198,14 @@ class ReceiversFile:
         self.current = read(path)
         self._path = path
         self._seen = _stamp(path)
+        self._handlers: list[Callable[[], None]] = []
 
-    async def follow(self, changed: Callable[[], None]) -> None:
-        """Call `changed` after each change, until cancelled."""
+    def add_handler(self, handler: Callable[[], None]) -> None:
+        """Call `handler` after each change that `follow` finds."""
+        self._handlers.append(handler)
+
+    async def follow(self) -> None:
+        """Read the file again after each change, until cancelled."""
         while True:
             await asyncio.sleep(_PERIOD)
             stamp = await asyncio.to_thread(_stamp, self._path)
@@ -216,7 +222,15 @@ class ReceiversFile:
             if new != self.current:
                 self.current = new
                 logger.info("the receivers of notifications have changed", extra={"receivers": len(new.receivers)})
-                changed()
+                for handler in self._handlers:
+                    handler()
+
+
+class Delivery(NamedTuple):
+    """Where notifications go, and the client that sends them. The client may call only the hosts in the file."""
+
+    file: ReceiversFile
+    outbound: Outbound
 
 
 def _stamp(path: Path) -> tuple[int, int, int] | None:

@@ -1,19 +1,29 @@
-"""Puts workloads into the queue of releases after the events that may change a decision about them.
+"""The subject of releases. A workload is reconciled after the events that may change a decision about its releases.
 
 An event only names a workload to reconcile. Reconciling it without need does no harm. If it is missed, it is not
 reconciled.
 """
 
 from altershield.api.ops_config_info import OpsConfigInfo
+from altershield.api.resources import CHANGE_WORKLOADS, PODS
 from altershield.kube.queue import WorkQueue
+from altershield.releases import history
+from altershield.workloads import ADAPTERS
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.gauges import Gauges
 from reconciler.cluster.ownership import WorkloadKey, workload_key
 from reconciler.cluster.release import Release
+from reconciler.policies.acceptance import rule_of
+from reconciler.releases.gauges import families
+from reconciler.releases.metrics import ReleaseMetrics
+from reconciler.releases.pods.health import Timing
 from reconciler.releases.reads.groups import PodGroupsCache
+from reconciler.releases.reconciler import ReleaseReconciler
+from reconciler.subject import CHECKING_WORKERS, Controller, Parts, Subject
 
 
 class ReleaseRoutes:
@@ -101,3 +111,38 @@ def _decisive_fields(pod: Pod) -> tuple[object, ...]:
         pod.starting,
         pod.trouble,
     )
+
+
+def start(parts: Parts[WorkloadKey]) -> Controller[WorkloadKey]:
+    options = parts.options
+    releases = ReleaseReconciler(
+        parts.client,
+        parts.caches,
+        parts.writer,
+        parts.recorder,
+        ReleaseMetrics(parts.registry),
+        parts.slewed_clock,
+        timing=Timing(options.start_timeout, options.observe_seconds),
+        batch_wait=options.batch_wait,
+        history_limit=options.history_limit,
+        server=parts.server,
+        url_rule=rule_of(parts.outbound.allowed if parts.outbound is not None else None),
+    )
+    ReleaseRoutes(parts.caches, parts.queue, releases.groups_cache)
+    parts.registry.register(Gauges(lambda: families(parts.caches)))
+    # another leader may have decided since an earlier term of this process
+    return Controller(reconcile=releases.reconcile, on_lead=releases.forget)
+
+
+RELEASES = Subject(
+    "releases",
+    start,
+    writes=(
+        *((adapter.resource, ("patch",)) for adapter in ADAPTERS),
+        *((adapter.intermediate, ("patch",)) for adapter in ADAPTERS if adapter.intermediate is not None),
+        (PODS, ("patch", "delete")),
+        (CHANGE_WORKLOADS, ("create", "patch", "patch status", "delete")),
+        (history.RESOURCE, ("create", "patch", "delete")),
+    ),
+    workers=CHECKING_WORKERS,
+)

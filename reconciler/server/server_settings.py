@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from altershield.process.server_options import PHASE, PLATFORM, SCENE, TENANT
+PLATFORM = "kubernetes"
+TENANT = "default"
+SCENE = "com.alipay.altershield.kubernetes.rollingupdate"
+PHASE = "prod_phase"
+PHASES = ("dev_phase", "sim_phase", "pre_phase", "gray_phase", "prod_beta_phase", "prod_phase")
+"""The phases that the server's code knows."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,9 +10,9 @@ import pytest
 import reconciler.__main__
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.errors import UsageError
-from altershield.process.server_options import PHASES, ServerOptions
 from certgen.settings import service_hosts
-from reconciler.server.server_options import callback_url, server_settings
+from reconciler.server.server_options import ServerOptions, callback_url, server_settings
+from reconciler.server.server_settings import PHASES
 from tests.chart.arguments import parsed
 from tests.chart.rendering import (
     DEFAULTS,

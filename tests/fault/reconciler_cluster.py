@@ -35,11 +35,10 @@ from kube_sandbox.apiserver.storage.store import Snapshot
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.simulation import simulated
 from reconciler.manager import Manager
-from reconciler.notifications.notifier import Delivery
 from reconciler.options import Options
 from reconciler.outbound.outbound_client import Outbound, api_servers
 from reconciler.outbound.urls import allowed_hosts
-from reconciler.receivers.file import ReceiversFile
+from reconciler.receivers.file import Delivery, ReceiversFile
 from reconciler.server.server_client import ServerClient
 from reconciler.server.server_settings import Settings
 from tests.support import workloads

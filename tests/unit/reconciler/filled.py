@@ -24,6 +24,7 @@ from reconciler.cluster import release as projection
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
+from reconciler.manager import SUBJECTS
 from tests.unit.workloads import objects
 
 from . import builders
@@ -36,7 +37,7 @@ GOVERNED = {labels.GOVERNED: labels.GOVERNED_VALUE}
 @asynccontextmanager
 async def empty_caches() -> AsyncIterator[Caches]:
     async with Client(Configuration(host="http://127.0.0.1")) as client:
-        yield Caches(client, names.SYSTEM_NAMESPACE)
+        yield Caches(client, names.SYSTEM_NAMESPACE, watches=[each for subject in SUBJECTS for each in subject.watches])
 
 
 def namespace(name: str = "default", version: int = 1, *, governed: bool = True, **metadata: Any) -> Namespace:

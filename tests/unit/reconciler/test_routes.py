@@ -1,5 +1,6 @@
 """Which keys an event puts into which queues, and which changes the pod groups get."""
 
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -20,7 +21,6 @@ from reconciler.generated_budgets.subject import GeneratedBudgetRoutes
 from reconciler.namespaces import NamespaceRoutes
 from reconciler.orders.subject import OrderRoutes
 from reconciler.policies.subject import PolicyRoutes
-from reconciler.queues import Queues
 from reconciler.releases.subject import ReleaseRoutes
 from reconciler.settings import SettingRoutes
 from tests.unit.budgets import builders as budgets
@@ -57,17 +57,17 @@ class Cluster:
 
     def __init__(self, caches: Caches) -> None:
         self.caches = caches
-        self.queues = Queues()
+        self.queues: dict[str, WorkQueue[Any]] = defaultdict(WorkQueue)
         self.groups = Calls()
         queues = self.queues
-        NamespaceRoutes(caches, queues.namespaces)
-        SettingRoutes(caches, queues.settings)
-        PolicyRoutes(caches, queues.policies)
-        ReleaseRoutes(caches, queues.releases, self.groups)  # type: ignore[arg-type]
-        BatchRoutes(caches, queues.batches)
-        OrderRoutes(caches, queues.orders)
-        GeneratedBudgetRoutes(caches, queues.generated_budgets)
-        FlowControlRoutes(caches, queues.flow_controls)
+        NamespaceRoutes(caches, queues["namespaces"])
+        SettingRoutes(caches, queues["settings"])
+        PolicyRoutes(caches, queues["policies"])
+        ReleaseRoutes(caches, queues["releases"], self.groups)  # type: ignore[arg-type]
+        BatchRoutes(caches, queues["batches"])
+        OrderRoutes(caches, queues["orders"])
+        GeneratedBudgetRoutes(caches, queues["generated-budgets"])
+        FlowControlRoutes(caches, queues["flow-controls"])
 
     def put(self, *objs: Any) -> None:
         put(self.caches, *objs)
@@ -77,7 +77,7 @@ class Cluster:
 
     async def queued(self) -> dict[str, set[Any]]:
         """The keys in each queue that is not empty. The keys are removed from the queues."""
-        found = {name: await _keys(queue) for name, queue in self.queues.by_name().items()}
+        found = {name: await _keys(queue) for name, queue in self.queues.items()}
         return {name: keys for name, keys in found.items() if keys}
 
     async def forget(self) -> None:

@@ -21,7 +21,7 @@ from altershield.workloads import pods
 from altershield.workloads.pods import Pod
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.metrics import DisruptionMetrics
-from reconciler.flow_control.flow_control_reconciler import FlowControlReconciler
+from reconciler.flow_control.flow_control_reconciler import WATCH, FlowControlReconciler
 from tests.unit.flow_control.builders import NOW, asked, one, policy
 from tests.unit.reconciler.filled import empty_caches, namespace, put
 from tests.unit.reconciler.recording import Announcing
@@ -105,7 +105,7 @@ class World(Announcing):
         version = str(int(self.stored.metadata.resource_version) + 1)
         metadata = msgspec.structs.replace(changed.metadata, resource_version=version, generation=1)
         self.stored = msgspec.structs.replace(changed, metadata=metadata)
-        self.caches.flow_controls.observe(self.stored)
+        self.caches[WATCH].observe(self.stored)
 
     def event(self, regarding: ObjectRef, type_: str, reason: str, message: str) -> None:
         assert (regarding.kind, regarding.name) == ("PodDeletionFlowControl", "guard")

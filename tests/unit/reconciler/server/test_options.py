@@ -7,9 +7,8 @@ from typer.testing import CliRunner
 
 from altershield.errors import UsageError
 from altershield.process.parameters import with_options
-from altershield.process.server_options import ServerOptions
 from altershield.process.startup import single
-from reconciler.server.server_options import server_settings
+from reconciler.server.server_options import ServerOptions, server_settings
 from reconciler.server.server_settings import Settings
 
 

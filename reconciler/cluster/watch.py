@@ -1,0 +1,17 @@
+"""What a subject follows in addition to the objects that all subjects read."""
+
+from dataclasses import dataclass
+from typing import Generic
+
+from altershield.api.resources import Resource
+from altershield.kube.objects import T
+
+
+@dataclass(frozen=True)
+class Watch(Generic[T]):
+    """The objects of `resource`, decoded as `type`: a kind, or a projection with only the fields that are read."""
+
+    resource: Resource
+    type: type[T]
+    everywhere: bool = False
+    """Whether objects of ungoverned namespaces are kept too. Objects of cluster-scoped kinds need it."""

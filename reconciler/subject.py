@@ -1,0 +1,86 @@
+"""How a subject of the reconciler is declared, and what it gets when it starts.
+
+A subject is a folder with one value of this type in its `subject.py`. `manager.py` lists the subjects and starts them.
+"""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from prometheus_client import CollectorRegistry
+
+from altershield.api.resources import Resource
+from altershield.kube.client import Client
+from altershield.kube.events import EventRecorder
+from altershield.kube.queue import WorkQueue
+from reconciler.checks.altershield_server import AlterShieldServer
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.metrics import DisruptionMetrics
+from reconciler.cluster.watch import Watch
+from reconciler.cluster.writer import Writer
+from reconciler.machinery.runner import K, Reconcile
+from reconciler.options import Options
+from reconciler.outbound.outbound_client import Outbound
+from reconciler.receivers.file import Delivery
+
+CHECKING_WORKERS = 1024
+"""Workers of a subject that also waits for calls to the servers of checks. Such a call may take seconds. A waiting
+worker takes little memory, but a failed release is suspended late if its key has to wait for a free worker."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts(Generic[K]):
+    """What a subject gets when it starts."""
+
+    client: Client
+    caches: Caches
+    queue: WorkQueue[K]
+    """Its own queue. Handlers of the caches put keys into it."""
+    writer: Writer
+    recorder: EventRecorder
+    registry: CollectorRegistry
+    disruptions: DisruptionMetrics
+    clock: Callable[[], float]
+    """Unix seconds by the API server's clock."""
+    slewed_clock: Callable[[], float]
+    """The same time, but it never jumps: for decisions that compare times which they have stored."""
+    options: Options
+    server: AlterShieldServer | None
+    """None: no AlterShield server is configured."""
+    outbound: Outbound | None
+    """The client for the URLs of policies; None: no request is sent to them."""
+    delivery: Delivery | None
+    """The receivers of notifications and the client for them; None: no notification is sent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controller(Generic[K]):
+    """A subject that has started."""
+
+    reconcile: Reconcile[K]
+    on_lead: Callable[[], None] | None = None
+    """Called when this process becomes the leader, before the first reconcile."""
+    task: Callable[[], Coroutine[Any, Any, None]] | None = None
+    """Runs while this process is the leader."""
+
+
+C = TypeVar("C", bound=Controller[Any])
+
+
+@dataclass(frozen=True)
+class Subject(Generic[C]):
+    """A subject."""
+
+    name: str
+    """The name of its queue in metrics and logs."""
+    start: Callable[[Parts[Any]], C | None]
+    """Called in every replica, before the caches are filled. It adds the handlers that put keys into the queue. None:
+    this process has nothing to reconcile, because an option is not set."""
+    watches: tuple[Watch[Any], ...] = ()
+    """What only this subject follows; `caches[watch]` is the informer."""
+    writes: tuple[tuple[Resource, tuple[str, ...]], ...] = ()
+    """The verbs of its writes, for metrics: every series exists from the start."""
+    workers: int = 16
+    """How many keys are reconciled at the same time, at most. A worker mostly waits for the API server."""
+    in_every_replica: bool = False
+    """Whether it also reconciles in replicas that are not the leader."""
