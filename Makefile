@@ -62,7 +62,7 @@ bench: $(BIN)/.ready  ## run the benchmarks of docs/figures.md and docs/reliabil
 	$(BIN)/python -m bench.fleet simulated --minutes 8
 
 crds: $(BIN)/.ready  ## write the chart's CRDs, webhooks and names of values anew, after a change of the kinds, the admission registry or the values
-	$(BIN)/python -m altershield.install charts/altershield/files
+	$(BIN)/python -m command.install charts/altershield/files
 	$(BIN)/python -m supply_chain.near_names charts/altershield/values.schema.json
 
 reference: $(BIN)/.ready  ## write the reference pages anew, after a change of the code or the texts that they show

@@ -31,11 +31,11 @@ from altershield.api import labels, names
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.resources import CRDS, DEPLOYMENTS, EVENTS, NAMESPACES
-from altershield.install import crds
 from altershield.kube.client import Client
 from altershield.workloads.adapter import template_of
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import version_of
+from command.install import crds
 from reconciler import thresholds
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release

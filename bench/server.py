@@ -31,12 +31,12 @@ from rich.table import Table
 from altershield.api import labels, names
 from altershield.api.change_workload import WorkloadState
 from altershield.api.resources import CRDS, DEPLOYMENTS, NAMESPACES
-from altershield.install import crds
 from altershield.kube.client import Client
 from altershield.process.children import free_ports
 from altershield.releases import state
 from altershield.workloads.workload import Workload
 from bench.reconciler import NAMESPACE, make, namespace, sandbox_with
+from command.install import crds
 from reconciler import thresholds
 from reconciler.manager import Manager
 from reconciler.options import Options

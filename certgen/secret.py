@@ -2,15 +2,15 @@
 
 import msgspec
 
+from altershield.api.labels import INSTALLED
 from altershield.api.meta import ObjectMeta
 from altershield.api.resources import SECRETS
-from altershield.install.rbac import LABELS
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ConflictError, NotFoundError
 from certgen.webhook_configurations import FIELD_MANAGER
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
-_LABELS = LABELS | {MANAGED_BY: FIELD_MANAGER}
+_LABELS = INSTALLED | {MANAGED_BY: FIELD_MANAGER}
 
 
 class Secret(msgspec.Struct, frozen=True):

@@ -18,13 +18,13 @@ from typing import Any
 import msgspec
 
 from altershield.api import names
+from altershield.api.labels import INSTALLED
 from altershield.api.resources import (
     CRDS,
     NAMESPACES,
     Resource,
 )
 from altershield.errors import AlterShieldError, UsageError
-from altershield.install import crds, policies, rbac, webhooks
 from altershield.kube.bodies import ObjectList
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ForbiddenError
@@ -43,6 +43,7 @@ from command.dev_webhooks import (
     remove_webhooks,
     withdrawn,
 )
+from command.install import crds, policies, rbac, webhooks
 from reconciler.outbound.check_options import CheckOptions
 from reconciler.receivers.notification_options import NotificationOptions
 from reconciler.server.server_options import ServerOptions
@@ -172,7 +173,7 @@ async def install(admin: Client, granted: Sequence[Installed] = ()) -> None:
     namespace = {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": names.SYSTEM_NAMESPACE, "labels": rbac.LABELS},
+        "metadata": {"name": names.SYSTEM_NAMESPACE, "labels": INSTALLED},
     }
     await _apply(admin, NAMESPACES, namespace)
     for crd in crds.crds():

@@ -14,7 +14,6 @@ from altershield.api import labels
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, level
 from altershield.api.resources import NAMESPACES
 from altershield.errors import AlterShieldError, UsageError
-from altershield.install.inventory import Inventory, Item, find
 from altershield.kube.backoff import retry_while_unavailable
 from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, NotFoundError
@@ -22,6 +21,7 @@ from altershield.process import options
 from altershield.releases import history
 from altershield.views import permission
 from command.confirm import ask, can_ask
+from command.install.inventory import Inventory, Item, find
 
 _GONE_SECONDS = 60.0  # finalizers and the objects of a deleted CustomResourceDefinition take time
 _POLL = 1.0

@@ -22,7 +22,7 @@ class Operation(StrEnum):
 
 class Feature(StrEnum):
     """The feature that a webhook serves. It determines the namespaces from which API servers send requests, and the
-    failure policy while no gatekeeper answers (`altershield/install/webhooks.py`)."""
+    failure policy while no gatekeeper answers (`command/install/webhooks.py`)."""
 
     RELEASES = "releases"
     DELETIONS = "deletions"

@@ -1,7 +1,7 @@
 """The protection of objects from deletion: its labels, its levels, and the texts of a refusal.
 
 The names and the first sentence of a refusal are those of OpenKruise, so that people and tools that know OpenKruise
-recognize them. ValidatingAdmissionPolicies (`altershield/install/deletion_policies.py`) and the gatekeeper
+recognize them. ValidatingAdmissionPolicies (`command/install/deletion_policies.py`) and the gatekeeper
 (`gatekeeper/handlers/deletions/`) refuse with the same texts.
 """
 

@@ -1,7 +1,7 @@
 """The kinds whose objects can be protected from deletion: the levels of each kind, and the content that `Cascading`
 protects.
 
-The ValidatingAdmissionPolicies (`altershield/install/deletion_policies.py`), the commands `altershield protect`,
+The ValidatingAdmissionPolicies (`command/install/deletion_policies.py`), the commands `altershield protect`,
 `unprotect` and `protected`, and the table of docs/protect.md are made from this table.
 """
 

@@ -11,13 +11,13 @@ import yaml
 
 from altershield.api import deletion_protection, labels, names
 from altershield.api.resources import CRDS, DEPLOYMENTS, MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS, Resource
-from altershield.install import crds, rbac
-from altershield.install.webhooks import configurations
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError, NotFoundError
 from bench.availability.deployments import deployment
 from bench.availability.waiting import until
 from command.account import Account
+from command.install import crds, rbac
+from command.install.webhooks import configurations
 from command.installation import install
 
 WEBHOOK_SECONDS = 20

@@ -11,12 +11,12 @@ from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, MAX_REAS
 from altershield.api.protected_kinds import KRUISE, ProtectedKind
 from altershield.api.resources import ADMISSION_POLICY_BINDINGS
 from altershield.errors import AlterShieldError, UsageError
-from altershield.install.deletion_policies import PREFIX
 from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, ForbiddenError, NotFoundError
 from altershield.process import options
 from altershield.views import permission
 from altershield.views.releases import objects
+from command.install.deletion_policies import PREFIX
 from command.namespace_option import Namespace, require_namespace
 from command.protection.targets import Target, kinds, parse
 

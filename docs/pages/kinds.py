@@ -7,8 +7,8 @@ from altershield.api import names
 from altershield.api.change_pod import PodState
 from altershield.api.change_workload import WorkloadState
 from altershield.api.resources import GROUP
-from altershield.install.crds import CATEGORY, crds
 from altershield.workloads import ADAPTERS
+from command.install.crds import CATEGORY, crds
 from docs.pages import conditions
 from docs.pages.markdown import GENERATED, table
 

@@ -2,7 +2,7 @@
 
 The Job runs under a service account of that namespace. AlterShield creates it with its own permissions. So only users
 who may create Jobs in that namespace may write such a policy. A ValidatingAdmissionPolicy checks this
-(altershield/install/user_policies.py).
+(command/install/user_policies.py).
 
 No Job is cached or watched: `poll` reads the one Job. The reason of a failure is the end of the log that the kubelet
 stores in the pod's status (`terminationMessagePolicy: FallbackToLogsOnError`). So AlterShield needs no permission to

@@ -16,11 +16,11 @@ import gatekeeper.__main__
 import reconciler.__main__
 from altershield.admission.webhooks import webhook_name, webhook_path
 from altershield.api.names import CHECK_ACCOUNT, SYSTEM_NAMESPACE, service_account_user
-from altershield.install import crds, policies, rbac, webhooks
-from altershield.install.__main__ import files
 from altershield.workloads import ADAPTERS
 from certgen.settings import service_hosts
 from command import app
+from command.install import crds, policies, rbac, webhooks
+from command.install.__main__ import files
 from tests.chart.arguments import parsed
 from tests.chart.rendering import (
     CHART,

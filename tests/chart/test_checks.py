@@ -5,7 +5,7 @@ import pytest
 
 import reconciler.__main__
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.install import rbac
+from command.install import rbac
 from reconciler.outbound.check_options import ALLOWED_HOSTS
 from reconciler.outbound.urls import AllowedHosts, allowed_hosts
 from tests.chart.arguments import parsed

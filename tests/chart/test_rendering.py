@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.install import policies
 from altershield.workloads import ADAPTERS
+from command.install import policies
 from gatekeeper import intake, process, server
 from tests.chart import operators
 from tests.chart.rendering import (

@@ -6,7 +6,7 @@ from typing import Any
 import helm_python
 import pytest
 
-from altershield.install import inventory
+from command.install import inventory
 from tests.chart.rendering import (
     DEFAULTS,
     Object,

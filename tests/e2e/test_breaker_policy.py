@@ -10,7 +10,7 @@ import pytest
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.pages import BREAKER
 from altershield.api.resources import API_VERSION
-from altershield.install.breaker_policies import ONLY_BREAKER
+from command.install.breaker_policies import ONLY_BREAKER
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 

@@ -25,11 +25,11 @@ import pytest
 from cryptography import x509
 
 from altershield.api.resources import DEPLOYMENTS, NAMESPACES, SECRETS
-from altershield.install.webhooks import configurations
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError
 from altershield.process.children import free_ports
 from certgen.webhook_configurations import KINDS
+from command.install.webhooks import configurations
 from tests.e2e.sleep import SLEEP
 from tests.support.polling import eventually, until
 from tests.support.processes import running

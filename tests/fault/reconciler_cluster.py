@@ -26,10 +26,10 @@ from altershield.api.resources import (
     PODS,
     Resource,
 )
-from altershield.install import crds, rbac
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import NotFoundError
 from altershield.workloads.stateful_sets import STATEFUL_SETS
+from command.install import crds, rbac
 from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.apiserver.storage.store import Snapshot
 from kube_sandbox.cluster.settings import SimulationSettings

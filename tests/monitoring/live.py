@@ -31,7 +31,6 @@ from altershield.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from altershield.install import webhooks
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ApiError
 from altershield.process.children import free_ports
@@ -39,6 +38,7 @@ from command.account import Account
 from command.demo.sample import MISSING_IMAGE, NAMESPACE, manifest
 from command.demo.steps import STEPS
 from command.demo.story import Story
+from command.install import webhooks
 from command.installation import install
 from tests.monitoring.prometheus import Prometheus
 from tests.support.polling import eventually, until

@@ -17,7 +17,7 @@ ALLOWED = {
     "altershield/api/protected_kinds.py": 16,  # the table of the kinds that can be protected from deletion
     "altershield/api/resources.py": 6,  # constants, for the adapters and the sandbox
     "command/check/objects.py": 1,  # creates one workload to check the gatekeeper
-    "altershield/install/inventory.py": 2,  # removes the Deployment of AlterShield itself
+    "command/install/inventory.py": 2,  # removes the Deployment of AlterShield itself
     "altershield/releases/history.py": 2,  # the kind in which the history is kept
 }
 """How many times a file may name a kind."""

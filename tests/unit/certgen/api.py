@@ -12,7 +12,6 @@ from typing import Any
 from prometheus_client import generate_latest
 
 from altershield.api.resources import MUTATING_WEBHOOKS, SECRETS
-from altershield.install.webhooks import configurations
 from altershield.kube import credentials
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, KubernetesError
@@ -23,6 +22,7 @@ from certgen.metrics import Metrics
 from certgen.reconciler import CertificateReconciler
 from certgen.settings import Mode, Settings
 from certgen.webhook_configurations import KINDS
+from command.install.webhooks import configurations
 from kube_sandbox.apiserver.server import ApiServer
 from tests.support.polling import until
 

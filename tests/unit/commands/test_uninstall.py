@@ -17,9 +17,9 @@ from altershield.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from altershield.install.crds import crds
 from altershield.kube.errors import UnreachableError
 from altershield.releases import history
+from command.install.crds import crds
 from command.uninstall import LeftOverError, delete_installation
 from tests.support.stub_api import Object, StubApi, answer, serving, status
 

@@ -15,8 +15,8 @@ from altershield.admission.registration import Registration
 from altershield.admission.webhooks import webhooks
 from altershield.api import resources
 from altershield.api.resources import CONFIG_MAPS
-from altershield.install.webhooks import registered as registered_fields
 from altershield.process.certificate import Certificate
+from command.install.webhooks import registered as registered_fields
 from gatekeeper.dispatch import decide
 from gatekeeper.metrics import Metrics
 from gatekeeper.routes import Route, routes

@@ -26,10 +26,10 @@ from altershield.api.resources import (
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budgets.pods import Flag, Pod
 from altershield.budgets.steps import Disruption, Passed, Refused
-from altershield.install.crds import crds
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, TooManyRequestsError
 from altershield.workloads.meta import Owner
+from command.install.crds import crds
 from gatekeeper.budgets.judge import Busy, Judge, Verdict
 from kube_sandbox.apiserver.server import ApiServer
 from tests.support.polling import until

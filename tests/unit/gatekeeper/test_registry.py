@@ -10,7 +10,7 @@ import pytest
 from altershield.admission.registration import ALWAYS, Condition, Operation, Phase, Registration
 from altershield.admission.webhooks import webhooks
 from altershield.api.resources import PODS
-from altershield.install.webhooks import registered as registered_fields
+from command.install.webhooks import registered as registered_fields
 from gatekeeper import dispatch
 from gatekeeper.handler import handler
 from gatekeeper.listers import Listers

@@ -8,7 +8,7 @@ import pytest
 from altershield.api import budgets, change_pod, change_workload, flow_control, ops_config_info, policy
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.pod_verdicts import PodInfo
-from altershield.install.crds import crds
+from command.install.crds import crds
 from kube_sandbox.apiserver.printers.tables import find
 from kube_sandbox.apiserver.schema import custom
 

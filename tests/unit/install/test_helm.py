@@ -7,7 +7,7 @@ import json
 import pytest
 
 from altershield.api.meta import ObjectMeta
-from altershield.install.helm import Release, RevisionSecret, is_of_chart, releases
+from command.install.helm import Release, RevisionSecret, is_of_chart, releases
 
 
 def secret(release: object) -> RevisionSecret:

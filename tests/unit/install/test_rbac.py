@@ -5,7 +5,7 @@ from collections import defaultdict
 import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.install import rbac
+from command.install import rbac
 
 OURS = "app.ops.cloud.alipay.com"
 WORKLOADS = [

@@ -1,7 +1,7 @@
 """The policies that deny requests of users."""
 
-from altershield.install.breaker_policies import breaker_policies
-from altershield.install.user_policies import user_policies
+from command.install.breaker_policies import breaker_policies
+from command.install.user_policies import user_policies
 
 
 def test_every_denial_names_a_page() -> None:

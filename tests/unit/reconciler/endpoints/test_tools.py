@@ -18,7 +18,7 @@ from altershield.api.resources import (
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
 )
-from altershield.install import rbac
+from command.install import rbac
 from reconciler.manager import Manager
 from tests.fault.reconciler_cluster import Cluster, running_cluster, version
 

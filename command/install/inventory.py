@@ -33,12 +33,12 @@ from altershield.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from altershield.install import helm
-from altershield.install.crds import crds
 from altershield.kube.backoff import retry_while_unavailable
 from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, NotFoundError
 from altershield.releases import history
+from command.install import helm
+from command.install.crds import crds
 
 SELECTOR = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component in (gate,reconciler,check,dashboard)"
 _CHECK_SELECTOR = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component=check"

@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from altershield.api.budgets import BREAK_GLASS_GROUP
+from altershield.api.labels import INSTALLED
 from altershield.api.names import SERVICE_ACCOUNT
 from altershield.api.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -29,11 +30,6 @@ Object = dict[str, Any]
 _RBAC = CLUSTER_ROLES.group
 
 NAME = "altershield"
-LABELS = {
-    "app.kubernetes.io/name": "altershield",
-    "app.kubernetes.io/part-of": "altershield",
-    "app.kubernetes.io/component": "gate",
-}
 
 
 def _rule(groups: str, resources: Sequence[str], verbs: str) -> Object:
@@ -203,12 +199,12 @@ def user_roles() -> list[Object]:
     as they include PodDisruptionBudgets. No role may delete a ChangeWorkload, because this would end a suspension.
     """
     return [
-        _cluster_role(f"{NAME}-view", LABELS | _aggregated(_READERS), READER_RULES),
-        _cluster_role(f"{NAME}-verdicts", LABELS, VERDICT_RULES),
-        _cluster_role(f"{NAME}-policies", LABELS, POLICY_RULES),
-        _cluster_role(f"{NAME}-breaker", LABELS, BREAKER_RULES),
-        _cluster_role(f"{NAME}-break-glass", LABELS, BREAK_GLASS_RULES),
-        _cluster_role(f"{NAME}-budgets", LABELS | _aggregated(_EDITORS), BUDGET_RULES),
+        _cluster_role(f"{NAME}-view", INSTALLED | _aggregated(_READERS), READER_RULES),
+        _cluster_role(f"{NAME}-verdicts", INSTALLED, VERDICT_RULES),
+        _cluster_role(f"{NAME}-policies", INSTALLED, POLICY_RULES),
+        _cluster_role(f"{NAME}-breaker", INSTALLED, BREAKER_RULES),
+        _cluster_role(f"{NAME}-break-glass", INSTALLED, BREAK_GLASS_RULES),
+        _cluster_role(f"{NAME}-budgets", INSTALLED | _aggregated(_EDITORS), BUDGET_RULES),
     ]
 
 
@@ -232,7 +228,7 @@ def objects(namespace: str, *, server: bool = False, callbacks: bool = False, jo
 
     def obj(kind: str, scope: str, **content: Any) -> Object:
         api_version = "v1" if kind == "ServiceAccount" else f"{_RBAC}/v1"
-        metadata = {"name": NAME, "labels": LABELS} | ({"namespace": scope} if scope else {})
+        metadata = {"name": NAME, "labels": INSTALLED} | ({"namespace": scope} if scope else {})
         return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **content}
 
     def reference(kind: str) -> Object:
@@ -255,7 +251,7 @@ def secret_reader(namespace: str, *names: str, system_namespace: str) -> list[Ob
     """The permission to read the Secrets `names` of a namespace (without names: all Secrets), for the checks of its
     policies. No command grants it: RBAC cannot select Secrets by their label, so somebody has to decide about each
     namespace or Secret."""
-    metadata = {"name": f"{NAME}-check-secrets", "namespace": namespace, "labels": LABELS}
+    metadata = {"name": f"{NAME}-check-secrets", "namespace": namespace, "labels": INSTALLED}
     rule = _rule("", ["secrets"], "get") | ({"resourceNames": list(names)} if names else {})
     subject = {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": system_namespace}
     role = {"apiGroup": _RBAC, "kind": ROLES.kind, "name": metadata["name"]}

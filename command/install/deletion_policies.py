@@ -25,7 +25,7 @@ from altershield.api.deletion_protection import (
 )
 from altershield.api.protected_kinds import KRUISE, PROTECTED_KINDS, Content, ProtectedKind, way_out
 from altershield.api.resources import CRDS, GROUP, NAMESPACES, Resource
-from altershield.install.admission_policy import Object, policy_of_rules, resource_rule, validation
+from command.install.admission_policy import Object, policy_of_rules, resource_rule, validation
 
 UNPROTECT = "unprotect"
 """The RBAC verb for taking the protection off, if the lock is on."""

@@ -8,7 +8,7 @@ only their own user name as the name of the user who opened or reset a breaker.
 from altershield.api.flow_control import BreakerState
 from altershield.api.pages import BREAKER
 from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
-from altershield.install.admission_policy import (
+from command.install.admission_policy import (
     USER,
     Object,
     equal_but,

@@ -1,4 +1,4 @@
-"""`python -m altershield.install charts/altershield/files` writes the files of the chart that are generated from code:
+"""`python -m command.install charts/altershield/files` writes the files of the chart that are generated from code:
 the CustomResourceDefinitions, the webhooks and the admission policies."""
 
 import sys
@@ -6,11 +6,11 @@ from pathlib import Path
 
 import yaml
 
-from altershield.install import policies, webhooks
-from altershield.install.crds import crds
+from command.install import policies, webhooks
+from command.install.crds import crds
 
 HEADER = "# Generated from the types in altershield/api by `make crds`. Do not edit.\n"
-POLICIES_HEADER = "# Generated from altershield/install/*_policies.py by `make crds`. Do not edit.\n"
+POLICIES_HEADER = "# Generated from command/install/*_policies.py by `make crds`. Do not edit.\n"
 GATEKEEPER = "GATEKEEPER"
 """Placeholder in the template of the chart for the user name of the gatekeeper."""
 RECONCILER = "RECONCILER"

@@ -1,11 +1,11 @@
 """All ValidatingAdmissionPolicies. The API server evaluates them. So they apply whether a gatekeeper runs or not, and
 also in namespaces that are not governed."""
 
-from altershield.install.account_policies import account_policies
-from altershield.install.admission_policy import RESOURCES, Object
-from altershield.install.breaker_policies import breaker_policies
-from altershield.install.deletion_policies import deletion_policies
-from altershield.install.user_policies import user_policies
+from command.install.account_policies import account_policies
+from command.install.admission_policy import RESOURCES, Object
+from command.install.breaker_policies import breaker_policies
+from command.install.deletion_policies import deletion_policies
+from command.install.user_policies import user_policies
 
 __all__ = ["RESOURCES", "deletion_policies", "own_policies", "policies"]
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from altershield.admission.registration import Feature
 from altershield.admission.webhooks import MUTATING, VALIDATING, Webhook
 from altershield.api import labels, names
-from altershield.install.rbac import LABELS
+from altershield.api.labels import INSTALLED
 
 Object = dict[str, Any]
 
@@ -109,7 +109,7 @@ def configurations(name: str, url: str, ca_bundle: bytes, *, system_namespace: s
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
             "kind": kind,
-            "metadata": {"name": name, "labels": LABELS},
+            "metadata": {"name": name, "labels": INSTALLED},
             "webhooks": [configured(each) for each in webhooks],
         }
         for kind, webhooks in (

@@ -4,8 +4,9 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from altershield.api.labels import INSTALLED
 from altershield.api.resources import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, Resource
-from altershield.install.rbac import LABELS, NAME
+from command.install.rbac import NAME
 
 Object = dict[str, Any]
 
@@ -109,5 +110,5 @@ def _head(resource: Resource, suffix: str) -> Object:
     return {
         "apiVersion": resource.api_version,
         "kind": resource.kind,
-        "metadata": {"name": f"{NAME}-{suffix}", "labels": LABELS},
+        "metadata": {"name": f"{NAME}-{suffix}", "labels": INSTALLED},
     }

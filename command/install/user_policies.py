@@ -7,8 +7,8 @@ DefensePolicy, AlterShield must not do anything that the author of the policy ma
 from altershield.api import labels, pages
 from altershield.api.policy import MAX_CHECKS
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, JOBS, SECRETS
-from altershield.install.admission_policy import USER, Object, admission_policy, validation
 from altershield.releases import history
+from command.install.admission_policy import USER, Object, admission_policy, validation
 
 _REQUEST = f"""\
 !has(object.status) || !has(object.status.request) ||

@@ -17,9 +17,9 @@ permission to act as AlterShield's account.
 
 from altershield.api import labels
 from altershield.api.resources import CONFIG_MAPS, DISRUPTION_BUDGETS, JOBS, POD_UNAVAILABLE_BUDGETS, PODS
-from altershield.install.admission_policy import USER, Object, admission_policy, equal_but, validation
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
+from command.install.admission_policy import USER, Object, admission_policy, equal_but, validation
 
 _WRITABLE = {adapter.resource.plural: ["template", adapter.pause_field] for adapter in ADAPTERS}
 """The fields of `spec`, by resource."""
