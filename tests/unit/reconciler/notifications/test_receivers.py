@@ -218,7 +218,8 @@ async def test_file_is_read_again_when_it_changes_and_an_invalid_one_has_no_effe
     path = tmp_path / "receivers.yaml"
     path.write_text(FULL)
     file, changes = ReceiversFile(path), []
-    task = asyncio.create_task(file.follow(lambda: changes.append(file.current)))
+    file.add_handler(lambda: changes.append(file.current))
+    task = asyncio.create_task(file.follow())
     path.write_text(f"receivers: https://{SECRET}")
     await until(lambda: "the last receivers stay in use" in caplog.text)
     assert file.current == parse(FULL.encode())
