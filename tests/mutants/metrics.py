@@ -33,7 +33,7 @@ SOURCES = (
     ),
     Source(
         "altershield/process/cgroup.py",
-        ("tests/unit/test_cgroup.py",),
+        ("tests/unit/altershield/process/test_cgroup.py",),
         (
             ("max(0, total - free)", "total - free"),
             ("max(0, total - free)", "total"),

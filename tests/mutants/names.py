@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Source
 
-_NAMES = ("tests/unit/api/test_names.py", "tests/unit/workloads/test_names.py")
+_NAMES = ("tests/unit/altershield/api/test_names.py", "tests/unit/altershield/workloads/test_names.py")
 
 SOURCES = (
     Source(
@@ -68,7 +68,7 @@ SOURCES = (
     ),
     Source(
         "altershield/api/json_patch.py",
-        ("tests/unit/api/test_json_patch.py",),
+        ("tests/unit/altershield/api/test_json_patch.py",),
         (("{escape(key)}", "{key}"), ('f"{labels}/', 'f"/metadata/labels/')),
     ),
     Source(

@@ -248,7 +248,7 @@ SOURCES = (
     ),
     Source(
         "altershield/workloads/blocking.py",
-        (*RELEASE_TESTS, "tests/unit/workloads/test_blocking.py"),
+        (*RELEASE_TESTS, "tests/unit/altershield/workloads/test_blocking.py"),
         (
             ("workload.waits_for_ready and workload.up_to_date and", "workload.up_to_date and"),
             ("workload.waits_for_ready and workload.up_to_date and", "workload.waits_for_ready and"),

@@ -19,7 +19,7 @@ from altershield.kube.configuration import Configuration
 from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError, ServerError
 from altershield.workloads.meta import Owner
 from gatekeeper.budgets.judge import Busy, Judge, Verdict
-from tests.unit.budgets.builders import DEPLOYMENT, NAMESPACE, NOW, SET, budget, scaled, wire
+from tests.unit.altershield.budgets.builders import DEPLOYMENT, NAMESPACE, NOW, SET, budget, scaled, wire
 
 pytestmark = pytest.mark.looptime
 

@@ -27,7 +27,7 @@ from gatekeeper.handlers.flow_control.reasons import Reason as CountedReason
 from gatekeeper.request import Request
 from gatekeeper.response import NOTHING, Response
 from gatekeeper.texts import PAGE_WARNING
-from tests.unit.budgets.builders import wire
+from tests.unit.altershield.budgets.builders import wire
 from tests.unit.gatekeeper.reviews import RECONCILER, NoBudgets, NoFlowControls, StaticListers
 
 Object = dict[str, Any]

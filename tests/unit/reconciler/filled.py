@@ -24,7 +24,7 @@ from reconciler.cluster import release as projection
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
-from tests.unit.workloads import objects
+from tests.unit.altershield.workloads import objects
 
 from . import builders
 from .builders import V1

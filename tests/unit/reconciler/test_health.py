@@ -5,7 +5,7 @@ import pytest
 
 from altershield.workloads.pods import Fault
 from reconciler.releases.pods.health import CLOCK_SKEW, TrackedPod, events_fault, start_tracking
-from tests.unit.workloads.objects import condition, pod
+from tests.unit.altershield.workloads.objects import condition, pod
 
 READY = pod(status={"conditions": [condition("Ready", True)]})
 DOWN = msgspec.structs.replace(READY, ready=False)

@@ -23,7 +23,7 @@ from reconciler.queues import Queues
 from reconciler.releases.order_routes import OrderRoutes
 from reconciler.releases.routes import ReleaseRoutes
 from reconciler.settings import SettingRoutes
-from tests.unit.budgets import builders as budgets
+from tests.unit.altershield.budgets import builders as budgets
 
 from . import builders
 from .builders import V1, V2

@@ -12,7 +12,7 @@ from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Numbers
 from altershield.views.budgets.figures import Surroundings, detail, figures, record_line
 from command.budgets.printing import described, lines, table
-from tests.unit.budgets.builders import LABELS, NOW, budget, pod, web
+from tests.unit.altershield.budgets.builders import LABELS, NOW, budget, pod, web
 
 FULL = PodUnavailableBudgetStatus(
     observed_generation=1, total_replicas=3, desired_available=2, current_available=3, unavailable_allowed=1

@@ -5,7 +5,7 @@ from altershield.budgets.numbers import counted
 from altershield.views.budgets.reading import around
 from altershield.workloads.meta import Owner
 from tests.support.stub_api import answer, serving
-from tests.unit.budgets.builders import DEPLOYMENT, SET, budget, wire
+from tests.unit.altershield.budgets.builders import DEPLOYMENT, SET, budget, wire
 
 CLONE_SET = Owner("apps.kruise.io/v1alpha1", "CloneSet", "api", "clone-set-api")
 

@@ -15,7 +15,7 @@ from altershield.kube.informer import Informer
 from tests.support.polling import until
 from tests.support.projections import Pod
 from tests.support.stub_api import serving
-from tests.unit.kube.informers import names, pod, running
+from tests.unit.altershield.kube.informers import names, pod, running
 
 _COUNTED = (__file__, str(Path(cache.__file__).parent / "*"))
 

@@ -22,7 +22,7 @@ from tests.support.stub_api import (
     line,
     serving,
 )
-from tests.unit.kube.informers import names, pod, running, started
+from tests.unit.altershield.kube.informers import names, pod, running, started
 
 pytestmark = pytest.mark.looptime
 

@@ -22,7 +22,7 @@ from tests.support.stub_api import (
     serving,
     status,
 )
-from tests.unit.kube.informers import names, pod, running, started
+from tests.unit.altershield.kube.informers import names, pod, running, started
 
 pytestmark = pytest.mark.looptime
 

@@ -23,7 +23,18 @@ from altershield.budgets.pods import Pod
 from altershield.budgets.records import settled
 from altershield.budgets.steps import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve, Step
 from altershield.workloads.meta import Owner
-from tests.unit.budgets.builders import DEPLOYMENT, LABELS, NAMESPACE, NOW, SET, Cluster, budget, pod, scaled, web
+from tests.unit.altershield.budgets.builders import (
+    DEPLOYMENT,
+    LABELS,
+    NAMESPACE,
+    NOW,
+    SET,
+    Cluster,
+    budget,
+    pod,
+    scaled,
+    web,
+)
 
 EXCEEDED = "PodUnavailableBudget web: 3 of 3 pods are available and 3 must be (maxUnavailable 0)"
 

@@ -9,7 +9,7 @@ from altershield.api.flow_control import Window
 from altershield.api.meta import rfc3339
 from altershield.flow_control.rules import Rule, rules_of, useless
 from altershield.flow_control.windows import CLOCK_ERROR, Tally, bucket_seconds, tallies
-from tests.unit.flow_control.builders import NOW, policy
+from tests.unit.altershield.flow_control.builders import NOW, policy
 
 
 def rule(interval: str, limit: int = 10) -> Rule:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from altershield.budgets import decision, records
-from tests.unit.budgets.model import Cures, Model, ViolationError, walk
+from tests.unit.altershield.budgets.model import Cures, Model, ViolationError, walk
 
 Mutation = Callable[[ExitStack], Cures | None]
 

@@ -18,7 +18,7 @@ from altershield.kube.time_slices import time_slices
 from tests.support.polling import until
 from tests.support.projections import Pod
 from tests.support.stub_api import answer, end_of_list, is_list, is_paged_list, is_watch, serving
-from tests.unit.kube.informers import running, started
+from tests.unit.altershield.kube.informers import running, started
 
 _MOST = 0.1  # seconds
 _COUNT = 50_000

@@ -19,7 +19,7 @@ from tests.support.polling import until
 from tests.support.projections import Pod
 from tests.support.simulated_time import simulated_time
 from tests.support.stub_api import StubApi, answer, is_paged_list, is_watch, serving
-from tests.unit.kube.informers import pod, running, started
+from tests.unit.altershield.kube.informers import pod, running, started
 
 pytestmark = pytest.mark.looptime
 

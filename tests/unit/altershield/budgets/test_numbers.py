@@ -15,8 +15,8 @@ from altershield.budgets.pods import Pod
 from altershield.workloads import ADAPTERS
 from altershield.workloads.amounts import share
 from altershield.workloads.meta import Owner
-from tests.unit.budgets import builders
-from tests.unit.budgets.builders import (
+from tests.unit.altershield.budgets import builders
+from tests.unit.altershield.budgets.builders import (
     DEPLOYMENT,
     LABELS,
     NAMESPACE,

@@ -13,7 +13,7 @@ from altershield.flow_control.settling import (
     settle,
 )
 from altershield.flow_control.windows import CLOCK_ERROR
-from tests.unit.flow_control.builders import NOW, asked, deletion, policy, written
+from tests.unit.altershield.flow_control.builders import NOW, asked, deletion, policy, written
 
 OF = asked(policy("10m/600"), "a", "b")
 

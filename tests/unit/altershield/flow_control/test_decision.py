@@ -19,7 +19,7 @@ from altershield.flow_control.decision import REPEATED, Working, in_order, note_
 from altershield.flow_control.deletion import Operation, covering, covers, exempt
 from altershield.flow_control.statistics import denied_entry, with_deletion, with_denied
 from altershield.flow_control.windows import CLOCK_ERROR
-from tests.unit.flow_control.builders import NOW, asked, deletion, one, policy, refusal, written
+from tests.unit.altershield.flow_control.builders import NOW, asked, deletion, one, policy, refusal, written
 
 USED = "PodDeletionFlowControl guard: 2 of 2 pod deletions in 10m are used"
 FULL = asked(policy("10m/2"), "a", "b")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from altershield.budgets.exhausted import groups_of, keeps_from_deletion
-from tests.unit.budgets.builders import DEPLOYMENT, budget, groups, pod, web
+from tests.unit.altershield.budgets.builders import DEPLOYMENT, budget, groups, pod, web
 
 
 @pytest.mark.parametrize(

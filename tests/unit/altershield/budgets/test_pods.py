@@ -6,7 +6,7 @@ import pytest
 
 from altershield.budgets import pods
 from altershield.budgets.index import PodIndex
-from tests.unit.budgets.builders import DEPLOYMENT, LABELS, NAMESPACE, SET, pod, wire
+from tests.unit.altershield.budgets.builders import DEPLOYMENT, LABELS, NAMESPACE, SET, pod, wire
 
 
 def names(index: PodIndex) -> list[list[str]]:

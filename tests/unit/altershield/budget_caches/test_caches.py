@@ -12,7 +12,7 @@ from altershield.budget_caches.caches import BudgetCaches
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
-from tests.unit.budgets.builders import DEPLOYMENT, LABELS, NAMESPACE, SET, budget, pod, scaled
+from tests.unit.altershield.budgets.builders import DEPLOYMENT, LABELS, NAMESPACE, SET, budget, pod, scaled
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from altershield.flow_control.decision import Working, in_order, step, undo
 from altershield.flow_control.deletion import Deletion
 from altershield.flow_control.rules import rules_of
 from altershield.flow_control.settling import Question, Seen
-from tests.unit.flow_control.builders import NOW, deletion, policy
+from tests.unit.altershield.flow_control.builders import NOW, deletion, policy
 
 CLOCKS = (-1.0, 0.0, 1.0)
 """The errors of the clocks of three gatekeepers. Two leaders have the first and the last one."""

@@ -7,7 +7,7 @@ from altershield.api import labels
 from altershield.budgets import overlap as module
 from altershield.budgets.index import Group
 from altershield.budgets.overlap import overlap, overlapping
-from tests.unit.budgets.builders import budget, groups, pod, web
+from tests.unit.altershield.budgets.builders import budget, groups, pod, web
 
 OTHERS = [
     budget(name=f"other-{number}", selector={"matchLabels": {"app": "no"}}, maxUnavailable=1) for number in range(300)

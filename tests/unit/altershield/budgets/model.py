@@ -22,7 +22,7 @@ from altershield.budgets.numbers import Counted, counted, numbers
 from altershield.budgets.pods import Flag, Pod
 from altershield.budgets.steps import AwaitPods, Disruption, Passed, Refused, Reserve
 from altershield.workloads.meta import packed
-from tests.unit.budgets.builders import LABELS, NAMESPACE, NOW, SET, Cluster, budget, uid, web
+from tests.unit.altershield.budgets.builders import LABELS, NAMESPACE, NOW, SET, Cluster, budget, uid, web
 
 REPLICAS = 3
 GATEKEEPERS = 2

@@ -7,7 +7,7 @@ from altershield.api.resources import REPLICA_SETS
 from altershield.budget_caches import known_scales
 from altershield.budget_caches.caches import BudgetCaches
 from tests.support.stub_api import serving
-from tests.unit.budgets.builders import DEPLOYMENT, SET, scaled
+from tests.unit.altershield.budgets.builders import DEPLOYMENT, SET, scaled
 
 
 async def test_forged_owner_reference_does_not_make_the_real_owner_of_other_pods_gone() -> None:

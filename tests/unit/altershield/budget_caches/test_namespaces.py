@@ -17,7 +17,7 @@ from altershield.kube.client import Client
 from gatekeeper.budgets.judge import Busy, Judge
 from tests.support.polling import until
 from tests.support.stub_api import StubApi, answer, is_paged_list, serving
-from tests.unit.budgets.builders import DEPLOYMENT, NOW, SET, budget, pod, wire
+from tests.unit.altershield.budgets.builders import DEPLOYMENT, NOW, SET, budget, pod, wire
 
 pytestmark = pytest.mark.looptime
 

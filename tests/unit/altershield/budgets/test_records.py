@@ -17,7 +17,7 @@ from altershield.budgets.records import (
     settled,
     without_record,
 )
-from tests.unit.budgets.builders import NOW, pod
+from tests.unit.altershield.budgets.builders import NOW, pod
 
 RECORD = DisruptionRecord("web-0", Operation.DELETE, rfc3339(NOW))
 STATUS = PodUnavailableBudgetStatus(disrupted_pods={"uid-web-0": RECORD}, pods_resource_version="5")
