@@ -18,7 +18,7 @@ _GENERATED = ("tests/unit/reconciler/generated_budgets/test_generated_budget_rec
 SOURCES = (
     Source(
         "altershield/api/deletion_protection.py",
-        (*_DELETED, "tests/unit/commands/protection/test_reading.py"),
+        (*_DELETED, "tests/unit/altershield/views/test_protection.py"),
         (
             ("labels.get(LABEL) == Level.CASCADING or labels", "labels"),
             (" or labels.get(CASCADING_LABEL) == CASCADING_VALUE:", ":"),

@@ -6,16 +6,7 @@ from msgspec.structs import replace
 from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, SourceRef, WorkloadState
 from altershield.releases import Outcome, outcome
-from tests.unit.commands.status.builders import (
-    DONE,
-    ROLLED_BACK,
-    RUNNING,
-    SUSPENDED,
-    V1,
-    V2,
-    release,
-    workload,
-)
+from tests.unit.altershield.views.builders import DONE, ROLLED_BACK, RUNNING, SUSPENDED, V1, V2, release, workload
 
 SUSPEND = {labels.SUSPEND: "1700000000"}
 

@@ -12,7 +12,7 @@ from altershield.views.targets import parse
 from altershield.workloads import ADAPTERS
 from command.status.exit_codes import exit_code
 from command.status.table import Layout, row
-from tests.unit.commands.status.builders import DONE, RUNNING, SUSPENDED, V1, V2, release, stored, workload
+from tests.unit.altershield.views.builders import DONE, RUNNING, SUSPENDED, V1, V2, release, stored, workload
 
 UNPROCESSED = {labels.DEFENSE_STATUS: ""}
 

@@ -7,7 +7,7 @@ import yaml
 
 from altershield.views.releases.model import Release
 from command.status.printers import Output, Printer
-from tests.unit.commands.status.builders import DONE, RUNNING, V1, V2, release, stored, workload
+from tests.unit.altershield.views.builders import DONE, RUNNING, V1, V2, release, stored, workload
 
 OLD = Release(workload(version=V2), stored(release(DONE), managedFields=[{}], resourceVersion="1"))
 NEW = Release(workload(version=V2), stored(release(RUNNING, version=V2)))

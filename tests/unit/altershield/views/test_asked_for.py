@@ -5,7 +5,7 @@ import pytest
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, WorkloadState
 from altershield.api.workload_requests import Action, Result, Verb
 from altershield.views.asking import Answer, asked_for
-from tests.unit.commands.status.builders import DONE, V1, V2, release, stored
+from tests.unit.altershield.views.builders import DONE, V1, V2, release, stored
 
 BACK = ChangeWorkloadStatus(status=WorkloadState.ROLLBACK, rollback_target=SourceRef(uid="1", version=V2))
 BEFORE_ALTERSHIELD = ChangeWorkloadStatus(

@@ -13,7 +13,7 @@ from altershield.api.policy import AppliedPolicy
 from altershield.views.releases.model import Release
 from altershield.workloads.workload import Workload
 from command.status.table import Columns, Layout, progress, row
-from tests.unit.commands.status.builders import DONE, V1, V2, release, stored, workload
+from tests.unit.altershield.views.builders import DONE, V1, V2, release, stored, workload
 
 NOW = 1683791475.0
 FAILED = ChangeWorkloadStatus(

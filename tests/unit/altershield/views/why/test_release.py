@@ -22,8 +22,8 @@ from altershield.api.policy import AppliedPolicy, Mode, OnPauseEnd
 from altershield.api.workload_requests import Action, Request
 from altershield.views.releases.model import Release
 from altershield.views.why.release import explain
+from tests.unit.altershield.views.builders import DONE, ROLLED_BACK, V1, V2, release, stored, workload
 from tests.unit.altershield.workloads.objects import pod
-from tests.unit.commands.status.builders import DONE, ROLLED_BACK, V1, V2, release, stored, workload
 
 NOW = 1_700_000_000
 SUSPENDED = {labels.SUSPEND: str(NOW - 300)}

@@ -16,8 +16,7 @@ from altershield.views.releases.model import Release
 from altershield.views.releases.words import QUIET, with_words
 from altershield.views.why.release import explain
 from command.status.table import Layout, row
-
-from .builders import V1, release, stored, workload
+from tests.unit.altershield.views.builders import V1, release, stored, workload
 
 NOW = 1_700_000_000.0
 PROGRESS = Condition(ConditionType.VERIFIED, "Unknown", "InProgress", "0 of 1 pods passed, 1 coming up")

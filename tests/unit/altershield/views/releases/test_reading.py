@@ -12,7 +12,7 @@ from altershield.views.releases.reading import Query, Reader, queries
 from altershield.views.targets import parse
 from altershield.workloads import ADAPTERS, BY_KIND
 from tests.support.stub_api import answer, is_list, serving
-from tests.unit.commands.status.builders import RUNNING, V1, manifest, release
+from tests.unit.altershield.views.builders import RUNNING, V1, manifest, release
 
 STATEFUL_SETS = BY_KIND["StatefulSet"]
 
