@@ -8,7 +8,7 @@ _G = "gatekeeper/budgets/"
 _T = "tests/unit/altershield/budgets/"
 _NUMBERS = (_T + "test_numbers.py", _T + "test_pods.py", _T + "test_decision.py")
 _DECISIONS = (_T + "test_decision.py", _T + "test_records.py", _T + "test_numbers.py", _T + "test_model.py")
-_JUDGED = ("tests/unit/gatekeeper/test_judge.py",)
+_JUDGED = ("tests/unit/gatekeeper/budgets/test_judge.py",)
 _CACHES = (
     "tests/unit/altershield/budget_caches/test_caches.py",
     "tests/unit/altershield/budget_caches/test_known_scales.py",

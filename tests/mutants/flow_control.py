@@ -166,7 +166,7 @@ SOURCES = (
     ),
     Source(
         "gatekeeper/handlers/flow_control/pods.py",
-        ("tests/unit/gatekeeper/test_pod_handlers.py",),
+        ("tests/unit/gatekeeper/handlers/test_pod_handlers.py",),
         (
             ("deletion is None or not listers.flow_controls.would_refuse(deletion):", "deletion is None:"),
             ("if not projection.judged:", "if False:"),

@@ -43,7 +43,10 @@ SOURCES = (
     ),
     Source(
         "altershield/api/fingerprint.py",
-        ("tests/unit/gatekeeper/test_fingerprint.py", "tests/unit/gatekeeper/test_version.py"),
+        (
+            "tests/unit/gatekeeper/handlers/releases/test_fingerprint.py",
+            "tests/unit/gatekeeper/handlers/releases/test_version.py",
+        ),
         (
             ("digest.hexdigest()[:_DIGITS]", "digest.hexdigest()"),
             ("hashlib.sha256()", "hashlib.sha1()"),
@@ -73,7 +76,10 @@ SOURCES = (
     ),
     Source(
         "altershield/api/labels.py",
-        ("tests/unit/gatekeeper/test_template_labels.py", "tests/unit/gatekeeper/test_ownership.py"),
+        (
+            "tests/unit/gatekeeper/handlers/releases/test_template_labels.py",
+            "tests/unit/gatekeeper/handlers/releases/test_ownership.py",
+        ),
         (
             ("OWNED = (VERSION, DEFENSE_STATUS, SUSPEND)", "OWNED = (VERSION, DEFENSE_STATUS)"),
             ("OWNED = (VERSION, DEFENSE_STATUS, SUSPEND)", "OWNED = (VERSION, SUSPEND)"),

@@ -6,8 +6,8 @@ from tests.mutants.mutant import Source
 _H = "gatekeeper/handlers/"
 _R = "reconciler/budgets/"
 _G = "reconciler/generated_budgets/"
-_DELETED = ("tests/unit/gatekeeper/test_deletions.py",)
-_JUDGED = ("tests/unit/gatekeeper/test_pod_handlers.py",)
+_DELETED = ("tests/unit/gatekeeper/handlers/deletions/test_deletions.py",)
+_JUDGED = ("tests/unit/gatekeeper/handlers/test_pod_handlers.py",)
 _RECONCILED = (
     "tests/unit/reconciler/budgets/test_budget_reconciler.py",
     "tests/unit/reconciler/test_protection_metrics.py",

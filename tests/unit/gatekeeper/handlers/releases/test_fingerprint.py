@@ -10,8 +10,7 @@ from altershield.api import labels
 from altershield.api.fingerprint import Template, canonical, fingerprint
 from gatekeeper.errors import ReviewError
 from gatekeeper.handlers.releases.fingerprint import release
-
-from . import reviews
+from tests.unit.gatekeeper import reviews
 
 _decode = msgspec.json.Decoder(Template).decode
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api import labels, released_by
-
-from .reviews import NEW, OLD, RECONCILER, deployment, mutate, released, version_of
+from tests.unit.gatekeeper.reviews import NEW, OLD, RECONCILER, deployment, mutate, released, version_of
 
 pytestmark = pytest.mark.usefixtures("every_kind")
 

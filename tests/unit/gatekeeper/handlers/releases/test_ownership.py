@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from altershield.api import labels
-
-from .reviews import NEW, OLD, RECONCILER, deployment, mutate, released, version_of
+from tests.unit.gatekeeper.reviews import NEW, OLD, RECONCILER, deployment, mutate, released, version_of
 
 pytestmark = pytest.mark.usefixtures("every_kind")
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from .reviews import (
+from tests.unit.gatekeeper.reviews import (
     RECONCILER,
     StaticListers,
     about,

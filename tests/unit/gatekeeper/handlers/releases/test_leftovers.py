@@ -7,8 +7,7 @@ import pytest
 
 from altershield.workloads.applied import LAST_APPLIED
 from gatekeeper.errors import ReviewError
-
-from .reviews import (
+from tests.unit.gatekeeper.reviews import (
     RECONCILER,
     Object,
     StaticListers,
@@ -18,7 +17,7 @@ from .reviews import (
     released,
     version_of,
 )
-from .reviews import validate as _validate
+from tests.unit.gatekeeper.reviews import validate as _validate
 
 pytestmark = pytest.mark.usefixtures("every_kind")
 

@@ -4,7 +4,17 @@ from typing import Any
 
 import pytest
 
-from .reviews import RECONCILER, StaticListers, deployment, kind, release, released, rolling_back, validate, version_of
+from tests.unit.gatekeeper.reviews import (
+    RECONCILER,
+    StaticListers,
+    deployment,
+    kind,
+    release,
+    released,
+    rolling_back,
+    validate,
+    version_of,
+)
 
 pytestmark = pytest.mark.usefixtures("every_kind")
 

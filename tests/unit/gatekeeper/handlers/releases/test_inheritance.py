@@ -5,8 +5,19 @@ from typing import Any
 import pytest
 
 from altershield.api import labels
-
-from .reviews import MUTATE, OLD, RECONCILER, StaticListers, about, ask, deployment, mutate, release, released, review
+from tests.unit.gatekeeper.reviews import (
+    MUTATE,
+    OLD,
+    RECONCILER,
+    StaticListers,
+    about,
+    ask,
+    deployment,
+    mutate,
+    release,
+    released,
+    review,
+)
 
 pytestmark = pytest.mark.usefixtures("every_kind")
 

@@ -12,8 +12,17 @@ from gatekeeper import routes
 from gatekeeper.dispatch import decide
 from gatekeeper.handlers.releases.reasons import Reason
 from gatekeeper.response import Decision
-
-from .reviews import MUTATE, RECONCILER, StaticListers, deployment, mutate, released, review, route, version_of
+from tests.unit.gatekeeper.reviews import (
+    MUTATE,
+    RECONCILER,
+    StaticListers,
+    deployment,
+    mutate,
+    released,
+    review,
+    route,
+    version_of,
+)
 
 pytestmark = pytest.mark.usefixtures("every_kind")
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from altershield.api import labels, released_by
 from altershield.api.pages import DENIED
-
-from .reviews import (
+from tests.unit.gatekeeper.reviews import (
     MUTATE,
     RECONCILER,
     VALIDATE,

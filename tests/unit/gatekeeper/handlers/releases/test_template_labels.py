@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from altershield.api import labels
-
-from .reviews import RECONCILER, deployment, mutate, released, version_of
+from tests.unit.gatekeeper.reviews import RECONCILER, deployment, mutate, released, version_of
 
 pytestmark = pytest.mark.usefixtures("every_kind")
 

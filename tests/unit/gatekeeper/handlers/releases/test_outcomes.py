@@ -10,8 +10,7 @@ from gatekeeper.errors import ReviewError
 from gatekeeper.handlers.releases import fingerprint
 from gatekeeper.handlers.releases.reasons import Reason as ReleaseReason
 from gatekeeper.response import Decision, Reason
-
-from .reviews import (
+from tests.unit.gatekeeper.reviews import (
     MUTATE,
     RECONCILER,
     VALIDATE,

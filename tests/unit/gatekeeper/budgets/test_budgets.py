@@ -33,9 +33,8 @@ from altershield.workloads.meta import Owner
 from gatekeeper.budgets.judge import Busy, Judge, Verdict
 from kube_sandbox.apiserver.server import ApiServer
 from tests.support.polling import until
-
-from .reviews import StaticListers
-from .serving import install_webhooks, serving
+from tests.unit.gatekeeper.reviews import StaticListers
+from tests.unit.gatekeeper.serving import install_webhooks, serving
 
 SPACE = "shop"
 APP = {"app": "web"}
