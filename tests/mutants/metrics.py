@@ -22,7 +22,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/gauges.py",
-        ("tests/unit/reconciler/test_metrics.py", "tests/unit/test_metrics.py"),
+        ("tests/unit/reconciler/releases/test_metrics.py", "tests/unit/test_metrics.py"),
         (
             (" + heapq.nlargest(_MAX_RELEASES, found, key=since)", ""),
             ("heapq.nsmallest(_MAX_RELEASES, found, key=since) + ", ""),

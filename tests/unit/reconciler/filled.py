@@ -24,10 +24,9 @@ from reconciler.cluster import release as projection
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
+from tests.unit.altershield.releases import builders
+from tests.unit.altershield.releases.builders import V1
 from tests.unit.altershield.workloads import objects
-
-from . import builders
-from .builders import V1
 
 Object = dict[str, Any]
 GOVERNED = {labels.GOVERNED: labels.GOVERNED_VALUE}

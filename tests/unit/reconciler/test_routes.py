@@ -24,9 +24,9 @@ from reconciler.releases.order_routes import OrderRoutes
 from reconciler.releases.routes import ReleaseRoutes
 from reconciler.settings import SettingRoutes
 from tests.unit.altershield.budgets import builders as budgets
+from tests.unit.altershield.releases import builders
+from tests.unit.altershield.releases.builders import V1, V2
 
-from . import builders
-from .builders import V1, V2
 from .filled import change_pod, empty_caches, namespace, newer, pod, put, release, remove, replica_set, setting
 
 SLEEP = WorkloadKey("Deployment", "default", "sleep")

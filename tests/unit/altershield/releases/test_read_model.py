@@ -10,7 +10,7 @@ from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus
 from altershield.api.meta import Condition
 from altershield.api.pod_verdicts import PodInfo
 from altershield.workloads import BY_KIND
-from tests.unit.reconciler.builders import NOW, V1, V2, V3, release, workload
+from tests.unit.altershield.releases.builders import NOW, V1, V2, V3, release, workload
 
 each_kind = pytest.mark.parametrize("kind", sorted(BY_KIND))
 

@@ -15,7 +15,7 @@ from altershield.views.targets import parse
 from command.current_user import user
 from tests.fault.reconciler_cluster import Cluster, running_cluster
 from tests.support.polling import until
-from tests.unit.reconciler.builders import V1, V2, release
+from tests.unit.altershield.releases.builders import V1, V2, release
 
 MINE = Request("Approve", "alice", "seen")
 

@@ -16,7 +16,7 @@ from reconciler.cluster.release import Release
 from reconciler.endpoints import rollbacks
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.rollbacks import Requested, Rollbacks
-from tests.unit.reconciler.builders import V1, V2, V3, workload
+from tests.unit.altershield.releases.builders import V1, V2, V3, workload
 from tests.unit.reconciler.filled import empty_caches, namespace, newer, put, release
 
 DEPLOYMENTS = BY_KIND["Deployment"]

@@ -27,8 +27,8 @@ from reconciler.notifications.metrics import notifications
 from reconciler.notifications.notifier import Delivery, Notifier
 from reconciler.notifications.receivers import ReceiversFile, allowed
 from reconciler.outbound.outbound_client import Outbound
-from tests.unit.reconciler import builders
-from tests.unit.reconciler.builders import NOW, V1
+from tests.unit.altershield.releases import builders
+from tests.unit.altershield.releases.builders import NOW, V1
 from tests.unit.reconciler.filled import empty_caches, namespace, newer, put, remove
 from tests.unit.reconciler.notifications.receiving import Inbox, until
 
