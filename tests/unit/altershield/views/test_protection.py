@@ -7,9 +7,7 @@ import pytest
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, Level
 from altershield.api.protected_kinds import PROTECTED_KINDS, ProtectedKind
 from altershield.api.resources import DEPLOYMENTS, JOBS, NAMESPACES
-from altershield.errors import UsageError
 from altershield.views.protection import Deletion, find, judged
-from command.protection.targets import kinds, parse
 from tests.support.stub_api import answer, serving
 
 
@@ -83,29 +81,3 @@ async def test_kind_that_the_cluster_does_not_have_is_no_problem_if_the_user_may
         api.fault(lambda request: "/apps.kruise.io/v1beta1/" in request.path, answer(403, FORBIDDEN), times=99)
         api.fault(lambda request: request.path == "/apis/apps.kruise.io/v1beta1", answer(404, "not found"))
         assert (await find(client, "shop")).problems == []
-
-
-@pytest.mark.parametrize(
-    ("argument", "plural"),
-    [
-        ("deploy/web", "deployments.apps"),
-        ("StatefulSet/db", "statefulsets.apps"),
-        ("statefulsets.apps.kruise.io/db", "statefulsets.apps.kruise.io"),
-        ("asts/db", "statefulsets.apps.kruise.io"),
-        ("crd/widgets.example.com", "customresourcedefinitions.apiextensions.k8s.io"),
-        ("ns/shop", "namespaces"),
-    ],
-)
-def test_argument_names_the_kind_as_in_kubectl(argument: str, plural: str) -> None:
-    assert parse([argument])[0].kind.plural == plural
-
-
-@pytest.mark.parametrize("argument", ["web", "pod/web", "deploy/", "deploy/Web", "deploy.batch/web", ""])
-def test_argument_that_names_no_protected_kind_is_refused(argument: str) -> None:
-    with pytest.raises(UsageError, match="cannot be protected; write TYPE/NAME or TYPE NAME"):
-        parse([argument])
-
-
-def test_completion_offers_each_kind_once() -> None:
-    assert kinds("dep") == ["deployment/"]
-    assert len(kinds("")) == len(set(kinds("")))
