@@ -6,6 +6,7 @@ import re
 
 import altershield
 import certgen
+import command
 import gatekeeper
 import reconciler
 from altershield import errors
@@ -27,7 +28,7 @@ def the_map() -> dict[str, tuple[str, str]]:
 
 
 def test_docstring_lists_all_errors_with_their_parents_and_modules() -> None:
-    for package in (altershield, gatekeeper, reconciler, certgen):
+    for package in (altershield, command, gatekeeper, reconciler, certgen):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
