@@ -45,8 +45,7 @@ def variable(found: Object, path: str) -> Causes:
 def variable_sources(sources: Sequence[Object], path: str) -> Causes:
     for index, source in enumerate(sources):
         where = f"{path}[{index}]"
-        if prefix := source.get("prefix"):
-            yield from causes.invalid_each(f"{where}.prefix", prefix, texts.variable_name(prefix))
+        yield from causes.optional(f"{where}.prefix", source.get("prefix"), texts.variable_name)
         names = [name for name in ("configMapRef", "secretRef") if name in source]
         for name in names:
             if not source[name].get("name"):

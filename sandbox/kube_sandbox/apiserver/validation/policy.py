@@ -19,8 +19,9 @@ def disruption_budget(obj: Object, _: Object | None) -> Causes:
             yield from at_most_100_percent(spec[field], f"spec.{field}")
     yield from label_selector(spec.get("selector"), "spec.selector")
     policies = ("AlwaysAllow", "IfHealthyBudget")
-    if (policy := spec.get("unhealthyPodEvictionPolicy", "AlwaysAllow")) not in policies:
-        yield causes.unsupported("spec.unhealthyPodEvictionPolicy", policy, policies)
+    yield from causes.one_of(
+        "spec.unhealthyPodEvictionPolicy", spec.get("unhealthyPodEvictionPolicy", "AlwaysAllow"), policies
+    )
 
 
 def autoscaler(obj: Object, _: Object | None) -> Causes:

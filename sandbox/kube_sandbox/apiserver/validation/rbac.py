@@ -48,8 +48,7 @@ def role_binding(obj: Object, old: Object | None) -> Causes:
     if reference["apiGroup"] != _GROUP:
         yield causes.unsupported("roleRef.apiGroup", reference["apiGroup"], (_GROUP,))
     kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
-    if reference["kind"] not in kinds:
-        yield causes.unsupported("roleRef.kind", reference["kind"], kinds)
+    yield from causes.one_of("roleRef.kind", reference["kind"], kinds)
     if not reference["name"]:
         yield causes.required("roleRef.name")
     else:
@@ -63,8 +62,7 @@ def role_binding(obj: Object, old: Object | None) -> Causes:
 
 def _subject(subject: Object, path: str, *, namespaced: bool) -> Causes:
     name, group = subject["name"], subject.get("apiGroup", "")
-    if not name:
-        yield causes.required(f"{path}.name")
+    yield from causes.non_empty(f"{path}.name", name)
     match subject["kind"]:
         case "ServiceAccount":
             if name:
