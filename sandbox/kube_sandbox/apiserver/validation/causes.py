@@ -78,9 +78,14 @@ def one_of(path: str, value: Any, supported: Sequence[str]) -> Causes:
 
 
 def optional(path: str, value: Any, rule: Callable[[Any], Iterable[str]]) -> Causes:
-    """Validate a value, unless it is missing or empty. The rule returns the error texts about a value."""
+    """Validate a value, unless it is missing or empty. The rule returns error texts about a value."""
     if value:
         yield from invalid_each(path, value, rule(value))
+
+
+def mandatory(path: str, value: Any, rule: Callable[[Any], Iterable[str]]) -> Causes:
+    yield from non_empty(path, value)
+    yield from optional(path, value, rule)
 
 
 def non_negative(path: str, value: int | None) -> Causes:

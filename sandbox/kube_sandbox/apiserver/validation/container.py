@@ -65,10 +65,7 @@ def init_containers(
 
 
 def _common(container: Object, volumes: Collection[str], path: str) -> Causes:
-    if not container["name"]:
-        yield causes.required(f"{path}.name")
-    else:
-        yield from causes.invalid_each(f"{path}.name", container["name"], texts.label_1123(container["name"]))
+    yield from causes.mandatory(f"{path}.name", container["name"], texts.label_1123)
     yield from causes.non_empty(f"{path}.image", container.get("image"))
     yield from causes.one_of(
         f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), _MESSAGE_POLICIES
@@ -93,11 +90,7 @@ def _ports(ports: Sequence[Object], path: str) -> Causes:
             if not wrong and name in names:
                 yield causes.duplicate(f"{where}.name", name)
             names.add(name)
-        if not port["containerPort"]:
-            yield causes.required(f"{where}.containerPort")
-        else:
-            number = port["containerPort"]
-            yield from causes.invalid_each(f"{where}.containerPort", number, texts.port_number(number))
+        yield from causes.mandatory(f"{where}.containerPort", port["containerPort"], texts.port_number)
         yield from causes.optional(f"{where}.hostPort", port.get("hostPort"), texts.port_number)
         yield from causes.one_of(f"{where}.protocol", port.get("protocol"), _PROTOCOLS)
 

@@ -146,11 +146,7 @@ def _external_name(spec: Object) -> Causes:
     for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
         if spec.get(field):
             yield causes.forbidden(f"spec.{field}", "may not be set for ExternalName services")
-    name = spec.get("externalName", "").removesuffix(".")
-    if not name:
-        yield causes.required("spec.externalName")
-    else:
-        yield from causes.invalid_each("spec.externalName", name, texts.subdomain(name))
+    yield from causes.mandatory("spec.externalName", spec.get("externalName", "").removesuffix("."), texts.subdomain)
 
 
 def _service_port(found: Object, names: set[str], path: str, *, named: bool) -> Causes:

@@ -35,11 +35,7 @@ def autoscaler(obj: Object, _: Object | None) -> Causes:
         yield causes.invalid("spec.maxReplicas", spec["maxReplicas"], why)
     target = spec["scaleTargetRef"]
     for field in ("kind", "name"):
-        if not target[field]:
-            yield causes.required(f"spec.scaleTargetRef.{field}")
-        else:
-            where = f"spec.scaleTargetRef.{field}"
-            yield from causes.invalid_each(where, target[field], texts.path_segment(target[field]))
+        yield from causes.mandatory(f"spec.scaleTargetRef.{field}", target[field], texts.path_segment)
     version = target.get("apiVersion", "")
     if "/" not in version and version != "v1":
         yield causes.invalid("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group")

@@ -49,10 +49,7 @@ def role_binding(obj: Object, old: Object | None) -> Causes:
         yield causes.unsupported("roleRef.apiGroup", reference["apiGroup"], (_GROUP,))
     kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
     yield from causes.one_of("roleRef.kind", reference["kind"], kinds)
-    if not reference["name"]:
-        yield causes.required("roleRef.name")
-    else:
-        yield from causes.invalid_each("roleRef.name", reference["name"], texts.path_segment(reference["name"]))
+    yield from causes.mandatory("roleRef.name", reference["name"], texts.path_segment)
     for index, subject in enumerate(obj.get("subjects") or ()):
         yield from _subject(subject, f"subjects[{index}]", namespaced=namespaced)
     if old is not None and old["roleRef"] != reference:

@@ -52,10 +52,7 @@ def _volume(volume: Object, names: set[str], path: str) -> Causes:
         yield causes.required(path, "must specify a volume type")
     else:
         yield from _source(kinds[0], volume[kinds[0]], f"{path}.{kinds[0]}")
-    if not volume["name"]:
-        yield causes.required(f"{path}.name")
-    else:
-        yield from causes.invalid_each(f"{path}.name", volume["name"], texts.label_1123(volume["name"]))
+    yield from causes.mandatory(f"{path}.name", volume["name"], texts.label_1123)
     if volume["name"] in names:
         yield causes.duplicate(f"{path}.name", volume["name"])
 
