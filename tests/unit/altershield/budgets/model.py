@@ -362,27 +362,11 @@ class Model:
         for leader in self.leaders:
             leader.write = None
         for _ in range(3):
-            for name in [f"web-{number}" for number in range(REPLICAS)]:
-                pod = self.pods.get(name)
-                if pod is not None and pod.terminating:
-                    self._event(name, None)
-                if name not in self.pods:
-                    self._create(name, ready=True)
-                elif self.updating.get(name) == "accepted":
-                    self._stop(name)
-                if self.updating.get(name) == "stopped":
-                    self._start(name)
-                if not self.pods[name].ready:
-                    self._event(name, msgspec.structs.replace(self.pods[name], flags=int(Flag.READY)))
-        leader = self.leaders[0]
+            for number in range(REPLICAS):
+                self._bring_up(f"web-{number}")
         for _ in range(4):
             self.now += 310
-            self._see(leader, 999)
-            self._see_budget(leader)
-            for _ in range(3):
-                self._settle(leader)
-                self._write(leader)
-                self._see_budget(leader)
+            self._settle_alone(self.leaders[0])
         status = self.budgets[-1].status
         if status.disrupted_pods or status.unavailable_pods:
             raise ViolationError(f"a record stays: {status}: {self.log}")
@@ -396,6 +380,27 @@ class Model:
                 self._go_on(request)
         if not request.admitted:
             raise ViolationError(f"a deletion is refused for ever: {status}: {self.log}")
+
+    def _bring_up(self, name: str) -> None:
+        pod = self.pods.get(name)
+        if pod is not None and pod.terminating:
+            self._event(name, None)
+        if name not in self.pods:
+            self._create(name, ready=True)
+        elif self.updating.get(name) == "accepted":
+            self._stop(name)
+        if self.updating.get(name) == "stopped":
+            self._start(name)
+        if not self.pods[name].ready:
+            self._event(name, msgspec.structs.replace(self.pods[name], flags=int(Flag.READY)))
+
+    def _settle_alone(self, leader: Process) -> None:
+        self._see(leader, 999)
+        self._see_budget(leader)
+        for _ in range(3):
+            self._settle(leader)
+            self._write(leader)
+            self._see_budget(leader)
 
 
 def _with(status: PodUnavailableBudgetStatus, found: records.Settled) -> PodUnavailableBudgetStatus:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from altershield.api.resources import PODS
 from altershield.kube import client as client_module
+from altershield.kube.client import Client
 from altershield.kube.errors import ServerError, UnreachableError
 from altershield.kube.informer import Informer
 from tests.support.polling import until
@@ -205,55 +206,64 @@ def test_random_concurrent_changes_end_with_the_objects_of_the_cluster(seed: int
         runner.run(_chaos(random.Random(seed), streaming=streaming))  # noqa: S311
 
 
+class _Acts:
+    """Random writes, refills, evictions, interrupted watches and relists of two namespaces."""
+
+    def __init__(self, api: StubApi, client: Client, chance: random.Random) -> None:
+        self.wanted: set[str] = set()
+        self.informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in self.wanted)
+        self.informer.add_handler(self._note)
+        self._api, self._client, self._chance = api, client, chance
+        self._latest: dict[tuple[str, str], int] = {}
+
+    def _note(self, old: Pod | None, new: Pod | None) -> None:
+        if new is not None:
+            key, version = (new.metadata.namespace, new.metadata.name), int(new.metadata.resource_version)
+            assert version >= self._latest.get(key, 0), "an older version replaced a newer one"
+            self._latest[key] = version
+
+    async def list_late(self, request: web.Request) -> web.StreamResponse:
+        snapshot = await self._api.list_page(request)
+        await asyncio.sleep(self._chance.random() * 3)
+        return snapshot
+
+    async def act(self) -> None:
+        do = self._chance.choices((self._write, self._turn_over, self._disturb), (6, 2, 1))[0]
+        await do(self._chance.choice(("shop", "depot")))
+
+    async def _write(self, namespace: str) -> None:
+        name = f"p{self._chance.randrange(4)}"
+        if self._api.get(PODS, name, namespace) is None:
+            created = await self._client.create(PODS, pod(name, namespace), namespace, as_=Pod)
+            await asyncio.sleep(self._chance.random())
+            self.informer.observe(created)
+        elif self._chance.random() < 0.5:
+            await self._api.remove(PODS, name, namespace)
+        else:
+            await self._api.put(PODS, pod(name, namespace, n=str(self._chance.random())))
+
+    async def _turn_over(self, namespace: str) -> None:
+        if namespace in self.wanted:
+            self.wanted.remove(namespace)
+            await self.informer.evict(namespace)
+        else:
+            self.wanted.add(namespace)
+            await self.informer.refill(namespace)
+
+    async def _disturb(self, _namespace: str) -> None:
+        self._api.cut_watches()
+        if self._chance.random() < 0.3:
+            self._api.forget_history()
+
+
 async def _chaos(chance: random.Random, *, streaming: bool) -> None:
     async with serving(streaming_lists=streaming) as (api, client):
-        wanted: set[str] = set()
-        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
-        latest: dict[tuple[str, str], int] = {}
-
-        def note(old: Pod | None, new: Pod | None) -> None:
-            if new is not None:
-                key, version = (new.metadata.namespace, new.metadata.name), int(new.metadata.resource_version)
-                assert version >= latest.get(key, 0), "an older version replaced a newer one"
-                latest[key] = version
-
-        informer.add_handler(note)
-
-        async def late(request: web.Request) -> web.StreamResponse:
-            snapshot = await api.list_page(request)
-            await asyncio.sleep(chance.random() * 3)
-            return snapshot
-
-        async def write(namespace: str) -> None:
-            name = f"p{chance.randrange(4)}"
-            if api.get(PODS, name, namespace) is None:
-                created = await client.create(PODS, pod(name, namespace), namespace, as_=Pod)
-                await asyncio.sleep(chance.random())
-                informer.observe(created)
-            elif chance.random() < 0.5:
-                await api.remove(PODS, name, namespace)
-            else:
-                await api.put(PODS, pod(name, namespace, n=str(chance.random())))
-
-        async def turn_over(namespace: str) -> None:
-            if namespace in wanted:
-                wanted.remove(namespace)
-                await informer.evict(namespace)
-            else:
-                wanted.add(namespace)
-                await informer.refill(namespace)
-
-        async def disturb(_namespace: str) -> None:
-            api.cut_watches()
-            if chance.random() < 0.3:
-                api.forget_history()
-
-        api.fault(is_paged_list, late, times=10_000)
+        acts = _Acts(api, client, chance)
+        api.fault(is_paged_list, acts.list_late, times=10_000)
         under_way: set[asyncio.Task[None]] = set()
-        async with running(informer):
+        async with running(acts.informer):
             for _ in range(60):
-                act = chance.choices((write, turn_over, disturb), (6, 2, 1))[0]
-                under_way.add(asyncio.create_task(act(chance.choice(("shop", "depot")))))
+                under_way.add(asyncio.create_task(acts.act()))
                 await asyncio.sleep(chance.random())
             done, pending = await asyncio.wait(under_way, timeout=120)
             assert not pending
@@ -264,10 +274,11 @@ async def _chaos(chance: random.Random, *, streaming: bool) -> None:
             there = {
                 (obj["metadata"]["namespace"], obj["metadata"]["name"]): obj["metadata"]["resourceVersion"]
                 for obj in api.all(PODS)
-                if obj["metadata"]["namespace"] in wanted
+                if obj["metadata"]["namespace"] in acts.wanted
             }
             cached = {
-                (obj.metadata.namespace, obj.metadata.name): obj.metadata.resource_version for obj in informer.all()
+                (obj.metadata.namespace, obj.metadata.name): obj.metadata.resource_version
+                for obj in acts.informer.all()
             }
             assert cached == there
 

@@ -327,37 +327,45 @@ EVENTS = st.sampled_from(
 )  # fmt: skip
 
 
+_WAITS = {"wait": 4, "wait long": 40}
+
+
 async def _events(world: World, events: Sequence[str]) -> None:
     for event in events:
         match event:
             case "reconcile":
                 await world.step()
-            case "wait":
-                world.now += 4
-            case "wait long":
-                world.now += 40
+            case "wait" | "wait long":
+                world.now += _WAITS[event]
             case "complete":
                 world.server.complete()
-            case "deliver" | "deliver twice" if world.server.callbacks:
-                callback = world.server.callbacks.pop(0)
-                for _ in range(1 + (event == "deliver twice")):
-                    world.receive(callback)
-            case "reorder":
-                world.server.callbacks.reverse()
-            case "drop" if world.server.callbacks:
-                world.server.callbacks.pop(0)
-            case "duplicate" if world.server.callbacks:
-                world.server.callbacks.append(world.server.callbacks[0])
             case "restart":
                 world.restart()
             case "crash":
                 world.crash = True
             case "retry":
                 world.retry()
-            case "approve" if not world.approved:
-                world.approve()
-            case _:
-                pass
+            case "approve":
+                if not world.approved:
+                    world.approve()
+            case _ if world.server.callbacks:
+                _under_way(world, event)
+
+
+def _under_way(world: World, event: str) -> None:
+    """Something happens to the callbacks under way."""
+    callbacks = world.server.callbacks
+    match event:
+        case "deliver" | "deliver twice":
+            callback = callbacks.pop(0)
+            for _ in range(1 + (event == "deliver twice")):
+                world.receive(callback)
+        case "reorder":
+            callbacks.reverse()
+        case "drop":
+            callbacks.pop(0)
+        case "duplicate":
+            callbacks.append(callbacks[0])
 
 
 async def _history(world: World, events: list[str]) -> None:

@@ -13,8 +13,10 @@ from reconciler.batches.repeating import repeated
 from reconciler.cluster.release import Release
 from reconciler.cluster.verdicts import is_repeatable
 from reconciler.releases.terms.effects import (
+    After,
     AllowRepair,
     Announce,
+    Before,
     CreateBatch,
     Decision,
     Mark,
@@ -60,68 +62,77 @@ class Executor(Storage):
 
     def _carry_out(self, release: Release, workload: Workload, decision: Decision) -> None:
         for effect in decision.before:
-            match effect:
-                case Mark(pod, at):
-                    if pod.metadata.uid in self.pods:
-                        self._write("mark")
-                        sim = self.pods[pod.metadata.uid]
-                        sim.pod_labels[labels.OPERATE_FINISHED] = str(at)
-                        self.touch(sim)
-                case RestoreLabel(obj):
-                    if obj.metadata.uid in self.pods:
-                        self._write("put back")
-                        sim = self.pods[obj.metadata.uid]
-                        sim.pod_labels[labels.VERSION] = names.version_of(release.metadata.name)
-                        self.touch(sim)
-                case CreateBatch():
-                    self._write("create batch")
-                    self._create_batch(release, effect)
-                case Overrule():
-                    self._write("overrule")
-                    self._overrule(effect)
+            self._change_pods(release, effect)
         for effect in decision.before:
-            match effect:
-                case AllowRepair():
-                    self._write("allow repair")
-                    self.own_labels[labels.IGNORED_SUSPEND] = "true"
-                case SetThreshold(count):
-                    self._write("threshold")
-                    whole = self.releases[names.version_of(release.metadata.name)]
-                    spec = msgspec.structs.replace(whole.spec, count_threshold=count)
-                    self._store(msgspec.structs.replace(whole, spec=spec))
-                case Resume():
-                    self._write("resume")
-                    self.own_labels.pop(labels.SUSPEND, None)
-                    self.resumed_by.append(self.version)
+            self._change_workload(release, effect)
         if decision.status is not None:
             self._write("status")
             self._save(release, decision)
         for after in decision.after:
-            match after:
-                case Suspend(since):
-                    self._write("suspend")
-                    self.own_labels[labels.SUSPEND] = str(since)
-                case Pause(held_version):
-                    self._write("pause")
-                    self.paused = self.held = True
-                    self.held_version = held_version
-                case Unpause():
-                    self._write("continue")
-                    self.held, self.paused = False, self.paused_again
-                case ReleaseAgain(target):
-                    self._release_again(target)
-                case Remove(obj):
-                    self._write("remove")
-                    self._remove(obj)
-                case Repeat(batch):
-                    self._write("repeat")
-                    change_pod = self.batches[batch.metadata.name]
-                    assert is_repeatable(change_pod)
-                    self._store_batch(change_pod, repeated(change_pod, self.now))
-                case Announce():
-                    self.announced.append(after)
+            self._change_after_the_status(after)
         if decision.lists and self.groups is not None:
             self.groups.lists_are_written()
+
+    def _change_pods(self, release: Release, effect: Before) -> None:
+        """The effects on pods and their batches, which come first."""
+        match effect:
+            case Mark(pod, at):
+                self._label(pod, "mark", labels.OPERATE_FINISHED, str(at))
+            case RestoreLabel(obj):
+                self._label(obj, "put back", labels.VERSION, names.version_of(release.metadata.name))
+            case CreateBatch():
+                self._write("create batch")
+                self._create_batch(release, effect)
+            case Overrule():
+                self._write("overrule")
+                self._overrule(effect)
+
+    def _change_workload(self, release: Release, effect: Before) -> None:
+        match effect:
+            case AllowRepair():
+                self._write("allow repair")
+                self.own_labels[labels.IGNORED_SUSPEND] = "true"
+            case SetThreshold(count):
+                self._write("threshold")
+                whole = self.releases[names.version_of(release.metadata.name)]
+                spec = msgspec.structs.replace(whole.spec, count_threshold=count)
+                self._store(msgspec.structs.replace(whole, spec=spec))
+            case Resume():
+                self._write("resume")
+                self.own_labels.pop(labels.SUSPEND, None)
+                self.resumed_by.append(self.version)
+
+    def _change_after_the_status(self, effect: After) -> None:
+        match effect:
+            case Suspend(since):
+                self._write("suspend")
+                self.own_labels[labels.SUSPEND] = str(since)
+            case Pause(held_version):
+                self._write("pause")
+                self.paused = self.held = True
+                self.held_version = held_version
+            case Unpause():
+                self._write("continue")
+                self.held, self.paused = False, self.paused_again
+            case ReleaseAgain(target):
+                self._release_again(target)
+            case Remove(obj):
+                self._write("remove")
+                self._remove(obj)
+            case Repeat(batch):
+                self._write("repeat")
+                change_pod = self.batches[batch.metadata.name]
+                assert is_repeatable(change_pod)
+                self._store_batch(change_pod, repeated(change_pod, self.now))
+            case Announce():
+                self.announced.append(effect)
+
+    def _label(self, obj: Any, write: str, label: str, value: str) -> None:
+        pod = self.pods.get(obj.metadata.uid)
+        if pod is not None:
+            self._write(write)
+            pod.pod_labels[label] = value
+            self.touch(pod)
 
     def _save(self, release: Release, decision: Decision) -> None:
         status = decision.status
