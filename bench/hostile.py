@@ -43,6 +43,7 @@ MOST_MEMORY = 512  # MiB: the chart's limit
 _RATE = 50  # legitimate reviews a second
 _TIMEOUT = 2.0  # seconds; the chart's for the mutating webhook
 _SERVER_CORE, _CLIENT_CORE = 0, 1
+_OWN = Path("/proc/self/schedstat")
 
 
 @dataclass
@@ -118,69 +119,74 @@ async def _run(seconds: float, only: list[str]) -> tuple[list[Phase], int]:
             return phases, server.resident
 
 
+class Reviews:
+    """Legitimate reviews that the bench sends, and their latencies in milliseconds."""
+
+    def __init__(self, server: Server, bodies: list[bytes], client: aiohttp.ClientSession) -> None:
+        self.failed = 0
+        self.latencies: list[float] = []
+        self.without_waiting: list[float] = []
+        self._server, self._bodies, self._client = server, bodies, client
+
+    async def send(self, number: int, due: float) -> None:
+        """Send a review that is due at this time (`perf_counter`)."""
+        waited = self._server.waited, waited_for_a_core(_OWN)
+        try:
+            async with self._client.post(
+                f"https://127.0.0.1:{self._server.port}{PATH}",
+                data=self._bodies[number % len(self._bodies)],
+                headers={"Content-Type": "application/json"},
+                ssl=False,
+            ) as answer:
+                await answer.read()
+                self.failed += answer.status != 200
+        except (aiohttp.ClientError, TimeoutError):
+            self.failed += 1
+        latency = time.perf_counter() - due
+        waiting = max(self._server.waited - waited[0], waited_for_a_core(_OWN) - waited[1])
+        self.latencies.append(latency * 1000)
+        self.without_waiting.append(max(0.0, latency - waiting) * 1000)
+
+
 async def _phase(
     server: Server, attack_: str, bodies: list[bytes], seconds: float, attackers: Attackers | None = None
 ) -> Phase:
-    latencies: list[float] = []
-    without_waiting: list[float] = []
-    own = Path("/proc/self/schedstat")
-    memory = failed = 0
+    memory = 0
     async with (
         aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_TIMEOUT)) as client,
         asyncio.TaskGroup() as group,
     ):
-
-        async def one(number: int, due: float) -> None:
-            nonlocal failed
-            waited = server.waited, waited_for_a_core(own)
-            try:
-                async with client.post(
-                    f"https://127.0.0.1:{server.port}{PATH}",
-                    data=bodies[number % len(bodies)],
-                    headers={"Content-Type": "application/json"},
-                    ssl=False,
-                ) as answer:
-                    await answer.read()
-                    failed += answer.status != 200
-            except (aiohttp.ClientError, TimeoutError):
-                failed += 1
-            latency = time.perf_counter() - due
-            waiting = max(server.waited - waited[0], waited_for_a_core(own) - waited[1])
-            latencies.append(latency * 1000)
-            without_waiting.append(max(0.0, latency - waiting) * 1000)
-
+        reviews = Reviews(server, bodies, client)
         before = attackers.sent if attackers else Sent()
         began, used, waited = time.perf_counter(), server.cpu, server.waited
         for number in range(int(seconds * _RATE)):
             due = began + number / _RATE
             await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            group.create_task(one(number, due))
+            group.create_task(reviews.send(number, due))
             memory = max(memory, server.resident)
         took = time.perf_counter() - began
         waiting = server.waited - waited
         core = (server.cpu - used) / (took - waiting)
         after = attackers.sent if attackers else Sent()
-    latencies.sort()
-    without_waiting.sort()
-    p50, p99 = (round(latencies[int(len(latencies) * share)], 1) for share in (0.5, 0.99))
-    connections = round((after.connections - before.connections) / took)
-    requests = round((after.requests - before.requests) / took)
-    sent = round((after.bytes - before.bytes) / took / MIB)
     return Phase(
         attack=attack_,
-        connections=connections,
-        requests=requests,
-        sent=sent,
-        reviews=len(latencies),
-        failed=failed,
-        p50=p50,
-        p99=p99,
-        worst=round(latencies[-1], 1),
-        p99_without_waiting=round(without_waiting[int(len(latencies) * 0.99)], 1),
+        connections=round((after.connections - before.connections) / took),
+        requests=round((after.requests - before.requests) / took),
+        sent=round((after.bytes - before.bytes) / took / MIB),
+        reviews=len(reviews.latencies),
+        failed=reviews.failed,
+        p50=_percentile(reviews.latencies, 0.5),
+        p99=_percentile(reviews.latencies, 0.99),
+        worst=round(max(reviews.latencies), 1),
+        p99_without_waiting=_percentile(reviews.without_waiting, 0.99),
         memory=memory,
         core=round(core, 2),
         waiting=round(waiting / took, 2),
     )
+
+
+def _percentile(values: list[float], share: float) -> float:
+    return round(sorted(values)[int(len(values) * share)], 1)
 
 
 @contextlib.asynccontextmanager

@@ -62,16 +62,6 @@ def _deployment(image: str, variables: int) -> dict[str, Any]:
         "command": ["/bin/sleep", "infinity"],
         "env": [{"name": f"VARIABLE_{n}", "value": f"the value of variable {n}"} for n in range(variables)],
     }
-    manifest = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"annotations": {}, "labels": {"app": "sleep"}, "name": "sleep", "namespace": "default"},
-        "spec": {
-            "replicas": 5,
-            "selector": {"matchLabels": {"app": "sleep"}},
-            "template": {"metadata": {"labels": {"app": "sleep"}}, "spec": {"containers": [container]}},
-        },
-    }
     defaults = {
         "resources": {},
         "terminationMessagePath": "/dev/termination-log",
@@ -91,7 +81,9 @@ def _deployment(image: str, variables: int) -> dict[str, Any]:
             "labels": {"app": "sleep", labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED},
             "annotations": {
                 "deployment.kubernetes.io/revision": "1",
-                "kubectl.kubernetes.io/last-applied-configuration": json.dumps(manifest, separators=(",", ":")),
+                "kubectl.kubernetes.io/last-applied-configuration": json.dumps(
+                    _manifest(container), separators=(",", ":")
+                ),
             },
             "managedFields": managed_fields(variables),
         },
@@ -114,6 +106,20 @@ def _deployment(image: str, variables: int) -> dict[str, Any]:
             "progressDeadlineSeconds": 600,
         },
         "status": {"observedGeneration": 2, "replicas": 5, "updatedReplicas": 5, "readyReplicas": 5},
+    }
+
+
+def _manifest(container: dict[str, Any]) -> dict[str, Any]:
+    """What was applied."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"annotations": {}, "labels": {"app": "sleep"}, "name": "sleep", "namespace": "default"},
+        "spec": {
+            "replicas": 5,
+            "selector": {"matchLabels": {"app": "sleep"}},
+            "template": {"metadata": {"labels": {"app": "sleep"}}, "spec": {"containers": [container]}},
+        },
     }
 
 

@@ -8,6 +8,7 @@ include other processes of the machine, and in wall time.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import platform
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
@@ -127,10 +128,39 @@ async def reconcile(path: str) -> None:
             task.cancel()
 
 
-async def measure(shape: Shape) -> tuple[list[Phase], Counter[str]]:
-    api = Api(shape, lead=True)
-    api.prepare()
-    phases: list[Phase] = []
+class Reconciler:
+    """The child process, and the figures of the phases for which it was asked."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("the child process has no pipes")
+        self.phases: list[Phase] = []
+        self._asked, self._answers = process.stdin, process.stdout
+        self._before = {"cpu": 0.0, "reconciles": 0}
+
+    async def phase(self, title: str, begin: Callable[[], None] = lambda: None, wanted: str = "rest") -> None:
+        began = time.monotonic()
+        begin()
+        await asyncio.sleep(0.3 if wanted == "rest" else 0)
+        self._asked.write(f"{wanted}\n".encode())
+        async with asyncio.timeout(_PHASE_SECONDS):
+            figures = json.loads(await self._answers.readline())
+        self.phases.append(
+            Phase(
+                title,
+                round(figures["held"] * 1000, 1),
+                round(figures["held_wall"] * 1000, 1),
+                round(figures["at"] - began, 1),
+                round(figures["cpu"] - self._before["cpu"], 1),
+                figures["reconciles"] - self._before["reconciles"],
+            )
+        )
+        print(self.phases[-1], file=sys.stderr)
+        self._before = figures
+
+
+@contextlib.asynccontextmanager
+async def _reconciling(api: Api) -> AsyncIterator[Reconciler]:
     with tempfile.TemporaryDirectory() as name:
         async with api.serving() as url:
             with kubeconfig(Path(name), url) as path:
@@ -139,59 +169,41 @@ async def measure(shape: Shape) -> tuple[list[Phase], Counter[str]]:
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
                 )
-                said, heard = process.stdin, process.stdout
-                if said is None or heard is None:
-                    raise RuntimeError("the child process has no pipes")
-                before = {"cpu": 0.0, "reconciles": 0}
-
-                async def phase(title: str, begin: Callable[[], None] = lambda: None, wanted: str = "rest") -> None:
-                    nonlocal before
-                    began = time.monotonic()
-                    begin()
-                    await asyncio.sleep(0.3 if wanted == "rest" else 0)
-                    said.write(f"{wanted}\n".encode())
-                    async with asyncio.timeout(_PHASE_SECONDS):
-                        figures = json.loads(await heard.readline())
-                    phases.append(
-                        Phase(
-                            title,
-                            round(figures["held"] * 1000, 1),
-                            round(figures["held_wall"] * 1000, 1),
-                            round(figures["at"] - began, 1),
-                            round(figures["cpu"] - before["cpu"], 1),
-                            figures["reconciles"] - before["reconciles"],
-                        )
-                    )
-                    print(phases[-1], file=sys.stderr)
-                    before = figures
-
-                def change_setting(name: str, **changes: object) -> None:
-                    api.send("opsconfiginfoes", "MODIFIED", msgspec.to_builtins(setting(name, **changes)))
-
-                def annotate() -> None:
-                    for number in range(100):
-                        api.send("namespaces", "MODIFIED", namespace(number, note="new"))
-
-                def govern(*, governed: bool) -> None:
-                    api.send("namespaces", "MODIFIED" if governed else "DELETED", namespace(7, governed=governed))
-
                 try:
-                    await phase("list all", wanted="list")
-                    await phase("take over")
-                    await phase("change a setting", lambda: change_setting(ROLLBACK, content="30%"))
-                    await phase("annotate all Namespaces", annotate)
-                    await phase("a Namespace is no longer governed", lambda: govern(governed=False))
-                    await phase("the Namespace is governed again", lambda: govern(governed=True))
-                    await phase("list all again", api.forget)
+                    yield Reconciler(process)
                 finally:
                     process.kill()
                     await process.wait()
+
+
+async def measure(shape: Shape) -> tuple[list[Phase], Counter[str]]:
+    api = Api(shape, lead=True)
+    api.prepare()
+
+    def change_setting(name: str, **changes: object) -> None:
+        api.send("opsconfiginfoes", "MODIFIED", msgspec.to_builtins(setting(name, **changes)))
+
+    def annotate() -> None:
+        for number in range(100):
+            api.send("namespaces", "MODIFIED", namespace(number, note="new"))
+
+    def govern(*, governed: bool) -> None:
+        api.send("namespaces", "MODIFIED" if governed else "DELETED", namespace(7, governed=governed))
+
+    async with _reconciling(api) as reconciler:
+        await reconciler.phase("list all", wanted="list")
+        await reconciler.phase("take over")
+        await reconciler.phase("change a setting", lambda: change_setting(ROLLBACK, content="30%"))
+        await reconciler.phase("annotate all Namespaces", annotate)
+        await reconciler.phase("a Namespace is no longer governed", lambda: govern(governed=False))
+        await reconciler.phase("the Namespace is governed again", lambda: govern(governed=True))
+        await reconciler.phase("list all again", api.forget)
     asked = Counter(
         f"{method} {target.partition('?')[0].rpartition('/')[2]}" if method == "GET" else f"{method} {target}"
         for _, method, target in api.requests
         if method != "GET" or "watch" not in target
     )
-    return phases, asked
+    return reconciler.phases, asked
 
 
 def main(

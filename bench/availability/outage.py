@@ -5,8 +5,9 @@ import collections
 import contextlib
 import dataclasses
 import json
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,12 +80,21 @@ class Result:
     """The largest number of these lists within one second."""
 
 
-async def measure(
-    kubeconfig: Path, directory: Path, seconds: float, report: Callable[[str], None] = lambda _: None
-) -> Result:
-    """Disconnect three gatekeepers and three reconcilers from the API server for `seconds`. Users still reach it, and
-    the gatekeepers still review releases."""
-    proxy = ApiProxy(str(kubeconfig))
+@dataclass(frozen=True)
+class _Running:
+    admin: Client
+    namespace: str
+    gatekeepers: Sequence[Pod]
+    newcomer: Pod
+    """A gatekeeper that is not started."""
+    history: History
+    session: aiohttp.ClientSession
+    """For questions to the gatekeepers."""
+
+
+@contextlib.asynccontextmanager
+async def _running(kubeconfig: Path, directory: Path, proxy: ApiProxy) -> AsyncIterator[_Running]:
+    """Run three gatekeepers and three reconcilers. Their requests to the API server pass the proxy."""
     async with installed(kubeconfig, directory) as direct, proxy.running():
         installation = dataclasses.replace(direct, url_for=proxy.url)
         admin, namespace = installation.admin, installation.name
@@ -97,50 +107,49 @@ async def measure(
             history.watching(),
             Reconcilers(installation, directory).running(),
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=False)) as session,
-            contextlib.AsyncExitStack() as running,
         ):
-            questions = Questions(session, await _suspended(admin, namespace, history))
-            known, new = ([f"{what}-{number}" for number in range(_MEANWHILE)] for what in ("known", "new"))
-            released = {name: [await create(admin, namespace, name, _REPLICAS)] for name in known}
-            await history.until_successful(released)
-            await until(lambda: _all_right(questions, gatekeepers.pods), "the gatekeepers to know of the suspension")
-            before = _watched(proxy.reads)
-            loop = asyncio.get_running_loop()
+            yield _Running(admin, namespace, gatekeepers.pods, newcomer, history, session)
 
-            report(f"outage of the API server for {seconds:.0f} s …")
-            await proxy.go()
-            gone = loop.time()
-            await running.enter_async_context(newcomer.running())
-            async with questions.asked_repeatedly(gatekeepers.pods):
-                for name, versions in released.items():
-                    versions.append(await release(admin, namespace, name, "meanwhile"))
-                for name in new:
-                    released[name] = [await create(admin, namespace, name, _REPLICAS)]
-                await asyncio.sleep(gone + seconds - loop.time())
-                ages = [age for pod in gatekeepers.pods for age in await _ages(session, pod)]
-                missing = await _missing(session, newcomer)
-            outage, mark = loop.time() - gone, len(proxy.reads)
-            await proxy.come()
-            back = loop.time()
-            caught_up = asyncio.create_task(history.until_successful(released))
-            await until_watched(lambda: before - _watched(proxy.reads[mark:]))
-            watching = loop.time() - back
-            await caught_up
-            verified = loop.time() - back
-            wrong = await _wrong_with(history, admin, namespace, released)
-            await newcomer.until_ready()
-            reads = [each for each in proxy.reads[mark:] if each.resource.client != "newcomer"]
-            lists = [each for each in reads if each.verb == "list"]
 
-            report("a second outage, after which all versions have expired …")
-            await proxy.go()
-            proxy.forget()
-            forgotten = set(proxy.forgotten)
-            await asyncio.sleep(seconds / 2)
-            mark = len(proxy.reads)
-            await proxy.come()
-            await until(lambda: not proxy.forgotten, "all resources to be listed")
-            expired = [each for each in proxy.reads[mark:] if each.verb == "list" and each.resource in forgotten]
+async def measure(
+    kubeconfig: Path, directory: Path, seconds: float, report: Callable[[str], None] = lambda _: None
+) -> Result:
+    """Disconnect three gatekeepers and three reconcilers from the API server for `seconds`. Users still reach it, and
+    the gatekeepers still review releases."""
+    proxy = ApiProxy(str(kubeconfig))
+    async with _running(kubeconfig, directory, proxy) as running, contextlib.AsyncExitStack() as stack:
+        admin, namespace, history = running.admin, running.namespace, running.history
+        questions = Questions(running.session, await _suspended(admin, namespace, history))
+        released = await _created(admin, namespace, "known")
+        await history.until_successful(released)
+        await until(lambda: _all_right(questions, running.gatekeepers), "the gatekeepers to know of the suspension")
+        before = _watched(proxy.reads)
+        loop = asyncio.get_running_loop()
+
+        report(f"outage of the API server for {seconds:.0f} s …")
+        await proxy.go()
+        gone = loop.time()
+        await stack.enter_async_context(running.newcomer.running())
+        async with questions.asked_repeatedly(running.gatekeepers):
+            for name, versions in released.items():
+                versions.append(await release(admin, namespace, name, "meanwhile"))
+            released |= await _created(admin, namespace, "new")
+            await asyncio.sleep(gone + seconds - loop.time())
+            ages = [age for pod in running.gatekeepers for age in await _ages(running.session, pod)]
+            missing = await _missing(running.session, running.newcomer)
+        outage, mark = loop.time() - gone, len(proxy.reads)
+        await proxy.come()
+        watching, verified = await asyncio.gather(
+            _time(until_watched(lambda: before - _watched(proxy.reads[mark:]))),
+            _time(history.until_successful(released)),
+        )
+        wrong = await _wrong_with(history, admin, namespace, released)
+        await running.newcomer.until_ready()
+        reads = [each for each in proxy.reads[mark:] if each.resource.client != "newcomer"]
+        lists = [each for each in reads if each.verb == "list"]
+
+        report("a second outage, after which all versions have expired …")
+        forgotten, expired = await _expired(proxy, seconds / 2)
     return Result(
         outage=round(outage, 1),
         admissions=questions.answered,
@@ -158,6 +167,31 @@ async def measure(
         most_relists=max(Counter(each.resource for each in expired).values()),
         worst_second=max(sum(each.at <= other.at < each.at + 1 for other in expired) for each in expired),
     )
+
+
+async def _created(admin: Client, namespace: str, prefix: str) -> dict[str, list[str]]:
+    """Create Deployments. Returns their names with the released versions."""
+    names = [f"{prefix}-{number}" for number in range(_MEANWHILE)]
+    return {name: [await create(admin, namespace, name, _REPLICAS)] for name in names}
+
+
+async def _time(work: Awaitable[None]) -> float:
+    began = time.monotonic()
+    await work
+    return time.monotonic() - began
+
+
+async def _expired(proxy: ApiProxy, seconds: float) -> tuple[set[WatchedResource], list[ReadRequest]]:
+    """Disconnect all processes for `seconds`, in which all versions expire. Returns the watched resources, and
+    the lists of them after the outage."""
+    await proxy.go()
+    proxy.forget()
+    forgotten = set(proxy.forgotten)
+    await asyncio.sleep(seconds)
+    mark = len(proxy.reads)
+    await proxy.come()
+    await until(lambda: not proxy.forgotten, "all resources to be listed")
+    return forgotten, [each for each in proxy.reads[mark:] if each.verb == "list" and each.resource in forgotten]
 
 
 async def _wrong_with(

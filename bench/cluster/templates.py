@@ -70,18 +70,13 @@ def templates(shape: Shape) -> dict[str, dict[str, Any]]:
     """The template of each resource."""
     replicas = shape.replicas
     env = [{"name": f"SETTING_{each}", "value": "v" * 40} for each in range(20)]
-    container = {"name": "web", "image": "registry.example.com/shop/web:1.2.3", "env": env}
+    container: dict[str, Any] = {"name": "web", "image": "registry.example.com/shop/web:1.2.3", "env": env}
     own = {"app": "%(workload)s", labels.VERSION: "%(of_set)s"}
     containers: dict[str, Any] = {"containers": [container]}
     template = {"metadata": {"labels": own}, "spec": containers}
     selector = {"matchLabels": {"app": "%(workload)s"}}
     sets = {"replicas": replicas, "selector": selector, "template": template}
     counted = {"replicas": replicas, "readyReplicas": replicas, "availableReplicas": replicas, "observedGeneration": 1}
-    ready = [
-        {"type": kind, "status": "True", "lastTransitionTime": "%(time30)s", "lastProbeTime": None}
-        for kind in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
-    ]
-    running = {"name": "web", "ready": True, "restartCount": 0, "started": True, "image": container["image"]}
     deployment = ("apps/v1", "Deployment", "%(workload)s", "%(workload_uid)s")
     processed = {labels.DEFENSE_STATUS: labels.PROCESSED}
     times = {"create_time": "%(plain0)s", "create_time_unix": "%(unix0)s"}
@@ -115,13 +110,7 @@ def templates(shape: Shape) -> dict[str, dict[str, Any]]:
                 ("apps/v1", "ReplicaSet", "%(set)s", "%(set_uid)s"), {labels.OPERATE_FINISHED: "%(mark)s"}
             ),
             "spec": containers | {"nodeName": "%(node)s"},
-            "status": {
-                "phase": "Running",
-                "podIP": "%(ip)s",
-                "startTime": "%(time0)s",
-                "conditions": ready,
-                "containerStatuses": [running | {"state": {"running": {"startedAt": "%(time0)s"}}, "lastState": {}}],
-            },
+            "status": _pod_status(container["image"]),
         },
         "changeworkloads": _release(shape, times) | {"metadata": _metadata(deployment, {}) | {"name": "%(release)s"}},
         "changepods": _batch(times)
@@ -131,6 +120,21 @@ def templates(shape: Shape) -> dict[str, dict[str, Any]]:
             )
             | {"name": names.change_pod_name("%(release)s", "%(index)s")}
         },
+    }
+
+
+def _pod_status(image: str) -> dict[str, Any]:
+    ready = [
+        {"type": kind, "status": "True", "lastTransitionTime": "%(time30)s", "lastProbeTime": None}
+        for kind in ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+    ]
+    running = {"name": "web", "ready": True, "restartCount": 0, "started": True, "image": image}
+    return {
+        "phase": "Running",
+        "podIP": "%(ip)s",
+        "startTime": "%(time0)s",
+        "conditions": ready,
+        "containerStatuses": [running | {"state": {"running": {"startedAt": "%(time0)s"}}, "lastState": {}}],
     }
 
 

@@ -18,32 +18,7 @@ _MEANINGS = {
 }
 
 
-def page() -> str:
-    rows = [
-        (
-            f"`{name}`",
-            f"`{default.type}`",
-            "on" if default.enable else "off",
-            f"`{default.content}`" if default.content else "",
-            _MEANINGS[name],
-        )
-        for name, default in ops_config.DEFAULTS.items()
-    ]
-    return f"""\
-# Settings
-
-{GENERATED}
-
-You change these settings in the cluster, at any time, without a restart. Each setting is an object of the kind
-[OpsConfigInfo](kinds.md#opsconfiginfo) in the namespace `{SYSTEM_NAMESPACE}`. AlterShield creates missing settings
-with their defaults. Everything else is configured with [options](commands.md) of the commands, or
-with [values](../../charts/altershield/values.yaml) of the chart.
-
-{table(("name", "`spec.type`", "`spec.enable`", "`spec.content`", "effect"), rows)}
-A pod is [*overdue*](../verdicts.md#the-words) when it has not been up for longer than the start timeout
-([`reconciler.startTimeoutSeconds`](../../charts/altershield/values.yaml)), and the cluster is not the cause
-([`Stalled`](kinds.md#stalled)).
-
+_EXAMPLES = f"""\
 ## blocking
 
 Switch it off, and on again:
@@ -99,3 +74,33 @@ content is a number of pods from 1 (`10`) or a share from 1% to 100% (`10%`), no
 kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo branch --type merge -p '{{"spec":{{"enable":false,"content":"10"}}}}'
 ```
 """
+"""How to change each setting, and what a wrong value does."""
+
+
+def page() -> str:
+    rows = [
+        (
+            f"`{name}`",
+            f"`{default.type}`",
+            "on" if default.enable else "off",
+            f"`{default.content}`" if default.content else "",
+            _MEANINGS[name],
+        )
+        for name, default in ops_config.DEFAULTS.items()
+    ]
+    return f"""\
+# Settings
+
+{GENERATED}
+
+You change these settings in the cluster, at any time, without a restart. Each setting is an object of the kind
+[OpsConfigInfo](kinds.md#opsconfiginfo) in the namespace `{SYSTEM_NAMESPACE}`. AlterShield creates missing settings
+with their defaults. Everything else is configured with [options](commands.md) of the commands, or
+with [values](../../charts/altershield/values.yaml) of the chart.
+
+{table(("name", "`spec.type`", "`spec.enable`", "`spec.content`", "effect"), rows)}
+A pod is [*overdue*](../verdicts.md#the-words) when it has not been up for longer than the start timeout
+([`reconciler.startTimeoutSeconds`](../../charts/altershield/values.yaml)), and the cluster is not the cause
+([`Stalled`](kinds.md#stalled)).
+
+{_EXAMPLES}"""

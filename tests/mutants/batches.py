@@ -3,7 +3,7 @@
 from tests.mutants.mutant import Source
 from tests.mutants.release_tests import ONE_KIND, RELEASE_TESTS
 
-BATCH_TESTS = ("tests/unit/reconciler/test_batches.py", "tests/unit/reconciler/test_several_checks.py")
+BATCH_TESTS = ("tests/unit/reconciler/batches/test_batches.py", "tests/unit/reconciler/batches/test_several_checks.py")
 
 SOURCES = (
     Source(
@@ -81,8 +81,8 @@ SOURCES = (
         "reconciler/batches/nodes.py",
         (
             *BATCH_TESTS,
-            "tests/unit/reconciler/test_server_model.py",
-            "tests/unit/reconciler/test_callback_receiver.py",
+            "tests/unit/reconciler/batches/test_server_model.py",
+            "tests/unit/reconciler/batches/test_callback_receiver.py",
         ),
         (
             ("entry_of(status.checks, name, Phase.POST) is None)", "True)"),
@@ -99,7 +99,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/batches/skipping.py",
-        ("tests/unit/reconciler/test_server_model.py",),
+        ("tests/unit/reconciler/batches/test_server_model.py",),
         (
             ("            if not error.delivered:\n", "            if True:\n"),
             ("            if not error.delivered:\n", "            if False:\n"),
@@ -111,7 +111,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/batches/callback_receiver.py",
-        ("tests/unit/reconciler/test_callback_receiver.py",),
+        ("tests/unit/reconciler/batches/test_callback_receiver.py",),
         (
             ("return self._batches.awaits_node(batch.unfinished, begun_by)", "return True"),
             ("any((phase, state) == _WITHOUT_RESULT for _, phase, state in batch.checks)", "True"),
@@ -129,7 +129,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/batches/repeating.py",
-        ("tests/unit/reconciler/test_server_model.py",),
+        ("tests/unit/reconciler/batches/test_server_model.py",),
         (
             ("repeated=True", "repeated=False"),
             ("        newest_rule=first.newest_rule,\n", ""),
@@ -153,7 +153,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/cluster/batch.py",
-        ("tests/unit/reconciler/test_batches.py", *RELEASE_TESTS),
+        ("tests/unit/reconciler/batches/test_batches.py", *RELEASE_TESTS),
         (
             ("bool(info.verdict) and result.verdict == Verdict.PASS", "bool(info.verdict)"),
             ("change_pod if needs_work(change_pod) else None", "change_pod"),

@@ -5,14 +5,14 @@ from tests.mutants.mutant import Source
 _A = "altershield/budgets/"
 _C = "altershield/budget_caches/"
 _G = "gatekeeper/budgets/"
-_T = "tests/unit/budgets/"
+_T = "tests/unit/altershield/budgets/"
 _NUMBERS = (_T + "test_numbers.py", _T + "test_pods.py", _T + "test_decision.py")
 _DECISIONS = (_T + "test_decision.py", _T + "test_records.py", _T + "test_numbers.py", _T + "test_model.py")
-_JUDGED = ("tests/unit/gatekeeper/test_judge.py",)
+_JUDGED = ("tests/unit/gatekeeper/budgets/test_judge.py",)
 _CACHES = (
-    "tests/unit/budget_caches/test_caches.py",
-    "tests/unit/budget_caches/test_known_scales.py",
-    "tests/unit/budget_caches/test_namespaces.py",
+    "tests/unit/altershield/budget_caches/test_caches.py",
+    "tests/unit/altershield/budget_caches/test_known_scales.py",
+    "tests/unit/altershield/budget_caches/test_namespaces.py",
 )
 
 SOURCES = (

@@ -100,12 +100,12 @@ SOURCES = (
     ),
     Source(
         "reconciler/batches/check_callback_receiver.py",
-        ("tests/unit/reconciler/test_check_callback_receiver.py",),
+        ("tests/unit/reconciler/batches/test_check_callback_receiver.py",),
         (("        if change_pod.metadata.uid != run.uid:\n", "        if False:\n"),),
     ),
     Source(
         "altershield/kube/backoff.py",
-        ("tests/unit/reconciler/test_check_callback_receiver.py",),
+        ("tests/unit/reconciler/batches/test_check_callback_receiver.py",),
         (
             ("        except (ConflictError, NotFoundError) as error:\n", "        except NotFoundError as error:\n"),
             ('attempts: int = 5) -> T:\n    """Call', 'attempts: int = 4) -> T:\n    """Call'),
@@ -113,7 +113,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/batches/batch_reconciler.py",
-        ("tests/unit/reconciler/test_check_callback_receiver.py",),
+        ("tests/unit/reconciler/batches/test_check_callback_receiver.py",),
         (
             ("        if entry is None or entry.start_time_unix != run.started:\n", "        if entry is None:\n"),
             ("        if entry.state not in (CheckState.RUNNING, CheckState.UNKNOWN):\n", "        if False:\n"),

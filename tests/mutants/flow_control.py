@@ -4,7 +4,7 @@ from tests.mutants.mutant import Source
 
 _A = "altershield/flow_control/"
 _R = "reconciler/flow_control/"
-_T = "tests/unit/flow_control/"
+_T = "tests/unit/altershield/flow_control/"
 _DECISIONS = (_T + "test_decision.py", _T + "test_breaker.py", _T + "test_settling.py", _T + "test_model.py")
 _HANDLED = ("tests/unit/gatekeeper/test_flow_controls.py",)
 _RECONCILED = (
@@ -166,7 +166,7 @@ SOURCES = (
     ),
     Source(
         "gatekeeper/handlers/flow_control/pods.py",
-        ("tests/unit/gatekeeper/test_pod_handlers.py",),
+        ("tests/unit/gatekeeper/handlers/test_pod_handlers.py",),
         (
             ("deletion is None or not listers.flow_controls.would_refuse(deletion):", "deletion is None:"),
             ("if not projection.judged:", "if False:"),

@@ -3,9 +3,9 @@
 from tests.mutants.mutant import Source
 
 _H = "gatekeeper/handlers/releases/"
-_T = "tests/unit/gatekeeper/"
+_T = "tests/unit/gatekeeper/handlers/releases/"
 _OUTCOMES = _T + "test_outcomes.py"
-_DENIALS = (_OUTCOMES, _T + "test_denials.py", _T + "test_metrics.py")
+_DENIALS = (_OUTCOMES, _T + "test_denials.py", "tests/unit/gatekeeper/test_metrics.py")
 _VERSION = (_OUTCOMES, _T + "test_version.py", _T + "test_fingerprint.py", _T + "test_template_labels.py")
 
 SOURCES = (
@@ -289,7 +289,13 @@ SOURCES = (
     ),
     Source(
         _H + "workload.py",
-        (_OUTCOMES, _T + "test_version.py", _T + "test_ownership.py", _T + "test_denials.py", _T + "test_review.py"),
+        (
+            _OUTCOMES,
+            _T + "test_version.py",
+            _T + "test_ownership.py",
+            _T + "test_denials.py",
+            "tests/unit/gatekeeper/test_review.py",
+        ),
         (
             ("return labels.get(key) if labels else None", "return labels.get(key)"),
             ("return self.spec.template.metadata is not None", "return True"),

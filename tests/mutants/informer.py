@@ -3,17 +3,17 @@
 from tests.mutants.mutant import Source
 
 _CACHE = (
-    "tests/unit/kube/test_cache.py",
+    "tests/unit/altershield/kube/test_cache.py",
     "tests/fault/test_informer.py",
-    "tests/unit/kube/test_kept_namespaces.py",
-    "tests/unit/kube/test_streamed_lists.py",
+    "tests/unit/altershield/kube/test_kept_namespaces.py",
+    "tests/unit/altershield/kube/test_streamed_lists.py",
 )
 _FOLLOWER = (
-    "tests/unit/kube/test_reflector.py",
+    "tests/unit/altershield/kube/test_reflector.py",
     "tests/fault/test_informer.py",
-    "tests/unit/kube/test_streamed_lists.py",
+    "tests/unit/altershield/kube/test_streamed_lists.py",
 )
-_KEPT = ("tests/unit/kube/test_kept_namespaces.py", "tests/fault/test_informer.py")
+_KEPT = ("tests/unit/altershield/kube/test_kept_namespaces.py", "tests/fault/test_informer.py")
 _QUICK = "not random_concurrent_changes"
 
 SOURCES = (

@@ -22,7 +22,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/gauges.py",
-        ("tests/unit/reconciler/test_metrics.py", "tests/unit/test_metrics.py"),
+        ("tests/unit/reconciler/releases/test_metrics.py", "tests/unit/test_metrics.py"),
         (
             (" + heapq.nlargest(_MAX_RELEASES, found, key=since)", ""),
             ("heapq.nsmallest(_MAX_RELEASES, found, key=since) + ", ""),
@@ -33,7 +33,7 @@ SOURCES = (
     ),
     Source(
         "altershield/process/cgroup.py",
-        ("tests/unit/test_cgroup.py",),
+        ("tests/unit/altershield/process/test_cgroup.py",),
         (
             ("max(0, total - free)", "total - free"),
             ("max(0, total - free)", "total"),

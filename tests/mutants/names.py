@@ -2,7 +2,7 @@
 
 from tests.mutants.mutant import Source
 
-_NAMES = ("tests/unit/api/test_names.py", "tests/unit/workloads/test_names.py")
+_NAMES = ("tests/unit/altershield/api/test_names.py", "tests/unit/altershield/workloads/test_names.py")
 
 SOURCES = (
     Source(
@@ -43,7 +43,10 @@ SOURCES = (
     ),
     Source(
         "altershield/api/fingerprint.py",
-        ("tests/unit/gatekeeper/test_fingerprint.py", "tests/unit/gatekeeper/test_version.py"),
+        (
+            "tests/unit/gatekeeper/handlers/releases/test_fingerprint.py",
+            "tests/unit/gatekeeper/handlers/releases/test_version.py",
+        ),
         (
             ("digest.hexdigest()[:_DIGITS]", "digest.hexdigest()"),
             ("hashlib.sha256()", "hashlib.sha1()"),
@@ -68,12 +71,15 @@ SOURCES = (
     ),
     Source(
         "altershield/api/json_patch.py",
-        ("tests/unit/api/test_json_patch.py",),
+        ("tests/unit/altershield/api/test_json_patch.py",),
         (("{escape(key)}", "{key}"), ('f"{labels}/', 'f"/metadata/labels/')),
     ),
     Source(
         "altershield/api/labels.py",
-        ("tests/unit/gatekeeper/test_template_labels.py", "tests/unit/gatekeeper/test_ownership.py"),
+        (
+            "tests/unit/gatekeeper/handlers/releases/test_template_labels.py",
+            "tests/unit/gatekeeper/handlers/releases/test_ownership.py",
+        ),
         (
             ("OWNED = (VERSION, DEFENSE_STATUS, SUSPEND)", "OWNED = (VERSION, DEFENSE_STATUS)"),
             ("OWNED = (VERSION, DEFENSE_STATUS, SUSPEND)", "OWNED = (VERSION, SUSPEND)"),

@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Source
 
 _T = "tests/unit/reconciler/policies/"
+_R = "tests/unit/reconciler/releases/"
 
 SOURCES = (
     Source(
@@ -53,7 +54,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/terms/rules.py",
-        (_T + "test_effects.py",),
+        (_R + "test_policy_effects.py",),
         (
             ("    if only and settings.blocking:", "    if only:"),
             ("    if only and settings.rollback:", "    if only:"),
@@ -66,7 +67,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/findings/failure.py",
-        (_T + "test_effects.py", _T + "test_pause_end.py"),
+        (_R + "test_policy_effects.py", _R + "test_pause_end.py"),
         (
             ("        and not _was_tried(snapshot)\n", ""),
             ("RollbackReason.NOT_UNDONE):\n        return True", "RollbackReason.NOT_UNDONE):\n        return False"),
@@ -87,7 +88,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/decisions/pause.py",
-        (_T + "test_effects.py", _T + "test_pause_end.py"),
+        (_R + "test_policy_effects.py", _R + "test_pause_end.py"),
         (
             (
                 "    if snapshot.workload.held and _is_verified_while_paused(snapshot, target):\n        return Step(draft)\n",
@@ -120,7 +121,7 @@ SOURCES = (
     ),
     Source(
         "altershield/workloads/hold.py",
-        (_T + "test_pausing.py",),
+        ("tests/unit/altershield/workloads/test_hold.py",),
         (
             ("    if not changes or PAUSED in _annotations(raw):\n        return []\n", ""),
             ("        if _get(raw, parent) is None:\n", "        if False:\n"),

@@ -6,8 +6,8 @@ from tests.mutants.mutant import Source
 _H = "gatekeeper/handlers/"
 _R = "reconciler/budgets/"
 _G = "reconciler/generated_budgets/"
-_DELETED = ("tests/unit/gatekeeper/test_deletions.py",)
-_JUDGED = ("tests/unit/gatekeeper/test_pod_handlers.py",)
+_DELETED = ("tests/unit/gatekeeper/handlers/deletions/test_deletions.py",)
+_JUDGED = ("tests/unit/gatekeeper/handlers/test_pod_handlers.py",)
 _RECONCILED = (
     "tests/unit/reconciler/budgets/test_budget_reconciler.py",
     "tests/unit/reconciler/test_protection_metrics.py",
@@ -18,7 +18,7 @@ _GENERATED = ("tests/unit/reconciler/generated_budgets/test_generated_budget_rec
 SOURCES = (
     Source(
         "altershield/api/deletion_protection.py",
-        (*_DELETED, "tests/unit/commands/protection/test_reading.py"),
+        (*_DELETED, "tests/unit/altershield/views/test_protection.py"),
         (
             ("labels.get(LABEL) == Level.CASCADING or labels", "labels"),
             (" or labels.get(CASCADING_LABEL) == CASCADING_VALUE:", ":"),

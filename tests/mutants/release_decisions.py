@@ -6,7 +6,7 @@ from tests.mutants.release_tests import DIRECTORY, ONE_KIND, RELEASE_TESTS
 SOURCES = (
     Source(
         "reconciler/releases/decisions/history.py",
-        ("tests/unit/reconciler/test_history.py",),
+        (f"{DIRECTORY}/decisions/test_history.py",),
         (
             (" and applied != before.applied", ""),
             ("after.status in _ENDS and applied is not None", "applied is not None"),
@@ -47,7 +47,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/decisions/decide.py",
-        (*RELEASE_TESTS, f"{DIRECTORY}/policies/test_effects.py"),
+        (*RELEASE_TESTS, f"{DIRECTORY}/test_policy_effects.py"),
         (
             (
                 'if refusal in ("", snapshot.settings.rollback_off):\n        if snapshot.targets',
@@ -75,7 +75,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/decisions/advance.py",
-        (*RELEASE_TESTS, f"{DIRECTORY}/policies/test_effects.py"),
+        (*RELEASE_TESTS, f"{DIRECTORY}/test_policy_effects.py"),
         (
             ("WorkloadState.SUSPEND if failing else verification", "verification"),
             ("        draft = _without_refusal(draft)\n", "        pass\n"),
@@ -156,7 +156,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/findings/restarts.py",
-        (f"{DIRECTORY}/test_restarts.py",),
+        (f"{DIRECTORY}/findings/test_restarts.py",),
         (
             ("    anew = anew or not known.since_unix", "    anew = anew"),
             ("if uncounted > before.uncounted and not unverified:", "if False:"),
@@ -200,7 +200,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/decisions/rollback.py",
-        (*RELEASE_TESTS, "tests/unit/reconciler/policies/test_effects.py"),
+        (*RELEASE_TESTS, f"{DIRECTORY}/test_policy_effects.py"),
         (
             (".enter(_state_before(snapshot.release))\n", ".enter(WorkloadState.RUNNING)\n"),
             ("        draft = draft.condition(ConditionType.VERIFIED, False, Giver.HEALTH, why)\n", "        pass\n"),
@@ -224,7 +224,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/decisions/stuck_pods.py",
-        (*RELEASE_TESTS, "tests/unit/reconciler/policies/test_effects.py"),
+        (*RELEASE_TESTS, f"{DIRECTORY}/test_policy_effects.py"),
         (
             ("        if state(present) is WorkloadState.ROLLBACK:\n", "        if False:\n"),
             ("if not enabled or workload.held or", "if workload.held or"),
@@ -248,7 +248,7 @@ SOURCES = (
     ),
     Source(
         "altershield/workloads/blocking.py",
-        (*RELEASE_TESTS, "tests/unit/workloads/test_blocking.py"),
+        (*RELEASE_TESTS, "tests/unit/altershield/workloads/test_blocking.py"),
         (
             ("workload.waits_for_ready and workload.up_to_date and", "workload.up_to_date and"),
             ("workload.waits_for_ready and workload.up_to_date and", "workload.waits_for_ready and"),

@@ -70,7 +70,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/pods/limits.py",
-        (f"{DIRECTORY}/test_start_budget.py", f"{DIRECTORY}/test_unstable_pods.py"),
+        (f"{DIRECTORY}/pods/test_start_budget.py", f"{DIRECTORY}/test_unstable_pods.py"),
         (
             ("Limit(starting.since + start_timeout, ", "Limit(start_timeout, "),
             (" is not None and not starting.restarted:", " is not None:"),
@@ -88,7 +88,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/pods/blame.py",
-        (f"{DIRECTORY}/test_blame.py",),
+        (f"{DIRECTORY}/pods/test_blame.py",),
         (
             ("if names.issubset(_NUMBER_OF_PODS):", "if False:"),
             ("for name in names if spec.get(name)}", "for name in names if name in spec}"),

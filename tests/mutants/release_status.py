@@ -8,8 +8,8 @@ SOURCES = (
         "reconciler/releases/findings/verification.py",
         (
             *RELEASE_TESTS,
-            "tests/unit/reconciler/policies/test_effects.py",
-            "tests/unit/reconciler/policies/test_pausing.py",
+            f"{DIRECTORY}/test_policy_effects.py",
+            "tests/unit/altershield/workloads/test_hold.py",
         ),
         (
             ("groups.reached >= groups.wanted", "True"),
@@ -68,7 +68,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/decisions/requests.py",
-        ("tests/unit/reconciler/test_requests.py",),
+        (f"{DIRECTORY}/test_requests.py",),
         (
             ("    if present is WorkloadState.ROLLBACK and snapshot.targets is None:\n", "    if False:\n"),
             ("    missing = _missing_batch(snapshot, now)\n", "    missing = None\n"),
@@ -111,7 +111,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/decisions/answers.py",
-        ("tests/unit/reconciler/test_requests.py",),
+        (f"{DIRECTORY}/test_requests.py",),
         (
             ("[-MAX_ACTIONS:]", ""),
             ("draft.replace(request=None)", "draft"),
@@ -146,7 +146,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/findings/ungated.py",
-        ("tests/unit/reconciler/test_ungated.py",),
+        (f"{DIRECTORY}/findings/test_ungated.py",),
         (
             ("    if not workload.fingerprint:\n        return False\n", ""),
             ("max(named or found,", "max(found,"),

@@ -105,7 +105,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/cluster/caches.py",
-        (_T + "test_caches.py", _T + "test_routes.py"),
+        (_T + "cluster/test_caches.py", _T + "test_routes.py"),
         (
             (
                 "self.namespaces = Informer(client, NAMESPACES, Namespace, label_selector=governed)",
@@ -178,7 +178,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/cluster/ownership.py",
-        (_T + "test_caches.py", _T + "test_routes.py"),
+        (_T + "cluster/test_caches.py", _T + "test_routes.py"),
         (
             ("    if not kind:  # Change", "    if False:  # Change"),
             ("        name = release.spec.service_name\n", ""),

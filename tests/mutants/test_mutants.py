@@ -41,7 +41,7 @@ def test_tests_kill_the_first_mutants_of_a_file(file: str) -> None:
 def test_mutant_that_no_test_kills_is_reported() -> None:
     """If survivors were not reported, the other results would mean nothing. Only the first mutant is in a function."""
     mutants = (("return next((condition", "return  next((condition"), ("class Condition(", "class  Condition("))
-    found = _survivors(Source("altershield/api/meta.py", ("tests/unit/api/test_meta.py",), mutants))
+    found = _survivors(Source("altershield/api/meta.py", ("tests/unit/altershield/api/test_meta.py",), mutants))
     assert found == [f"altershield/api/meta.py: no test fails with {new!r} for {old!r}" for old, new in mutants]
 
 

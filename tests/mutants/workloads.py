@@ -2,12 +2,12 @@
 
 from tests.mutants.mutant import Source
 
-_KINDS = ("tests/unit/workloads/test_kinds.py", "tests/unit/workloads/test_pods.py")
+_KINDS = ("tests/unit/altershield/workloads/test_kinds.py", "tests/unit/altershield/workloads/test_pods.py")
 
 SOURCES = (
     Source(
         "altershield/workloads/start_budget.py",
-        ("tests/unit/workloads/test_starting.py", "tests/unit/workloads/test_kinds.py"),
+        ("tests/unit/altershield/workloads/test_starting.py", "tests/unit/altershield/workloads/test_kinds.py"),
         (
             ("self.initial_delay_seconds + self.period_seconds", "self.period_seconds"),
             ("(msgspec.DecodeError, RecursionError)", "RecursionError"),
@@ -19,7 +19,7 @@ SOURCES = (
     ),
     Source(
         "altershield/workloads/pods.py",
-        ("tests/unit/workloads/test_pods.py", "tests/unit/workloads/test_starting.py"),
+        ("tests/unit/altershield/workloads/test_pods.py", "tests/unit/altershield/workloads/test_starting.py"),
         (
             ("None if is_ready or not status.start_time else", "None if not status.start_time else"),
             ("None if is_ready or not status.start_time else", "None if is_ready else"),
@@ -57,7 +57,7 @@ SOURCES = (
     ),
     Source(
         "altershield/workloads/pod_events.py",
-        ("tests/unit/workloads/test_pod_events.py",),
+        ("tests/unit/altershield/workloads/test_pod_events.py",),
         (
             ("event.at <= available_at", "event.at < available_at"),
             ("event.reason in _BEFORE_START and event.at <= started_at", "False"),
@@ -68,7 +68,7 @@ SOURCES = (
     ),
     Source(
         "altershield/workloads/meta.py",
-        ("tests/unit/workloads/test_pods.py",),
+        ("tests/unit/altershield/workloads/test_pods.py",),
         (
             ("            if owner.controller:\n", "            if True:\n"),
             (
@@ -80,9 +80,9 @@ SOURCES = (
     Source(
         "altershield/workloads/adapter.py",
         (
-            "tests/unit/workloads/test_kinds.py",
-            "tests/unit/workloads/test_pods.py",
-            "tests/unit/workloads/test_names.py",
+            "tests/unit/altershield/workloads/test_kinds.py",
+            "tests/unit/altershield/workloads/test_pods.py",
+            "tests/unit/altershield/workloads/test_names.py",
         ),
         (
             ("return pod.owner.uid == uid", "return pod.owner.name == name"),

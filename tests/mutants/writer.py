@@ -7,7 +7,7 @@ _T = "tests/unit/reconciler/"
 SOURCES = (
     Source(
         "reconciler/cluster/writer.py",
-        (_T + "test_writer.py",),
+        (_T + "cluster/test_writer.py",),
         (
             ("        except (ServerError, UnreachableError) as error:", "        except ServerError as error:"),
             ("        except (ServerError, UnreachableError) as error:", "        except UnreachableError as error:"),
@@ -70,7 +70,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/writes/events.py",
-        (_T + "test_executor.py",),
+        (_T + "releases/writes/test_executor.py",),
         (
             ("version(release) == workload.version and ", ""),
             ("release.spec.create_time_unix)", "0.0)"),
@@ -79,7 +79,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/terms/announcements.py",
-        (_T + "test_announcements.py",),
+        (_T + "releases/terms/test_announcements.py",),
         (
             ("    if all(_is_stored", "    if any(_is_stored"),
             ("return Decision(after=resumed, requeue_after=0.0)", "return Decision(after=resumed)"),
@@ -98,7 +98,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/writes/executor.py",
-        (_T + "test_executor.py",),
+        (_T + "releases/writes/test_executor.py",),
         (
             (
                 "        release, events = await self._before(release, workload, decision.before)\n",
@@ -178,7 +178,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/writes/batches.py",
-        (_T + "test_executor.py",),
+        (_T + "releases/writes/test_executor.py",),
         (
             (
                 "names.change_pod_name(metadata.name, effect.number)",
@@ -194,7 +194,7 @@ SOURCES = (
     ),
     Source(
         "reconciler/releases/writes/rollback.py",
-        (_T + "test_executor.py",),
+        (_T + "releases/writes/test_executor.py",),
         (
             (
                 "if present.workload.version != workload.version or present.workload.fingerprint != workload.fingerprint:",

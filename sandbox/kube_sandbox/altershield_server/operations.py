@@ -25,6 +25,11 @@ from kube_sandbox.altershield_server.vocabulary import (
 
 MAX_ORDERS = 20_000
 MAX_NODES = 100_000
+_STARTED = {
+    Call.START_ORDER: NodeKind.ORDER,
+    Call.START_BATCH: NodeKind.BATCH,
+    Call.START_ACTION: NodeKind.ACTION,
+}
 _MAX_CREATOR = 56  # bytes; columns of the database
 _MAX_PHASES = 128
 
@@ -65,12 +70,8 @@ class Operations:
         match call:
             case Call.CREATE_ORDER:
                 return self._create_order(request)
-            case Call.START_ORDER:
-                return self._start(request, NodeKind.ORDER)
-            case Call.START_BATCH:
-                return self._start(request, NodeKind.BATCH)
-            case Call.START_ACTION:
-                return self._start(request, NodeKind.ACTION)
+            case Call.START_ORDER | Call.START_BATCH | Call.START_ACTION:
+                return self._start(request, _STARTED[call])
             case Call.FINISH:
                 return self._finish(request)
             case Call.POLL:

@@ -121,18 +121,10 @@ def _is_watch(request: Request) -> bool:
 async def _serve_resource(
     api: Api, request: Request, target: Target, attributes: Attributes, *, pretty: bool
 ) -> web.StreamResponse:
-    resource = api.registry.find(target.group, target.version, target.plural)
+    resource = _resource(api, target)
     if resource is None:
-        if target.group and not api.registry.is_built_in(target.group):
-            return _page_not_found()
-        raise not_served()
+        return _page_not_found()
     attributes.kind = resource.kind
-    if resource.namespaced and target.name and not target.namespace:
-        if resource.custom is not None:
-            return _page_not_found()
-        raise not_served()
-    if not resource.namespaced and target.namespace and resource.plural != "namespaces":
-        raise not_served()
     if resource.custom is not None and resource.custom.deprecation_warning:
         attributes.warnings.append(resource.custom.deprecation_warning)
     form = responses.negotiate(request.headers.get("Accept", ""), watch=attributes.verb == "watch")
@@ -143,16 +135,37 @@ async def _serve_resource(
                 raise not_found((resource.group, resource.plural), target.name)
             raise not_served()
         return _object_response(call, *await subresources.serve(api, call))
-    if attributes.verb not in resource.verbs:
-        raise not_allowed()
-    if bool(target.name) is (attributes.verb in ("create", "deletecollection")) and attributes.verb not in (
-        "list",
-        "watch",
-    ):
-        raise not_allowed()
-    if attributes.verb in ("create", "deletecollection") and resource.namespaced and not target.namespace:
+    if not _has_verb(resource, target, attributes.verb):
         raise not_allowed()
     return await _serve_verb(api, call, resource)
+
+
+def _resource(api: Api, target: Target) -> ResourceType | None:
+    """The resource type of a URL, or None if the response is a page. Raises StatusError if it is a Status."""
+    resource = api.registry.find(target.group, target.version, target.plural)
+    if resource is None:
+        if target.group and not api.registry.is_built_in(target.group):
+            return None
+        raise not_served()
+    if resource.namespaced and target.name and not target.namespace:
+        if resource.custom is not None:
+            return None
+        raise not_served()
+    if not resource.namespaced and target.namespace and resource.plural != "namespaces":
+        raise not_served()
+    return resource
+
+
+def _has_verb(resource: ResourceType, target: Target, verb: str) -> bool:
+    """Whether the resource has the verb, with or without a name and a namespace as in the URL."""
+    if verb not in resource.verbs:
+        return False
+    match verb:
+        case "list" | "watch":
+            return True
+        case "create" | "deletecollection":
+            return not target.name and bool(target.namespace or not resource.namespaced)
+    return bool(target.name)
 
 
 async def _serve_verb(api: Api, call: Call, resource: ResourceType) -> web.StreamResponse:
@@ -202,48 +215,37 @@ def _page_not_found() -> web.Response:
 
 def _serve_non_resource(api: Api, request: Request, *, pretty: bool) -> web.Response:
     """Serve discovery, OpenAPI, health checks, metrics and the version."""
-    registry, path = api.registry, request.path.rstrip("/") or "/"
+    registry, parts = api.registry, [part for part in request.path.split("/") if part]
     accept = request.headers.get("Accept", "")
-    found: Object | None = None
-    if request.method != "GET" and path.split("/")[1] in _READ_ONLY_ROOTS:
+    found: Object | None
+    if request.method != "GET" and parts and parts[0] in _READ_ONLY_ROOTS:
         raise not_allowed()
-    match [part for part in path.split("/") if part]:
-        case ["healthz" | "livez" | "readyz", *_]:
-            return web.Response(text=_health(path.split("/")[1], verbose="verbose" in request.query))
+    match parts:
+        case ["healthz" | "livez" | "readyz" as name, *_]:
+            return web.Response(text=_health(name, verbose="verbose" in request.query))
         case ["version"]:
             return responses.respond(orjson.dumps(discovery.VERSION), Form(), pretty=True)
         case ["openapi", *rest]:
             return openapi.serve(registry, rest, accept)
         case ["metrics"]:
             return web.Response(body=api.webhooks.metrics.text().encode(), content_type="text/plain")
-        case ["api" | "apis" as root]:
-            if version := discovery.wants_aggregated(accept):
-                document = discovery.aggregated(registry, version, core=root == "api")
-                data = orjson.dumps(document)
-                response = web.Response(body=data)
-                response.headers["Content-Type"] = (
-                    f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-                )
-                response.headers["Vary"] = "Accept"
-                return response
-            found = discovery.groups(registry) if root == "apis" else discovery.api_versions(request.host)
-        case ["api", version]:
-            found = discovery.resources(registry, "", version)
-            if found is None:
-                raise not_served()
-        case ["apis", group]:
-            found = discovery.group(registry, group)
-        case ["apis", group, version]:
-            found = discovery.resources(registry, group, version)
-            if found is None and registry.is_built_in(group):
-                raise not_served()
+        case ["api" | "apis" as root] if version := discovery.wants_aggregated(accept):
+            return _aggregated_discovery(api, version, root)
         case []:
-            found = {"paths": _paths(api)}
-            pretty = True
+            found, pretty = {"paths": _paths(api)}, True
+        case _:
+            found = discovery.document(registry, parts, request.host)
     if found is None:
         return _page_not_found()
     form = replace(responses.negotiate(accept), shape="")
     return responses.respond(orjson.dumps(found), form, pretty=pretty)
+
+
+def _aggregated_discovery(api: Api, version: str, root: str) -> web.Response:
+    response = web.Response(body=orjson.dumps(discovery.aggregated(api.registry, version, core=root == "api")))
+    response.headers["Content-Type"] = f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
+    response.headers["Vary"] = "Accept"
+    return response
 
 
 def _health(name: str, *, verbose: bool) -> str:

@@ -34,6 +34,29 @@ class _Part(Protocol):
     async def run(self) -> None: ...
 
 
+_Recorder = Callable[[str], EventRecorder]
+"""Makes the recorder of a component."""
+
+_CONTROLLERS: dict[str, Callable[[Caches, SimulationSettings, _Recorder], list[_Part]]] = {
+    "clonesets": lambda caches, _, recorder: [CloneSets(caches, recorder("cloneset-controller"))],
+    "daemonsets": lambda caches, _, recorder: [DaemonSets(caches, recorder("daemonset-controller"))],
+    "deployments": lambda caches, _, recorder: [Deployments(caches, recorder("deployment-controller"))],
+    "disruptions": lambda caches, _, recorder: [
+        Disruptions(caches, recorder("controllermanager")),
+        StaleConditions(caches),
+    ],
+    "endpointslices": lambda caches, *_: [EndpointSlices(caches)],
+    "garbage": lambda caches, *_: [GarbageCollector(caches)],
+    "jobs": lambda caches, settings, recorder: [Jobs(caches, settings, recorder("job-controller"))],
+    "namespaces": lambda caches, *_: [Namespaces(caches)],
+    "nodelifecycle": lambda caches, settings, recorder: [NodeLifecycle(caches, settings, recorder("node-controller"))],
+    "replicasets": lambda caches, _, recorder: [ReplicaSets(caches, recorder("replicaset-controller"))],
+    "serviceaccounts": lambda caches, *_: [ServiceAccounts(caches)],
+    "statefulsets": lambda caches, _, recorder: [StatefulSets(caches, recorder("statefulset-controller"))],
+}
+"""The parts of each controller in `ALL_CONTROLLERS`."""
+
+
 async def run(client: Client, settings: SimulationSettings) -> None:
     """Simulate until cancelled. `client` needs the rights of an administrator. All state is in the API: after a
     restart, the simulation continues from there."""
@@ -59,44 +82,12 @@ async def run(client: Client, settings: SimulationSettings) -> None:
     add(users.SCHEDULER, Scheduler(caches, settings, recorder(scheduler.NAME)))
     add(None, Kubelets(caches, settings, recorder("kubelet")))
     for name in sorted(settings.controllers):
-        add(users.controller(users.CONTROLLERS[name], settings), *_controller(name, caches, settings, recorder))
+        add(users.controller(users.CONTROLLERS[name], settings), *_CONTROLLERS[name](caches, settings, recorder))
     async with asyncio.TaskGroup() as group:
         group.create_task(caches.run())
         await caches.wait_synced()
         for part, user in tasks:
             group.create_task(part.run(), context=users.context(user))
-
-
-def _controller(
-    name: str, caches: Caches, settings: SimulationSettings, recorder: Callable[[str], EventRecorder]
-) -> list[_Part]:
-    """The parts of the controller with this name in `ALL_CONTROLLERS`."""
-    match name:
-        case "nodelifecycle":
-            return [NodeLifecycle(caches, settings, recorder("node-controller"))]
-        case "deployments":
-            return [Deployments(caches, recorder("deployment-controller"))]
-        case "replicasets":
-            return [ReplicaSets(caches, recorder("replicaset-controller"))]
-        case "statefulsets":
-            return [StatefulSets(caches, recorder("statefulset-controller"))]
-        case "daemonsets":
-            return [DaemonSets(caches, recorder("daemonset-controller"))]
-        case "clonesets":
-            return [CloneSets(caches, recorder("cloneset-controller"))]
-        case "jobs":
-            return [Jobs(caches, settings, recorder("job-controller"))]
-        case "disruptions":
-            return [Disruptions(caches, recorder("controllermanager")), StaleConditions(caches)]
-        case "namespaces":
-            return [Namespaces(caches)]
-        case "serviceaccounts":
-            return [ServiceAccounts(caches)]
-        case "endpointslices":
-            return [EndpointSlices(caches)]
-        case "garbage":
-            return [GarbageCollector(caches)]
-    raise ValueError(f"there is no simulated controller {name}")
 
 
 @contextlib.asynccontextmanager

@@ -14,7 +14,7 @@ from altershield.flow_control import breaker as breakers
 from altershield.flow_control.deletion import Deletion, Operation
 from altershield.kube.errors import ConflictError, NotFoundError, ServerError
 from gatekeeper.flow_controls import CountedFlowControls, Decided
-from tests.unit.flow_control.builders import NOW, deletion, policy
+from tests.unit.altershield.flow_control.builders import NOW, deletion, policy
 
 pytestmark = pytest.mark.looptime
 

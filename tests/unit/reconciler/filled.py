@@ -25,10 +25,9 @@ from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.manager import SUBJECTS
-from tests.unit.workloads import objects
-
-from . import builders
-from .builders import V1
+from tests.unit.altershield.releases import builders
+from tests.unit.altershield.releases.builders import V1
+from tests.unit.altershield.workloads import objects
 
 Object = dict[str, Any]
 GOVERNED = {labels.GOVERNED: labels.GOVERNED_VALUE}

@@ -10,8 +10,8 @@ from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetSt
 from altershield.api.flow_control import BreakerMode, Mode, PodDeletionFlowControl
 from reconciler.budgets import metrics as budget_metrics
 from reconciler.flow_control import metrics as flow_control_metrics
-from tests.unit.budgets.builders import budget
-from tests.unit.flow_control.builders import NOW, asked, one, policy
+from tests.unit.altershield.budgets.builders import budget
+from tests.unit.altershield.flow_control.builders import NOW, asked, one, policy
 
 
 def made(name: str = "web", *, generation: int = 1, **status: Any) -> PodUnavailableBudget:

@@ -23,10 +23,10 @@ from reconciler.orders.subject import OrderRoutes
 from reconciler.policies.subject import PolicyRoutes
 from reconciler.releases.subject import ReleaseRoutes
 from reconciler.settings import SettingRoutes
-from tests.unit.budgets import builders as budgets
+from tests.unit.altershield.budgets import builders as budgets
+from tests.unit.altershield.releases import builders
+from tests.unit.altershield.releases.builders import V1, V2
 
-from . import builders
-from .builders import V1, V2
 from .filled import change_pod, empty_caches, namespace, newer, pod, put, release, remove, replica_set, setting
 
 SLEEP = WorkloadKey("Deployment", "default", "sleep")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kube_sandbox.apiserver.attributes import Object
+from kube_sandbox.apiserver.errors import not_served
 from kube_sandbox.apiserver.http.codec import kind_of
 from kube_sandbox.apiserver.http.responses import accepted
 from kube_sandbox.apiserver.storage.registry import Registry, ResourceType, Subresource
@@ -27,6 +28,23 @@ VERSION = {
     "compiler": "",
     "platform": "linux/amd64",
 }
+
+
+def document(registry: Registry, path: list[str], address: str) -> Object | None:
+    """The plain document at a path, or None if the response is a page. Raises StatusError if it is a Status. `address`:
+    the host and port of this server."""
+    match path:
+        case ["api"]:
+            return _api_versions(address)
+        case ["apis"]:
+            return _group_list(registry)
+        case ["apis", group]:
+            return _single_group(registry, group)
+        case ["api", version]:
+            return _resource_list(registry, "", version)
+        case ["apis", group, version]:
+            return _resource_list(registry, group, version)
+    return None
 
 
 def wants_aggregated(accept: str) -> str:
@@ -95,7 +113,7 @@ def _aggregated_resource(resource: ResourceType) -> Object:
     return found
 
 
-def api_versions(address: str) -> Object:
+def _api_versions(address: str) -> Object:
     return {
         "kind": "APIVersions",
         "versions": ["v1"],
@@ -108,18 +126,17 @@ def _group(name: str, versions: list[str]) -> Object:
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def groups(registry: Registry) -> Object:
+def _group_list(registry: Registry) -> Object:
     found = [_group(name, versions) for name, versions in registry.group_versions().items() if name]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": found}
 
 
-def group(registry: Registry, name: str) -> Object | None:
+def _single_group(registry: Registry, name: str) -> Object | None:
     versions = registry.group_versions().get(name)
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, versions)} if versions and name else None
 
 
-def resources(registry: Registry, group: str, version: str) -> Object | None:
-    """The resources of one group version; None when it is not served."""
+def _resource_list(registry: Registry, group: str, version: str) -> Object | None:
     listed: list[Any] = []
     for resource in _resources(registry, group, version):
         entry: Object = {
@@ -138,6 +155,8 @@ def resources(registry: Registry, group: str, version: str) -> Object | None:
         listed.append(entry)
         listed += [_plain_subresource(resource, subresource) for subresource in resource.subresources]
     if not listed:
+        if registry.is_built_in(group):
+            raise not_served()
         return None
     group_version = f"{group}/{version}" if group else version
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": listed}

@@ -112,49 +112,50 @@ def _are_equal(old: Any, new: Any) -> bool:
 
 def compare(shape: Shape, old: Any, new: Any) -> Comparison:
     """The changes from the old object to the new one."""
-    removed: set[Path] = set()
-    modified: set[Path] = set()
-    added: set[Path] = set()
+    changes = [(kind, path) for kind, path in _changes(shape, old, new, ()) if path]
+    removed, modified, added = (
+        frozenset(path for kind, path in changes if kind == wanted) for wanted in ("removed", "modified", "added")
+    )
+    return Comparison(removed, modified, added)
 
-    def walk(shape: Shape, old: Any, new: Any, path: Path) -> None:
-        if _are_equal(old, new):
-            return
-        mode = _merge_mode(shape, old, new)
-        if mode == "map":
-            olds, news = _members(old), _members(new)
-            for name in olds.keys() | news.keys():
-                below = shape.of(name)
-                if below is not None:
-                    walk(below, olds.get(name, ABSENT), news.get(name, ABSENT), (*path, field_sets.member(name)))
-        elif mode == "list" and shape.items is not None:
-            walk_items(shape, shape.items, old, new, path)
-        elif old is not ABSENT and new is not ABSENT and (old != new or type(old) is not type(new)):
-            modified.add(path)
-        if old is ABSENT:
-            added.add(path)
-        elif new is ABSENT:
-            removed.add(path)
 
-    def walk_items(shape: Shape, items: Shape, old: Any, new: Any, path: Path) -> None:
-        olds, news = _items(shape, old), _items(shape, new)
-        for identity in olds.keys() | news.keys():
-            before, after, where = olds.get(identity, []), news.get(identity, []), (*path, identity)
-            if len(before) <= 1 and len(after) <= 1:
-                walk(items, (before or [ABSENT])[0], (after or [ABSENT])[0], where)
-            elif len(before) > 1 and len(after) > 1:
-                if before != after:
-                    modified.add(where)
-            elif len(before) > 1:
+def _changes(shape: Shape, old: Any, new: Any, path: Path) -> Iterator[tuple[str, Path]]:
+    if _are_equal(old, new):
+        return
+    mode = _merge_mode(shape, old, new)
+    if mode == "map":
+        olds, news = _members(old), _members(new)
+        for name in olds.keys() | news.keys():
+            below, where = shape.of(name), (*path, field_sets.member(name))
+            if below is not None:
+                yield from _changes(below, olds.get(name, ABSENT), news.get(name, ABSENT), where)
+    elif mode == "list" and shape.items is not None:
+        yield from _item_changes(shape, shape.items, old, new, path)
+    elif old is not ABSENT and new is not ABSENT and (old != new or type(old) is not type(new)):
+        yield "modified", path
+    if old is ABSENT:
+        yield "added", path
+    elif new is ABSENT:
+        yield "removed", path
+
+
+def _item_changes(shape: Shape, items: Shape, old: Any, new: Any, path: Path) -> Iterator[tuple[str, Path]]:
+    olds, news = _items(shape, old), _items(shape, new)
+    for identity in olds.keys() | news.keys():
+        before, after, where = olds.get(identity, []), news.get(identity, []), (*path, identity)
+        match len(before), len(after):
+            case 0 | 1, 0 | 1:
+                yield from _changes(items, (before or [ABSENT])[0], (after or [ABSENT])[0], where)
+            case _, 0 | 1:
                 if after:
-                    walk(items, ABSENT, after[0], where)
-                removed.add(where)
-            else:
+                    yield from _changes(items, ABSENT, after[0], where)
+                yield "removed", where
+            case 0 | 1, _:
                 if before:
-                    walk(items, before[0], ABSENT, where)
-                added.add(where)
-
-    walk(shape, old, new, ())
-    return Comparison(frozenset(removed) - {()}, frozenset(modified) - {()}, frozenset(added) - {()})
+                    yield from _changes(items, before[0], ABSENT, where)
+                yield "added", where
+            case _ if before != after:
+                yield "modified", where
 
 
 def merge(shape: Shape, live: Any, applied: Any) -> Any:

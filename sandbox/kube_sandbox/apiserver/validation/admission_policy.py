@@ -13,8 +13,7 @@ _REASONS = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 
 def admission_policy(obj: Object, _: Object | None) -> Causes:
     spec, path = obj["spec"], "spec"
-    if spec.get("failurePolicy") not in ("Fail", "Ignore"):
-        yield causes.unsupported(f"{path}.failurePolicy", spec.get("failurePolicy"), ("Fail", "Ignore"))
+    yield from causes.one_of(f"{path}.failurePolicy", spec.get("failurePolicy"), ("Fail", "Ignore"))
     if spec.get("paramKind"):
         yield causes.forbidden(f"{path}.paramKind", "the sandbox does not support parameters of policies")
     yield from match_conditions(spec.get("matchConditions") or (), f"{path}.matchConditions")
@@ -25,8 +24,7 @@ def admission_policy(obj: Object, _: Object | None) -> Causes:
         yield causes.required(f"{path}.matchConstraints")
     else:
         yield from _resources(resources, f"{path}.matchConstraints")
-        if not resources.get("resourceRules"):
-            yield causes.required(f"{path}.matchConstraints.resourceRules")
+        yield from causes.non_empty(f"{path}.matchConstraints.resourceRules", resources.get("resourceRules"))
     validations = spec.get("validations") or ()
     if not validations and not spec.get("auditAnnotations"):
         yield causes.required(f"{path}.validations", "validations or auditAnnotations must contain at least one item")
@@ -41,15 +39,13 @@ def admission_policy(obj: Object, _: Object | None) -> Causes:
 
 def admission_policy_binding(obj: Object, _: Object | None) -> Causes:
     spec, path = obj["spec"], "spec"
-    if not spec.get("policyName"):
-        yield causes.required(f"{path}.policyName")
+    yield from causes.non_empty(f"{path}.policyName", spec.get("policyName"))
     if spec.get("paramRef"):
         yield causes.forbidden(f"{path}.paramRef", "the sandbox does not support parameters of policies")
     if (resources := spec.get("matchResources")) is not None:
         yield from _resources(resources, f"{path}.matchResources")
     actions = spec.get("validationActions") or []
-    if not actions:
-        yield causes.required(f"{path}.validationActions")
+    yield from causes.non_empty(f"{path}.validationActions", actions)
     for index, action in enumerate(actions):
         if action not in _ACTIONS:
             yield causes.unsupported(f"{path}.validationActions[{index}]", action, _ACTIONS)

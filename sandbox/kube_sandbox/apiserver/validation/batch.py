@@ -26,8 +26,7 @@ def cron_job(obj: Object, old: Object | None) -> Causes:
         why = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
         yield causes.invalid("spec.schedule", spec["schedule"], why)
     yield from causes.non_negative("spec.startingDeadlineSeconds", spec.get("startingDeadlineSeconds"))
-    if spec["concurrencyPolicy"] not in ("Allow", "Forbid", "Replace"):
-        yield causes.unsupported("spec.concurrencyPolicy", spec["concurrencyPolicy"], ("Allow", "Forbid", "Replace"))
+    yield from causes.one_of("spec.concurrencyPolicy", spec["concurrencyPolicy"], ("Allow", "Forbid", "Replace"))
     yield from _job_spec(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
     for field in ("successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
         yield from causes.non_negative(f"spec.{field}", spec.get(field))
@@ -42,8 +41,7 @@ def _job_spec(spec: Object, path: str) -> Causes:
     ):  # fmt: skip
         yield from causes.non_negative(f"{path}.{field}", spec.get(field))
     mode = spec.get("completionMode", "NonIndexed")
-    if mode not in ("NonIndexed", "Indexed"):
-        yield causes.unsupported(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
+    yield from causes.one_of(f"{path}.completionMode", mode, ("NonIndexed", "Indexed"))
     if mode == "Indexed" and "completions" not in spec:
         yield causes.required(f"{path}.completions", "when completion mode is Indexed")
     yield from template(spec["template"], f"{path}.template")

@@ -4,7 +4,7 @@ A cause is an entry in `Status.details.causes`: reason, message, field.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from kube_sandbox.apiserver import gotext
@@ -65,6 +65,27 @@ def invalid_each(path: str, value: Any, details: Iterable[str]) -> Causes:
     """One cause per error text about the same value."""
     for detail in details:
         yield invalid(path, value, detail)
+
+
+def non_empty(path: str, value: Any) -> Causes:
+    if not value:
+        yield required(path)
+
+
+def one_of(path: str, value: Any, supported: Sequence[str]) -> Causes:
+    if value not in supported:
+        yield unsupported(path, value, supported)
+
+
+def optional(path: str, value: Any, rule: Callable[[Any], Iterable[str]]) -> Causes:
+    """Validate a value, unless it is missing or empty. The rule returns error texts about a value."""
+    if value:
+        yield from invalid_each(path, value, rule(value))
+
+
+def mandatory(path: str, value: Any, rule: Callable[[Any], Iterable[str]]) -> Causes:
+    yield from non_empty(path, value)
+    yield from optional(path, value, rule)
 
 
 def non_negative(path: str, value: int | None) -> Causes:

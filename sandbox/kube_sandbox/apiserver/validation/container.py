@@ -65,21 +65,17 @@ def init_containers(
 
 
 def _common(container: Object, volumes: Collection[str], path: str) -> Causes:
-    if not container["name"]:
-        yield causes.required(f"{path}.name")
-    else:
-        yield from causes.invalid_each(f"{path}.name", container["name"], texts.label_1123(container["name"]))
-    if not container.get("image"):
-        yield causes.required(f"{path}.image")
-    if (policy := container.get("terminationMessagePolicy")) not in _MESSAGE_POLICIES:
-        yield causes.unsupported(f"{path}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
+    yield from causes.mandatory(f"{path}.name", container["name"], texts.label_1123)
+    yield from causes.non_empty(f"{path}.image", container.get("image"))
+    yield from causes.one_of(
+        f"{path}.terminationMessagePolicy", container.get("terminationMessagePolicy"), _MESSAGE_POLICIES
+    )
     yield from _ports(container.get("ports") or (), f"{path}.ports")
     for index, found in enumerate(container.get("env") or ()):
         yield from variable(found, f"{path}.env[{index}]")
     yield from variable_sources(container.get("envFrom") or (), f"{path}.envFrom")
     yield from _mounts(container, volumes, path)
-    if (policy := container.get("imagePullPolicy")) not in _PULL_POLICIES:
-        yield causes.unsupported(f"{path}.imagePullPolicy", policy, _PULL_POLICIES)
+    yield from causes.one_of(f"{path}.imagePullPolicy", container.get("imagePullPolicy"), _PULL_POLICIES)
     yield from resources(container["resources"], f"{path}.resources")
     yield from security(container.get("securityContext") or {}, f"{path}.securityContext")
 
@@ -94,15 +90,9 @@ def _ports(ports: Sequence[Object], path: str) -> Causes:
             if not wrong and name in names:
                 yield causes.duplicate(f"{where}.name", name)
             names.add(name)
-        if not port["containerPort"]:
-            yield causes.required(f"{where}.containerPort")
-        else:
-            number = port["containerPort"]
-            yield from causes.invalid_each(f"{where}.containerPort", number, texts.port_number(number))
-        if number := port.get("hostPort"):
-            yield from causes.invalid_each(f"{where}.hostPort", number, texts.port_number(number))
-        if port.get("protocol") not in _PROTOCOLS:
-            yield causes.unsupported(f"{where}.protocol", port.get("protocol"), _PROTOCOLS)
+        yield from causes.mandatory(f"{where}.containerPort", port["containerPort"], texts.port_number)
+        yield from causes.optional(f"{where}.hostPort", port.get("hostPort"), texts.port_number)
+        yield from causes.one_of(f"{where}.protocol", port.get("protocol"), _PROTOCOLS)
 
 
 def _host_ports(found: Sequence[Object], path: str) -> Causes:
@@ -124,12 +114,10 @@ def _mounts(container: Object, volumes: Collection[str], path: str) -> Causes:
     for index, mount in enumerate(container.get("volumeMounts") or ()):
         where = f"{path}.volumeMounts[{index}]"
         name, target = mount["name"], mount["mountPath"]
-        if not name:
-            yield causes.required(f"{where}.name")
+        yield from causes.non_empty(f"{where}.name", name)
         if name not in volumes:
             yield causes.not_found(f"{where}.name", name)
-        if not target:
-            yield causes.required(f"{where}.mountPath")
+        yield from causes.non_empty(f"{where}.mountPath", target)
         if target in taken:
             yield causes.invalid(f"{where}.mountPath", target, "must be unique")
         taken.add(target)

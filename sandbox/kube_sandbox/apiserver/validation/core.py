@@ -98,26 +98,27 @@ def service(obj: Object, old: Object | None) -> Causes:
     for index, found in enumerate(ports):
         yield from _service_port(found, names, f"spec.ports[{index}]", named=len(ports) > 1)
     yield from labels(spec.get("selector"), "spec.selector")
-    if spec["sessionAffinity"] not in ("ClientIP", "None"):
-        yield causes.unsupported("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None"))
-    elif spec["sessionAffinity"] == "ClientIP":
-        seconds = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
-        if not 0 < seconds <= _MAX_AFFINITY_SECONDS:
-            where = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
-            yield causes.invalid(where, seconds, f"must be greater than 0 and less than {_MAX_AFFINITY_SECONDS}")
+    yield from _session_affinity(spec)
     if kind != "ExternalName":
         yield from _addresses(spec)
     for index, address in enumerate(spec.get("externalIPs") or ()):
         yield from ip_address(address, f"spec.externalIPs[{index}]")
-    if kind not in _SERVICE_TYPES:
-        yield causes.unsupported("spec.type", kind, _SERVICE_TYPES)
+    yield from causes.one_of("spec.type", kind, _SERVICE_TYPES)
     yield from _port_conflicts(ports, kind)
     for field in ("externalTrafficPolicy", "internalTrafficPolicy"):
-        if (policy := spec.get(field, "Cluster")) not in _TRAFFIC:
-            yield causes.unsupported(f"spec.{field}", policy, _TRAFFIC)
+        yield from causes.one_of(f"spec.{field}", spec.get(field, "Cluster"), _TRAFFIC)
     if "allocateLoadBalancerNodePorts" in spec and kind != "LoadBalancer":
         why = "may only be used when `type` is 'LoadBalancer'"
         yield causes.forbidden("spec.allocateLoadBalancerNodePorts", why)
+
+
+def _session_affinity(spec: Object) -> Causes:
+    yield from causes.one_of("spec.sessionAffinity", spec["sessionAffinity"], ("ClientIP", "None"))
+    if spec["sessionAffinity"] == "ClientIP":
+        seconds = spec["sessionAffinityConfig"]["clientIP"]["timeoutSeconds"]
+        if not 0 < seconds <= _MAX_AFFINITY_SECONDS:
+            where = "spec.sessionAffinityConfig.clientIP.timeoutSeconds"
+            yield causes.invalid(where, seconds, f"must be greater than 0 and less than {_MAX_AFFINITY_SECONDS}")
 
 
 def _address_changes(spec: Object, old: Object) -> Causes:
@@ -134,10 +135,8 @@ def _addresses(spec: Object) -> Causes:
     if found and found[0] != spec.get("clusterIP"):
         yield causes.invalid("spec.clusterIPs", found, "first value must match `clusterIP`")
     for index, family in enumerate(spec.get("ipFamilies") or ()):
-        if family not in ("IPv4", "IPv6"):
-            yield causes.unsupported(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
-    if (policy := spec.get("ipFamilyPolicy", "SingleStack")) not in _FAMILY_POLICIES:
-        yield causes.unsupported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
+        yield from causes.one_of(f"spec.ipFamilies[{index}]", family, ("IPv4", "IPv6"))
+    yield from causes.one_of("spec.ipFamilyPolicy", spec.get("ipFamilyPolicy", "SingleStack"), _FAMILY_POLICIES)
     for index, address in enumerate(found):
         if address != "None":
             yield from ip_address(address, f"spec.clusterIPs[{index}]")
@@ -147,11 +146,7 @@ def _external_name(spec: Object) -> Causes:
     for field in ("clusterIPs", "ipFamilies", "ipFamilyPolicy"):
         if spec.get(field):
             yield causes.forbidden(f"spec.{field}", "may not be set for ExternalName services")
-    name = spec.get("externalName", "").removesuffix(".")
-    if not name:
-        yield causes.required("spec.externalName")
-    else:
-        yield from causes.invalid_each("spec.externalName", name, texts.subdomain(name))
+    yield from causes.mandatory("spec.externalName", spec.get("externalName", "").removesuffix("."), texts.subdomain)
 
 
 def _service_port(found: Object, names: set[str], path: str, *, named: bool) -> Causes:
@@ -163,8 +158,7 @@ def _service_port(found: Object, names: set[str], path: str, *, named: bool) -> 
     elif named:
         yield causes.required(f"{path}.name")
     yield from causes.invalid_each(f"{path}.port", found["port"], texts.port_number(found["port"]))
-    if found["protocol"] not in _PROTOCOLS:
-        yield causes.unsupported(f"{path}.protocol", found["protocol"], _PROTOCOLS)
+    yield from causes.one_of(f"{path}.protocol", found["protocol"], _PROTOCOLS)
     yield from port(found["targetPort"], f"{path}.targetPort")
     if protocol := found.get("appProtocol"):
         yield from label_key(protocol, f"{path}.appProtocol")
@@ -212,8 +206,7 @@ def event(obj: Object, _: Object | None) -> Causes:
         if not about and here not in ("default", "kube-system"):
             yield mismatch
         component = obj["reportingComponent"]
-        if not component:
-            yield causes.required("reportingComponent")
+        yield from causes.non_empty("reportingComponent", component)
         yield from label_key(component, "reportingComponent")
         for field, limit in (("reportingInstance", 128), ("action", 128), ("reason", 128), ("message", 1024)):
             text = obj.get(field) or ""

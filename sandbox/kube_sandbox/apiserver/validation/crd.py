@@ -16,6 +16,12 @@ from kube_sandbox.apiserver.validation.webhook import client_config
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
+_SHARED = {
+    "schema": "spec.validation",
+    "subresources": "spec.subresources",
+    "additionalPrinterColumns": "spec.additionalPrinterColumns",
+}
+"""The parts of versions, and their paths in the internal type if all versions share them."""
 _PROTECTED_GROUP = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
 _APPROVED = "api-approved.kubernetes.io"
 
@@ -70,41 +76,34 @@ def _group(group: str) -> Causes:
 
 def _versions(spec: Object) -> Causes:
     versions = spec.get("versions") or []
-    shared = {field: _shared(versions, field) for field in ("schema", "subresources", "additionalPrinterColumns")}
+    shared = [field for field in _SHARED if all(version.get(field) == versions[0].get(field) for version in versions)]
     for index, version in enumerate(versions):
         if (version.get("schema") or {}).get("openAPIV3Schema") is None:
             yield causes.required(f"spec.versions[{index}].schema.openAPIV3Schema")
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
-        if wrong := texts.label_1035(version["name"]):
-            yield causes.invalid(f"{path}.name", version["name"], ",".join(wrong))
+        yield from _label(version["name"], f"{path}.name")
         yield from _deprecation(version, path)
-        for field, is_shared in shared.items():
-            if not is_shared:
+        for field in _SHARED:
+            if field not in shared:
                 yield from _part(field, version, f"{path}.{field}")
-    names = [version["name"] for version in versions]
-    if len(set(names)) != len(names):
+    if len({version["name"] for version in versions}) != len(versions):
         yield causes.invalid("spec.versions", _internal_versions(versions), "must contain unique version names")
     if sum(1 for version in versions if version.get("storage")) != 1:
         why = "must have exactly one version marked as storage version"
         yield causes.invalid("spec.versions", _internal_versions(spec["versions"]), why)
-    if versions and versions[0]["name"] and (wrong := texts.label_1035(versions[0]["name"])):
-        yield causes.invalid("spec.version", versions[0]["name"], ",".join(wrong))
+    if versions and versions[0]["name"]:
+        yield from _label(versions[0]["name"], "spec.version")
     for field in ("plural", "singular", "kind", "listKind"):
-        if not spec["names"].get(field):
-            yield causes.required(f"spec.names.{field}")
-    if versions:
-        for field, path in (
-            ("schema", "spec.validation"),
-            ("subresources", "spec.subresources"),
-            ("additionalPrinterColumns", "spec.additionalPrinterColumns"),
-        ):
-            if shared[field]:
-                yield from _part(field, versions[0], path)
+        yield from causes.non_empty(f"spec.names.{field}", spec["names"].get(field))
+    for field in shared if versions else ():
+        yield from _part(field, versions[0], _SHARED[field])
 
 
-def _shared(versions: Sequence[Object], field: str) -> bool:
-    return all(version.get(field) == versions[0].get(field) for version in versions)
+def _label(name: str, path: str) -> Causes:
+    """Validate a DNS label. All its errors are one cause."""
+    if wrong := texts.label_1035(name):
+        yield causes.invalid(path, name, ",".join(wrong))
 
 
 def _part(field: str, version: Object, path: str) -> Causes:
@@ -153,8 +152,7 @@ def _scale(scale: Object | None, path: str) -> Causes:
 
 
 def _column(column: Object, path: str) -> Causes:
-    if not column["name"]:
-        yield causes.required(f"{path}.name")
+    yield from causes.non_empty(f"{path}.name", column["name"])
     types = f"must be one of {','.join(_COLUMN_TYPES)}"
     if not column["type"]:
         yield causes.required(f"{path}.type", types)
@@ -171,22 +169,19 @@ def _column(column: Object, path: str) -> Causes:
 
 def _names(names: Object, path: str) -> Causes:
     for field in ("plural", "singular"):
-        name = names.get(field, "")
-        if name and (wrong := texts.label_1035(name)):
-            yield causes.invalid(f"{path}.{field}", name, ",".join(wrong))
+        if name := names.get(field):
+            yield from _label(name, f"{path}.{field}")
     for field in ("kind", "listKind"):
         name = names.get(field, "")
         if name and (wrong := texts.label_1035(name.lower())):
             why = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
             yield causes.invalid(f"{path}.{field}", name, why)
     for index, name in enumerate(names.get("shortNames") or ()):
-        if wrong := texts.label_1035(name):
-            yield causes.invalid(f"{path}.shortNames[{index}]", name, ",".join(wrong))
+        yield from _label(name, f"{path}.shortNames[{index}]")
     if names.get("kind") and names.get("kind") == names.get("listKind"):
         yield causes.invalid(f"{path}.listKind", names["listKind"], "kind and listKind may not be the same")
     for index, name in enumerate(names.get("categories") or ()):
-        if wrong := texts.label_1035(name):
-            yield causes.invalid(f"{path}.categories[{index}]", name, ",".join(wrong))
+        yield from _label(name, f"{path}.categories[{index}]")
 
 
 def _conversion(conversion: Object, path: str) -> Causes:

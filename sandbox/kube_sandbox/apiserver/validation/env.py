@@ -15,10 +15,7 @@ _OLD_FIELDS = {"spec.host": "spec.nodeName"}
 
 
 def variable(found: Object, path: str) -> Causes:
-    if not found["name"]:
-        yield causes.required(f"{path}.name")
-    else:
-        yield from causes.invalid_each(f"{path}.name", found["name"], texts.variable_name(found["name"]))
+    yield from causes.mandatory(f"{path}.name", found["name"], texts.variable_name)
     source = found.get("valueFrom")
     if source is None:
         return
@@ -45,15 +42,10 @@ def variable(found: Object, path: str) -> Causes:
 def variable_sources(sources: Sequence[Object], path: str) -> Causes:
     for index, source in enumerate(sources):
         where = f"{path}[{index}]"
-        if prefix := source.get("prefix"):
-            yield from causes.invalid_each(f"{where}.prefix", prefix, texts.variable_name(prefix))
+        yield from causes.optional(f"{where}.prefix", source.get("prefix"), texts.variable_name)
         names = [name for name in ("configMapRef", "secretRef") if name in source]
         for name in names:
-            if not source[name].get("name"):
-                yield causes.required(f"{where}.{name}.name")
-            else:
-                target = source[name]["name"]
-                yield from causes.invalid_each(f"{where}.{name}.name", target, texts.subdomain(target))
+            yield from causes.mandatory(f"{where}.{name}.name", source[name].get("name"), texts.subdomain)
         if not names:
             yield causes.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
         elif len(names) > 1:
@@ -101,7 +93,4 @@ def resource_selector(selector: Object, path: str, *, in_volume: bool) -> Causes
 def _key_selector(selector: Object, path: str) -> Causes:
     name, key = selector.get("name", ""), selector["key"]
     yield from causes.invalid_each(f"{path}.name", name, texts.subdomain(name))
-    if not key:
-        yield causes.required(f"{path}.key")
-    else:
-        yield from causes.invalid_each(f"{path}.key", key, texts.config_key(key))
+    yield from causes.mandatory(f"{path}.key", key, texts.config_key)

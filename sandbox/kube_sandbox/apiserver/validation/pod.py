@@ -65,10 +65,8 @@ def pod_spec(spec: Object, path: str) -> Causes:
         for index, container in enumerate(listed):
             yield from resize_policy(container, f"{path}.{field}[{index}].resizePolicy", spec["restartPolicy"])
     yield from _host_network(spec, path)
-    if spec["restartPolicy"] not in _RESTARTS:
-        yield causes.unsupported(f"{path}.restartPolicy", spec["restartPolicy"], _RESTARTS)
-    if spec["dnsPolicy"] not in _DNS_POLICIES:
-        yield causes.unsupported(f"{path}.dnsPolicy", spec["dnsPolicy"], _DNS_POLICIES)
+    yield from causes.one_of(f"{path}.restartPolicy", spec["restartPolicy"], _RESTARTS)
+    yield from causes.one_of(f"{path}.dnsPolicy", spec["dnsPolicy"], _DNS_POLICIES)
     yield from labels(spec.get("nodeSelector"), f"{path}.nodeSelector")
     yield from security(spec["securityContext"], f"{path}.securityContext")
     yield from _affinity(spec.get("affinity") or {}, f"{path}.affinity")
@@ -78,14 +76,12 @@ def pod_spec(spec: Object, path: str) -> Causes:
     yield from _scheduling_gates(spec.get("schedulingGates") or (), f"{path}.schedulingGates")
     yield from _spread(spec.get("topologySpreadConstraints") or (), f"{path}.topologySpreadConstraints")
     for field in ("serviceAccountName", "nodeName"):
-        if name := spec.get(field):
-            yield from causes.invalid_each(f"{path}.{field}", name, texts.subdomain(name))
+        yield from causes.optional(f"{path}.{field}", spec.get(field), texts.subdomain)
     seconds = spec.get("activeDeadlineSeconds")
     if seconds is not None and not 1 <= seconds <= 2**31 - 1:
         yield causes.invalid(f"{path}.activeDeadlineSeconds", seconds, "must be between 1 and 2147483647, inclusive")
     for field in ("hostname", "subdomain"):
-        if name := spec.get(field):
-            yield from causes.invalid_each(f"{path}.{field}", name, texts.label_1123(name))
+        yield from causes.optional(f"{path}.{field}", spec.get(field), texts.label_1123)
     for index, toleration in enumerate(spec.get("tolerations") or ()):
         yield from _toleration(toleration, f"{path}.tolerations[{index}]")
     for index, alias in enumerate(spec.get("hostAliases") or ()):
@@ -94,10 +90,10 @@ def pod_spec(spec: Object, path: str) -> Causes:
             where = f"{path}.hostAliases[{index}].hostnames[{position}]"
             yield from causes.invalid_each(where, name, texts.subdomain(name))
     for field in ("priorityClassName", "runtimeClassName"):
-        if name := spec.get(field):
-            yield from causes.invalid_each(f"{path}.{field}", name, texts.subdomain(name))
-    if (policy := spec.get("preemptionPolicy", "Never")) not in ("PreemptLowerPriority", "Never"):
-        yield causes.unsupported(f"{path}.preemptionPolicy", policy, ("PreemptLowerPriority", "Never"))
+        yield from causes.optional(f"{path}.{field}", spec.get(field), texts.subdomain)
+    yield from causes.one_of(
+        f"{path}.preemptionPolicy", spec.get("preemptionPolicy", "Never"), ("PreemptLowerPriority", "Never")
+    )
 
 
 def ip_address(text: str, path: str) -> Causes:
@@ -155,8 +151,7 @@ def _spread(constraints: Sequence[Object], path: str) -> Causes:
         if not constraint["topologyKey"]:
             yield causes.required(f"{where}.topologyKey", "can not be empty")
         action = constraint["whenUnsatisfiable"]
-        if action not in ("DoNotSchedule", "ScheduleAnyway"):
-            yield causes.unsupported(f"{where}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway"))
+        yield from causes.one_of(f"{where}.whenUnsatisfiable", action, ("DoNotSchedule", "ScheduleAnyway"))
         key = (constraint["topologyKey"], action)
         if any((other["topologyKey"], other["whenUnsatisfiable"]) == key for other in constraints[index + 1 :]):
             yield causes.duplicate(f"{where}.{{topologyKey, whenUnsatisfiable}}", f"{{{key[0]}, {action}}}")
@@ -229,8 +224,7 @@ def _changes(spec: Object, old: Object) -> Causes:
             yield causes.forbidden(f"spec.{field}", "pod updates may not add or remove containers")
             return
         for index, container in enumerate(spec.get(field) or ()):
-            if not container.get("image"):
-                yield causes.required(f"spec.{field}[{index}].image")
+            yield from causes.non_empty(f"spec.{field}[{index}].image", container.get("image"))
     seconds, before = spec.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds")
     if seconds is None and before is not None:
         why = "must not update from a positive integer to nil value"

@@ -19,8 +19,9 @@ def disruption_budget(obj: Object, _: Object | None) -> Causes:
             yield from at_most_100_percent(spec[field], f"spec.{field}")
     yield from label_selector(spec.get("selector"), "spec.selector")
     policies = ("AlwaysAllow", "IfHealthyBudget")
-    if (policy := spec.get("unhealthyPodEvictionPolicy", "AlwaysAllow")) not in policies:
-        yield causes.unsupported("spec.unhealthyPodEvictionPolicy", policy, policies)
+    yield from causes.one_of(
+        "spec.unhealthyPodEvictionPolicy", spec.get("unhealthyPodEvictionPolicy", "AlwaysAllow"), policies
+    )
 
 
 def autoscaler(obj: Object, _: Object | None) -> Causes:
@@ -34,11 +35,7 @@ def autoscaler(obj: Object, _: Object | None) -> Causes:
         yield causes.invalid("spec.maxReplicas", spec["maxReplicas"], why)
     target = spec["scaleTargetRef"]
     for field in ("kind", "name"):
-        if not target[field]:
-            yield causes.required(f"spec.scaleTargetRef.{field}")
-        else:
-            where = f"spec.scaleTargetRef.{field}"
-            yield from causes.invalid_each(where, target[field], texts.path_segment(target[field]))
+        yield from causes.mandatory(f"spec.scaleTargetRef.{field}", target[field], texts.path_segment)
     version = target.get("apiVersion", "")
     if "/" not in version and version != "v1":
         yield causes.invalid("spec.scaleTargetRef.apiVersion", version, "apiVersion must specify API group")

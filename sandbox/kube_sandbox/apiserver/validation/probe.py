@@ -43,14 +43,11 @@ def _handler(handler: Object, grace: int | None, path: str) -> Causes:
     where = f"{path}.{name}"
     match name:
         case "exec":
-            if not action.get("command"):
-                yield causes.required(f"{where}.command")
+            yield from causes.non_empty(f"{where}.command", action.get("command"))
         case "httpGet":
-            if not action.get("path"):
-                yield causes.required(f"{where}.path")
+            yield from causes.non_empty(f"{where}.path", action.get("path"))
             yield from port(action["port"], f"{where}.port")
-            if action.get("scheme") not in ("HTTP", "HTTPS"):
-                yield causes.unsupported(f"{where}.scheme", action.get("scheme"), ("HTTP", "HTTPS"))
+            yield from causes.one_of(f"{where}.scheme", action.get("scheme"), ("HTTP", "HTTPS"))
             for header in action.get("httpHeaders") or ():
                 yield from causes.invalid_each(
                     f"{where}.httpHeaders", header["name"], texts.header_name(header["name"])

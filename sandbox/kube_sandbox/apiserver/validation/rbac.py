@@ -48,12 +48,8 @@ def role_binding(obj: Object, old: Object | None) -> Causes:
     if reference["apiGroup"] != _GROUP:
         yield causes.unsupported("roleRef.apiGroup", reference["apiGroup"], (_GROUP,))
     kinds = ("Role", "ClusterRole") if namespaced else ("ClusterRole",)
-    if reference["kind"] not in kinds:
-        yield causes.unsupported("roleRef.kind", reference["kind"], kinds)
-    if not reference["name"]:
-        yield causes.required("roleRef.name")
-    else:
-        yield from causes.invalid_each("roleRef.name", reference["name"], texts.path_segment(reference["name"]))
+    yield from causes.one_of("roleRef.kind", reference["kind"], kinds)
+    yield from causes.mandatory("roleRef.name", reference["name"], texts.path_segment)
     for index, subject in enumerate(obj.get("subjects") or ()):
         yield from _subject(subject, f"subjects[{index}]", namespaced=namespaced)
     if old is not None and old["roleRef"] != reference:
@@ -63,8 +59,7 @@ def role_binding(obj: Object, old: Object | None) -> Causes:
 
 def _subject(subject: Object, path: str, *, namespaced: bool) -> Causes:
     name, group = subject["name"], subject.get("apiGroup", "")
-    if not name:
-        yield causes.required(f"{path}.name")
+    yield from causes.non_empty(f"{path}.name", name)
     match subject["kind"]:
         case "ServiceAccount":
             if name:

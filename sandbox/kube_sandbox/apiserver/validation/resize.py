@@ -33,15 +33,18 @@ def pod_resize(obj: Object, old: Object) -> Causes:
         if _without_resizable(container, former) != former:
             yield causes.forbidden("spec", "only cpu and memory resources are mutable")
     for index, container in enumerate(spec.get("initContainers") or ()):
-        former, path = before["initContainers"][index], f"spec.initContainers[{index}]"
-        if _without_resizable(container, former) != former:
-            why = "only cpu and memory resources for init or sidecar containers are mutable"
-            yield causes.forbidden(path, why)
-        if container != former and container.get("restartPolicy") != "Always":
-            for policy in container.get("resizePolicy") or ():
-                if policy["restartPolicy"] == "RestartContainer":
-                    why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
-                    yield causes.forbidden(path, why)
+        yield from _init_container(container, before["initContainers"][index], f"spec.initContainers[{index}]")
+
+
+def _init_container(container: Object, former: Object, path: str) -> Causes:
+    if _without_resizable(container, former) != former:
+        why = "only cpu and memory resources for init or sidecar containers are mutable"
+        yield causes.forbidden(path, why)
+    if container != former and container.get("restartPolicy") != "Always":
+        for policy in container.get("resizePolicy") or ():
+            if policy["restartPolicy"] == "RestartContainer":
+                why = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
+                yield causes.forbidden(path, why)
 
 
 def _is_supported(pod: Object) -> bool:

@@ -4,6 +4,7 @@ The rules are those of apiextensions-apiserver, pkg/apiserver/schema and pkg/api
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from kube_sandbox.apiserver.attributes import Object
@@ -155,19 +156,25 @@ def _keywords(schema: Object, path: str) -> Causes:
     if additional not in (None, True) and schema.get("properties"):
         why = "additionalProperties and properties are mutual exclusive"
         yield causes.forbidden(f"{path}.additionalProperties", why)
-    if isinstance(additional, dict):
-        yield from _keywords(additional, f"{path}.additionalProperties")
-    for name, below in sorted((schema.get("properties") or {}).items()):
-        yield from _keywords(below, f"{path}.properties[{name}]")
-    for combination in _COMBINATIONS:
-        for index, part in enumerate(schema.get(combination) or ()):
-            yield from _keywords(part, f"{path}.{combination}[{index}]")
-    if isinstance(schema.get("items"), dict):
-        yield from _keywords(schema["items"], f"{path}.items")
+    for below, where in _nested(schema, path):
+        yield from _keywords(below, where)
     yield from _lists(schema, kind, path)
     for index, rule in enumerate(schema.get("x-kubernetes-validations") or ()):
         if not str(rule.get("rule") or "").strip():
             yield causes.required(f"{path}.x-kubernetes-validations[{index}].rule", "rule is not specified")
+
+
+def _nested(schema: Object, path: str) -> Iterator[tuple[Object, str]]:
+    """The schemas directly in a schema, with their paths."""
+    if isinstance(schema.get("additionalProperties"), dict):
+        yield schema["additionalProperties"], f"{path}.additionalProperties"
+    for name, below in sorted((schema.get("properties") or {}).items()):
+        yield below, f"{path}.properties[{name}]"
+    for combination in _COMBINATIONS:
+        for index, part in enumerate(schema.get(combination) or ()):
+            yield part, f"{path}.{combination}[{index}]"
+    if isinstance(schema.get("items"), dict):
+        yield schema["items"], f"{path}.items"
 
 
 def _lists(schema: Object, kind: str, path: str) -> Causes:

@@ -1,6 +1,6 @@
 """Validation of a pod's volumes (k8s.io/kubernetes, pkg/apis/core/validation)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from kube_sandbox import quantities
 from kube_sandbox.apiserver.attributes import Object
@@ -21,7 +21,15 @@ _HOST_PATH_TYPES = (
 )  # fmt: skip
 _ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+_MAX_DRIVER = 63  # bytes
 _MIN_TOKEN_SECONDS = 600
+_REQUIRED = {
+    "secret": ("secretName",),
+    "nfs": ("server", "path"),
+    "persistentVolumeClaim": ("claimName",),
+    "configMap": ("name",),
+    "csi": ("driver",),
+}
 
 
 def valid_volumes(volumes: Sequence[Object], path: str) -> tuple[set[str], list[Cause]]:
@@ -44,64 +52,60 @@ def _volume(volume: Object, names: set[str], path: str) -> Causes:
         yield causes.required(path, "must specify a volume type")
     else:
         yield from _source(kinds[0], volume[kinds[0]], f"{path}.{kinds[0]}")
-    if not volume["name"]:
-        yield causes.required(f"{path}.name")
-    else:
-        yield from causes.invalid_each(f"{path}.name", volume["name"], texts.label_1123(volume["name"]))
+    yield from causes.mandatory(f"{path}.name", volume["name"], texts.label_1123)
     if volume["name"] in names:
         yield causes.duplicate(f"{path}.name", volume["name"])
 
 
 def _source(kind: str, source: Object, path: str) -> Causes:
-    match kind:
-        case "emptyDir":
-            if "sizeLimit" in source and quantities.parse(source["sizeLimit"]) < 0:
-                yield causes.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
-        case "hostPath":
-            if not source["path"]:
-                yield causes.required(f"{path}.path")
-                return
-            if ".." in source["path"].split("/"):
-                yield causes.invalid(f"{path}.path", source["path"], "must not contain '..'")
-            if (type_ := source.get("type") or "") not in _HOST_PATH_TYPES:
-                yield causes.unsupported(f"{path}.type", type_, _HOST_PATH_TYPES)
-        case "secret" | "configMap":
-            name = "secretName" if kind == "secret" else "name"
-            if not source.get(name):
-                yield causes.required(f"{path}.{name}")
-            yield from _files(source, path)
-        case "persistentVolumeClaim":
-            if not source["claimName"]:
-                yield causes.required(f"{path}.claimName")
-        case "nfs":
-            if not source["server"]:
-                yield causes.required(f"{path}.server")
-            if not source["path"]:
-                yield causes.required(f"{path}.path")
-            if not source["path"].startswith("/"):
-                yield causes.invalid(f"{path}.path", source["path"], "must be an absolute path")
-        case "downwardAPI":
-            yield from _mode(source.get("defaultMode"), f"{path}.defaultMode")
-            for item in source.get("items") or ():
-                yield from _downward_file(item, path)
-        case "projected":
-            yield from _projected(source, path)
-        case "ephemeral":
-            if (wanted := source.get("volumeClaimTemplate")) is None:
-                yield causes.required(f"{path}.volumeClaimTemplate")
-            else:
-                yield from claim_spec(wanted["spec"], f"{path}.volumeClaimTemplate.spec")
-        case "csi":
-            driver = source["driver"]
-            if not driver:
-                yield causes.required(f"{path}.driver")
-            elif len(driver) > 63:
-                yield causes.too_long(f"{path}.driver", 63)
-            else:
-                yield from causes.invalid_each(f"{path}.driver", driver, texts.subdomain(driver.lower()))
-        case "image":
-            if (policy := source.get("pullPolicy")) not in _PULL_POLICIES:
-                yield causes.unsupported(f"{path}.pullPolicy", policy, _PULL_POLICIES)
+    for field in _REQUIRED.get(kind, ()):
+        yield from causes.non_empty(f"{path}.{field}", source.get(field))
+    if kind in _RULES:
+        yield from _RULES[kind](source, path)
+
+
+def _empty_dir(source: Object, path: str) -> Causes:
+    if "sizeLimit" in source and quantities.parse(source["sizeLimit"]) < 0:
+        yield causes.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
+
+
+def _host_path(source: Object, path: str) -> Causes:
+    if not source["path"]:
+        yield causes.required(f"{path}.path")
+        return
+    if ".." in source["path"].split("/"):
+        yield causes.invalid(f"{path}.path", source["path"], "must not contain '..'")
+    yield from causes.one_of(f"{path}.type", source.get("type") or "", _HOST_PATH_TYPES)
+
+
+def _nfs(source: Object, path: str) -> Causes:
+    if not source["path"].startswith("/"):
+        yield causes.invalid(f"{path}.path", source["path"], "must be an absolute path")
+
+
+def _downward(source: Object, path: str) -> Causes:
+    yield from _mode(source.get("defaultMode"), f"{path}.defaultMode")
+    for item in source.get("items") or ():
+        yield from _downward_file(item, path)
+
+
+def _ephemeral(source: Object, path: str) -> Causes:
+    if (wanted := source.get("volumeClaimTemplate")) is None:
+        yield causes.required(f"{path}.volumeClaimTemplate")
+    else:
+        yield from claim_spec(wanted["spec"], f"{path}.volumeClaimTemplate.spec")
+
+
+def _csi(source: Object, path: str) -> Causes:
+    driver = source["driver"]
+    if len(driver) > _MAX_DRIVER:
+        yield causes.too_long(f"{path}.driver", _MAX_DRIVER)
+    else:
+        yield from causes.optional(f"{path}.driver", driver, lambda name: texts.subdomain(name.lower()))
+
+
+def _image(source: Object, path: str) -> Causes:
+    yield from causes.one_of(f"{path}.pullPolicy", source.get("pullPolicy"), _PULL_POLICIES)
 
 
 def claim(obj: Object, _: Object | None) -> Causes:
@@ -115,18 +119,15 @@ def claim_spec(spec: Object, path: str) -> Causes:
     if not modes:
         yield causes.required(f"{path}.accessModes", "at least 1 access mode is required")
     for mode in modes:
-        if mode not in _ACCESS_MODES:
-            yield causes.unsupported(f"{path}.accessModes", mode, _ACCESS_MODES)
+        yield from causes.one_of(f"{path}.accessModes", mode, _ACCESS_MODES)
     where = f"{path}.resources[storage]"
     size = (spec["resources"].get("requests") or {}).get("storage")
     if size is None:
         yield causes.required(where)
     elif quantities.parse(size) <= 0:
         yield causes.invalid(where, size, "must be greater than zero")
-    if name := spec.get("storageClassName"):
-        yield from causes.invalid_each(f"{path}.storageClassName", name, texts.subdomain(name))
-    if (mode := spec.get("volumeMode", "Filesystem")) not in ("Block", "Filesystem"):
-        yield causes.unsupported(f"{path}.volumeMode", mode, ("Block", "Filesystem"))
+    yield from causes.optional(f"{path}.storageClassName", spec.get("storageClassName"), texts.subdomain)
+    yield from causes.one_of(f"{path}.volumeMode", spec.get("volumeMode", "Filesystem"), ("Block", "Filesystem"))
 
 
 def _mode(mode: int | None, path: str) -> Causes:
@@ -138,10 +139,8 @@ def _files(source: Object, path: str) -> Causes:
     yield from _mode(source.get("defaultMode"), f"{path}.defaultMode")
     for index, item in enumerate(source.get("items") or ()):
         where = f"{path}.items[{index}]"
-        if not item["key"]:
-            yield causes.required(f"{where}.key")
-        if not item["path"]:
-            yield causes.required(f"{where}.path")
+        yield from causes.non_empty(f"{where}.key", item["key"])
+        yield from causes.non_empty(f"{where}.path", item["path"])
         yield from _local_path(item["path"], f"{where}.path")
         yield from _mode(item.get("mode"), f"{where}.mode")
 
@@ -153,8 +152,7 @@ def _local_path(target: str, path: str) -> Causes:
 
 
 def _downward_file(item: Object, path: str) -> Causes:
-    if not item["path"]:
-        yield causes.required(f"{path}.path")
+    yield from causes.non_empty(f"{path}.path", item["path"])
     yield from _local_path(item["path"], f"{path}.path")
     if (field := item.get("fieldRef")) is not None:
         yield from field_selector(field, _FIELDS, f"{path}.fieldRef")
@@ -174,8 +172,7 @@ def _projected(source: Object, path: str) -> Causes:
         where = f"{path}.sources[{index}]"
         for kind in ("secret", "configMap"):
             if (files := projection.get(kind)) is not None:
-                if not files.get("name"):
-                    yield causes.required(f"{where}.{kind}.name")
+                yield from causes.non_empty(f"{where}.{kind}.name", files.get("name"))
                 yield from _files(files, f"{where}.{kind}")
                 yield from _distinct(files, taken, files.get("name", ""), path)
         if (files := projection.get("downwardAPI")) is not None:
@@ -201,3 +198,17 @@ def _distinct(files: Object, taken: set[str], shown: str | None, path: str) -> C
         if target and target in taken:
             yield causes.invalid(path, target if shown is None else shown, "conflicting duplicate paths")
         taken.add(target)
+
+
+_RULES: dict[str, Callable[[Object, str], Causes]] = {
+    "emptyDir": _empty_dir,
+    "hostPath": _host_path,
+    "secret": _files,
+    "nfs": _nfs,
+    "downwardAPI": _downward,
+    "configMap": _files,
+    "projected": _projected,
+    "csi": _csi,
+    "ephemeral": _ephemeral,
+    "image": _image,
+}

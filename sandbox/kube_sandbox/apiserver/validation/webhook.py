@@ -40,8 +40,7 @@ def _webhook(webhook: Object, path: str) -> Causes:
     for index, rule in enumerate(webhook.get("rules") or ()):
         yield from operation_rule(rule, f"{path}.rules[{index}]")
     for field, known in (("failurePolicy", ("Fail", "Ignore")), ("matchPolicy", ("Equivalent", "Exact"))):
-        if webhook[field] not in known:
-            yield causes.unsupported(f"{path}.{field}", webhook[field], known)
+        yield from causes.one_of(f"{path}.{field}", webhook[field], known)
     if webhook["sideEffects"] is None:
         yield causes.required(f"{path}.sideEffects", f"must specify one of {', '.join(_SIDE_EFFECTS)}")
     elif webhook["sideEffects"] not in _SIDE_EFFECTS:
@@ -51,8 +50,9 @@ def _webhook(webhook: Object, path: str) -> Causes:
         yield causes.invalid(f"{path}.timeoutSeconds", webhook["timeoutSeconds"], why)
     for field in ("namespaceSelector", "objectSelector"):
         yield from label_selector(webhook[field], f"{path}.{field}")
-    if (policy := webhook.get("reinvocationPolicy", "Never")) not in ("IfNeeded", "Never"):
-        yield causes.unsupported(f"{path}.reinvocationPolicy", policy, ("IfNeeded", "Never"))
+    yield from causes.one_of(
+        f"{path}.reinvocationPolicy", webhook.get("reinvocationPolicy", "Never"), ("IfNeeded", "Never")
+    )
     yield from client_config(webhook["clientConfig"], f"{path}.clientConfig")
     yield from match_conditions(webhook.get("matchConditions") or (), f"{path}.matchConditions")
 
@@ -88,30 +88,24 @@ def cel_expression(expression: str, path: str) -> Causes:
 
 def operation_rule(rule: Object, path: str) -> Causes:
     operations = rule.get("operations") or []
-    if not operations:
-        yield causes.required(f"{path}.operations")
+    yield from causes.non_empty(f"{path}.operations", operations)
     if len(operations) > 1 and "*" in operations:
         yield causes.invalid(f"{path}.operations", operations, "if '*' is present, must not specify other operations")
     for index, operation in enumerate(operations):
-        if operation not in _OPERATIONS:
-            yield causes.unsupported(f"{path}.operations[{index}]", operation, _OPERATIONS)
+        yield from causes.one_of(f"{path}.operations[{index}]", operation, _OPERATIONS)
     for field, what in (("apiGroups", "API groups"), ("apiVersions", "API versions")):
         values = rule.get(field) or []
-        if not values:
-            yield causes.required(f"{path}.{field}")
+        yield from causes.non_empty(f"{path}.{field}", values)
         if len(values) > 1 and "*" in values:
             yield causes.invalid(f"{path}.{field}", values, f"if '*' is present, must not specify other {what}")
     for index, version in enumerate(rule.get("apiVersions") or ()):
-        if not version:
-            yield causes.required(f"{path}.apiVersions[{index}]")
+        yield from causes.non_empty(f"{path}.apiVersions[{index}]", version)
     yield from _resources(rule.get("resources") or [], f"{path}.resources")
-    if rule["scope"] not in _SCOPES:
-        yield causes.unsupported(f"{path}.scope", rule["scope"], _SCOPES)
+    yield from causes.one_of(f"{path}.scope", rule["scope"], _SCOPES)
 
 
 def _resources(resources: list[str], path: str) -> Causes:
-    if not resources:
-        yield causes.required(path)
+    yield from causes.non_empty(path, resources)
     all_below: set[str] = set()
     all_above: set[str] = set()
     plain = False
@@ -187,8 +181,7 @@ def _url(url: str, path: str) -> Causes:
 def _service(service: Object, path: str) -> Causes:
     # The real server exchanges the name and the namespace in these messages.
     for field, value in (("name", service["namespace"]), ("namespace", service["name"])):
-        if not value:
-            yield causes.required(f"{path}.{field}")
+        yield from causes.non_empty(f"{path}.{field}", value)
     if wrong := texts.port_number(service["port"]):
         yield causes.invalid(f"{path}.port", service["port"], f"port is not valid: {', '.join(wrong)}")
     target = service.get("path") or "/"

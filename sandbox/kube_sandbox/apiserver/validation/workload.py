@@ -74,46 +74,27 @@ def stateful_set(obj: Object, old: Object | None) -> Causes:
     if spec["podManagementPolicy"] not in ("OrderedReady", "Parallel"):
         why = "must be 'OrderedReady' or 'Parallel'"
         yield causes.invalid("spec.podManagementPolicy", spec["podManagementPolicy"], why)
-    strategy = spec["updateStrategy"]
-    if strategy["type"] not in ("RollingUpdate", "OnDelete"):
-        why = "must be 'RollingUpdate' or 'OnDelete'"
-        yield causes.invalid("spec.updateStrategy", _internal_strategy(strategy), why)
-    elif rolling := strategy.get("rollingUpdate"):
-        if strategy["type"] == "OnDelete":
-            why = "only allowed for updateStrategy 'RollingUpdate'"
-            shown = _internal_strategy(strategy)["RollingUpdate"]
-            yield causes.invalid("spec.updateStrategy.rollingUpdate", shown, why)
-        yield from causes.non_negative("spec.updateStrategy.rollingUpdate.partition", rolling.get("partition"))
+    yield from _stateful_set_strategy(spec["updateStrategy"], "spec.updateStrategy")
     for field, policy in spec["persistentVolumeClaimRetentionPolicy"].items():
-        if policy not in ("Retain", "Delete"):
-            where = f"spec.persistentVolumeClaimRetentionPolicy.{field}"
-            yield causes.unsupported(where, policy, ("Retain", "Delete"))
+        yield from causes.one_of(f"spec.persistentVolumeClaimRetentionPolicy.{field}", policy, ("Retain", "Delete"))
     yield from causes.non_negative("spec.replicas", spec["replicas"])
     yield from causes.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-    if old is None and (name := spec.get("serviceName")):
-        yield from causes.invalid_each("spec.serviceName", name, texts.label_1123(name))
     if old is None:
+        yield from causes.optional("spec.serviceName", spec.get("serviceName"), texts.label_1123)
         for index, claim in enumerate(spec.get("volumeClaimTemplates") or ()):
             yield from claim_spec(claim["spec"], f"spec.volumeClaimTemplates[{index}].spec")
-    selector = spec["selector"]
-    if selector is None:
-        yield causes.required("spec.selector")
-    wrong = list(label_selector(selector, "spec.selector"))
-    yield from wrong
-    if selector is not None and selectors.is_empty(selector):
-        yield causes.invalid("spec.selector", selector, "empty selector is invalid for statefulset")
-    if wrong:
-        yield causes.invalid("spec.selector", selector, "")
+    yield from _selector(spec["selector"], "statefulset", "")
+    if not _is_valid(spec["selector"]):
         return
-    if not _selects(selector, spec["template"]):
+    if not _selects(spec["selector"], spec["template"]):
         yield _mismatch(spec["template"])
     yield from template(_with_claims(spec), "spec.template")
     yield from labels(spec["template"]["metadata"].get("labels"), "spec.template.labels")
     yield from _always_restarts(spec["template"], "StatefulSet")
-    if old is not None and _without(spec, _STATEFUL_SET_CHANGEABLE) != _without(old["spec"], _STATEFUL_SET_CHANGEABLE):
-        why = f"updates to statefulset spec for fields other than {_STATEFUL_SET_CHANGES} are forbidden"
-        yield causes.forbidden("spec", why)
     if old is not None:
+        if _without(spec, _STATEFUL_SET_CHANGEABLE) != _without(old["spec"], _STATEFUL_SET_CHANGEABLE):
+            why = f"updates to statefulset spec for fields other than {_STATEFUL_SET_CHANGES} are forbidden"
+            yield causes.forbidden("spec", why)
         counted = ("readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas")
         yield from _status(obj["status"], counted, "status.readyReplicas")
 
@@ -130,8 +111,7 @@ def controller_revision(obj: Object, old: Object | None) -> Causes:
 def replication_controller(obj: Object, _: Object | None) -> Causes:
     spec = obj["spec"]
     yield from causes.non_negative("spec.minReadySeconds", spec.get("minReadySeconds"))
-    if not spec.get("selector"):
-        yield causes.required("spec.selector")
+    yield from causes.non_empty("spec.selector", spec.get("selector"))
     yield from causes.non_negative("spec.replicas", spec["replicas"])
     if (found := spec.get("template")) is None:
         yield causes.required("spec.template")
@@ -147,20 +127,28 @@ def pod_template(obj: Object, _: Object | None) -> Causes:
 
 
 def _selector_and_template(spec: Object, owner: str) -> Causes:
-    selector = spec["selector"]
-    if selector is None:
-        yield causes.required("spec.selector")
-    wrong = list(label_selector(selector, "spec.selector"))
-    yield from wrong
-    if selector is not None and selectors.is_empty(selector):
-        yield causes.invalid("spec.selector", selector, f"empty selector is invalid for {owner}")
-    if wrong:
-        yield causes.invalid("spec.selector", selector, "invalid label selector")
+    yield from _selector(spec["selector"], owner, "invalid label selector")
+    if not _is_valid(spec["selector"]):
         return
-    if not _selects(selector, spec["template"]):
+    if not _selects(spec["selector"], spec["template"]):
         yield _mismatch(spec["template"])
     yield from template(spec["template"], "spec.template")
     yield from _always_restarts(spec["template"], "ReplicaSet")
+
+
+def _selector(selector: Object | None, owner: str, why: str) -> Causes:
+    """Validate a selector. `why` is the text of the last cause about an invalid one."""
+    if selector is None:
+        yield causes.required("spec.selector")
+    yield from label_selector(selector, "spec.selector")
+    if selector is not None and selectors.is_empty(selector):
+        yield causes.invalid("spec.selector", selector, f"empty selector is invalid for {owner}")
+    if not _is_valid(selector):
+        yield causes.invalid("spec.selector", selector, why)
+
+
+def _is_valid(selector: Object | None) -> bool:
+    return not any(label_selector(selector, "spec.selector"))
 
 
 def _selects(selector: Object | None, found: Object) -> bool:
@@ -201,6 +189,17 @@ def _deployment_strategy(strategy: Object, path: str) -> Causes:
     if _amount(unavailable) == 0 and _amount(surge) == 0:
         yield causes.invalid(f"{path}.maxUnavailable", unavailable, "may not be 0 when `maxSurge` is 0")
     yield from at_most_100_percent(unavailable, f"{path}.maxUnavailable")
+
+
+def _stateful_set_strategy(strategy: Object, path: str) -> Causes:
+    rolling = strategy.get("rollingUpdate")
+    if strategy["type"] not in ("RollingUpdate", "OnDelete"):
+        yield causes.invalid(path, _internal_strategy(strategy), "must be 'RollingUpdate' or 'OnDelete'")
+    elif rolling:
+        if strategy["type"] == "OnDelete":
+            shown = _internal_strategy(strategy)["RollingUpdate"]
+            yield causes.invalid(f"{path}.rollingUpdate", shown, "only allowed for updateStrategy 'RollingUpdate'")
+        yield from causes.non_negative(f"{path}.rollingUpdate.partition", rolling.get("partition"))
 
 
 def _daemon_set_rolling(rolling: Object, path: str) -> Causes:

@@ -23,53 +23,62 @@ _COLUMNS = (
 )
 
 
-def manifest() -> Object:
-    """The CustomResourceDefinition. Its defaults are those that OpenKruise's webhook sets."""
-    schema = {
-        "type": "object",
-        "properties": {
-            "spec": {
-                **_FREE,
-                "required": ["selector", "template"],
-                "properties": {
-                    "replicas": {**_COUNT, "default": 1},
-                    "selector": _FREE,
-                    "template": _FREE,
-                    "minReadySeconds": _COUNT,
-                    "revisionHistoryLimit": {**_COUNT, "default": 10},
-                    "progressDeadlineSeconds": _COUNT,
-                    "scaleStrategy": {
-                        **_FREE,
-                        "properties": {
-                            "podsToDelete": {"type": "array", "items": {"type": "string"}},
-                            "maxUnavailable": _amount(),
-                        },
+def _amount(default: int | str | None = None) -> Object:
+    """The schema of a number of pods or a percentage."""
+    schema: dict[str, Any] = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
+    return schema if default is None else {**schema, "default": default}
+
+
+_SCHEMA: Object = {
+    "type": "object",
+    "properties": {
+        "spec": {
+            **_FREE,
+            "required": ["selector", "template"],
+            "properties": {
+                "replicas": {**_COUNT, "default": 1},
+                "selector": _FREE,
+                "template": _FREE,
+                "minReadySeconds": _COUNT,
+                "revisionHistoryLimit": {**_COUNT, "default": 10},
+                "progressDeadlineSeconds": _COUNT,
+                "scaleStrategy": {
+                    **_FREE,
+                    "properties": {
+                        "podsToDelete": {"type": "array", "items": {"type": "string"}},
+                        "maxUnavailable": _amount(),
                     },
-                    "updateStrategy": {
-                        **_FREE,
-                        "default": {},
-                        "properties": {
-                            "type": {
-                                "type": "string",
-                                "enum": ["ReCreate", "InPlaceIfPossible", "InPlaceOnly", "OnDelete"],
-                                "default": "ReCreate",
-                            },
-                            "partition": _amount(0),
-                            "maxUnavailable": _amount("20%"),
-                            "maxSurge": _amount(0),
-                            "paused": {"type": "boolean"},
+                },
+                "updateStrategy": {
+                    **_FREE,
+                    "default": {},
+                    "properties": {
+                        "type": {
+                            "type": "string",
+                            "enum": ["ReCreate", "InPlaceIfPossible", "InPlaceOnly", "OnDelete"],
+                            "default": "ReCreate",
                         },
+                        "partition": _amount(0),
+                        "maxUnavailable": _amount("20%"),
+                        "maxSurge": _amount(0),
+                        "paused": {"type": "boolean"},
                     },
                 },
             },
-            "status": _FREE,
         },
-    }
+        "status": _FREE,
+    },
+}
+"""The defaults are those that OpenKruise's webhook sets."""
+
+
+def manifest() -> Object:
+    """The CustomResourceDefinition."""
     version = {
         "name": CLONE_SETS.version,
         "served": True,
         "storage": True,
-        "schema": {"openAPIV3Schema": schema},
+        "schema": {"openAPIV3Schema": _SCHEMA},
         "subresources": {
             "status": {},
             "scale": {
@@ -110,9 +119,3 @@ async def delete(client: Client) -> None:
     which takes some seconds after its creation."""
     with contextlib.suppress(NotFoundError):
         await client.delete(CRDS, NAME)
-
-
-def _amount(default: int | str | None = None) -> Object:
-    """The schema of a number of pods or a percentage."""
-    schema: dict[str, Any] = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
-    return schema if default is None else {**schema, "default": default}

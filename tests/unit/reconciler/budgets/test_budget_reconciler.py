@@ -32,8 +32,8 @@ from reconciler.budgets.departures import Departures
 from reconciler.budgets.subject import BudgetRoutes
 from reconciler.cluster.caches import Key
 from reconciler.cluster.metrics import DisruptionMetrics
-from tests.unit.budgets import builders
-from tests.unit.budgets.builders import DEPLOYMENT, LABELS, NOW, SET, scaled, wire
+from tests.unit.altershield.budgets import builders
+from tests.unit.altershield.budgets.builders import DEPLOYMENT, LABELS, NOW, SET, scaled, wire
 from tests.unit.reconciler.recording import Announcing
 
 KEY = (builders.NAMESPACE, "web")

@@ -5,7 +5,7 @@ import msgspec
 from altershield.api.check_specs import CheckSpec, Phase
 from altershield.api.policy import AppliedPolicy
 from reconciler.checks.check import Subject
-from tests.unit.reconciler.builders import NOW, change_pod, release
+from tests.unit.altershield.releases.builders import NOW, change_pod, release
 
 PODS = ("sleep-a", "sleep-b")
 

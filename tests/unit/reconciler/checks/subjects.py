@@ -8,7 +8,7 @@ from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef
 from altershield.api.check_specs import CheckSpec, Phase, PrometheusCheck
 from altershield.api.policy import AppliedPolicy
 from reconciler.checks.check import Subject
-from tests.unit.reconciler import builders
+from tests.unit.altershield.releases import builders
 
 STARTED = 1_700_000_000
 PREVIOUS = SourceRef("ReplicaSet", "sleep-5c6f8", "old", builders.V2)

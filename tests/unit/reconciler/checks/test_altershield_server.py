@@ -12,7 +12,7 @@ from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Fail, Pending, PollAnswer, Subject
 from reconciler.server.answers import Polled, ServerVerdict
 from reconciler.server.server_errors import NotAllowedError, RejectedError
-from tests.unit.reconciler.builders import NOW, change_pod, release
+from tests.unit.altershield.releases.builders import NOW, change_pod, release
 
 
 class Client:

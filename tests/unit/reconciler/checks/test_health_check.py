@@ -13,7 +13,7 @@ from altershield.kube.bodies import ListMeta, ObjectList
 from altershield.kube.errors import UnreachableError
 from reconciler.checks.check import Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
 from reconciler.checks.health_check import Event, HealthCheckRunner, _Series
-from tests.unit.reconciler.builders import NOW, change_pod, release
+from tests.unit.altershield.releases.builders import NOW, change_pod, release
 
 OBSERVE = 10.0
 

@@ -22,7 +22,7 @@ from reconciler.outbound.outbound_client import Outbound, Reply
 from reconciler.outbound.outbound_errors import CredentialsError, OutboundError, SecretUnreadableError
 from reconciler.outbound.secrets import Secrets
 from reconciler.outbound.urls import allowed_hosts
-from tests.unit.reconciler.builders import NOW, V1
+from tests.unit.altershield.releases.builders import NOW, V1
 from tests.unit.reconciler.checks.policy_subjects import subject
 
 KEY = b"hook-key"

@@ -14,7 +14,7 @@ from reconciler.checks.check import Availability, Fail, Lost, NotStarted, Pass, 
 from reconciler.checks.job_check import JobCheckRunner
 from reconciler.checks.job_manifest import TTL_SECONDS, job, job_name, problem
 from tests.support.stub_api import StubApi, answer, serving
-from tests.unit.reconciler.builders import NOW, V1
+from tests.unit.altershield.releases.builders import NOW, V1
 from tests.unit.reconciler.checks.policy_subjects import subject
 
 Object = dict[str, Any]

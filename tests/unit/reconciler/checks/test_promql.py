@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from altershield.api.change_workload import SourceRef
 from reconciler.checks import promql
 from reconciler.checks.placeholders import NAMES, escaped, unknown_placeholder, values_of
-from tests.unit.reconciler import builders
+from tests.unit.altershield.releases import builders
 from tests.unit.reconciler.checks.subjects import subject
 
 

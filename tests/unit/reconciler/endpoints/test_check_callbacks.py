@@ -36,7 +36,8 @@ from reconciler.endpoints.replays import Replays
 from tests.support.stub_api import StubApi
 from tests.support.stub_api import answer as stub_answer
 from tests.support.stub_api import serving as serving_api
-from tests.unit.reconciler import builders, filled
+from tests.unit.altershield.releases import builders
+from tests.unit.reconciler import filled
 from tests.unit.reconciler.checks.policy_subjects import subject
 
 from .serving import ACCEPTED, Object, Served, serving

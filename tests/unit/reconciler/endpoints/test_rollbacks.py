@@ -16,9 +16,8 @@ from reconciler.cluster.release import Release
 from reconciler.endpoints import rollbacks
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.rollbacks import Requested, Rollbacks
-
-from ..builders import V1, V2, V3, workload
-from ..filled import empty_caches, namespace, newer, put, release
+from tests.unit.altershield.releases.builders import V1, V2, V3, workload
+from tests.unit.reconciler.filled import empty_caches, namespace, newer, put, release
 
 DEPLOYMENTS = BY_KIND["Deployment"]
 

@@ -22,10 +22,10 @@ from altershield.workloads.pods import Pod
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.metrics import DisruptionMetrics
 from reconciler.flow_control.flow_control_reconciler import WATCH, FlowControlReconciler
-from tests.unit.flow_control.builders import NOW, asked, one, policy
+from tests.unit.altershield.flow_control.builders import NOW, asked, one, policy
+from tests.unit.altershield.workloads import objects
 from tests.unit.reconciler.filled import empty_caches, namespace, put
 from tests.unit.reconciler.recording import Announcing
-from tests.unit.workloads import objects
 
 
 class World(Announcing):

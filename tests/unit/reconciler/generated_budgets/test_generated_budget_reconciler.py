@@ -16,9 +16,9 @@ from altershield.kube.events import ObjectRef
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
 from reconciler.generated_budgets.generated_budget_reconciler import GeneratedBudgetReconciler
+from tests.unit.altershield.workloads import objects
 from tests.unit.reconciler.filled import empty_caches, namespace, put
 from tests.unit.reconciler.recording import Announcing
-from tests.unit.workloads import objects
 
 Object = dict[str, Any]
 KEY = WorkloadKey("Deployment", "shop", "web")

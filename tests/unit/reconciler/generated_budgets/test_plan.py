@@ -13,7 +13,7 @@ from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
 from reconciler.generated_budgets.budget_plan import RESOURCES, Budget, DisruptionBudget, Plan, Target, plan
 from reconciler.generated_budgets.wanted import Amount, BudgetKind, Invalid, wanted_amount
-from tests.unit.workloads import objects
+from tests.unit.altershield.workloads import objects
 
 Object = dict[str, Any]
 UID = "3f1c9a52-0d4e-4a43-8a30-1f6f3a1f0c11"

@@ -28,8 +28,8 @@ from reconciler.notifications.notifier import Delivery, Notifier
 from reconciler.outbound.outbound_client import Outbound
 from reconciler.receivers import file as receivers
 from reconciler.receivers.file import ReceiversFile, allowed
-from tests.unit.reconciler import builders
-from tests.unit.reconciler.builders import NOW, V1
+from tests.unit.altershield.releases import builders
+from tests.unit.altershield.releases.builders import NOW, V1
 from tests.unit.reconciler.filled import empty_caches, namespace, newer, put, remove
 from tests.unit.reconciler.notifications.receiving import Inbox, until
 

@@ -13,8 +13,8 @@ from reconciler.cluster import release as projection
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
 from reconciler.notifications.occurrences import held, occurrences
-from tests.unit.reconciler import builders
-from tests.unit.reconciler.builders import NOW, V1
+from tests.unit.altershield.releases import builders
+from tests.unit.altershield.releases.builders import NOW, V1
 
 
 def release(status: ChangeWorkloadStatus) -> Release:
