@@ -163,26 +163,6 @@ def _crd(
     type_: type,
     states: tuple[str, ...],
 ) -> dict[str, Any]:
-    schema = structural_schema(type_)
-    spec_schema, status_schema = schema["properties"]["spec"], schema["properties"]["status"]
-    for copied in (spec_schema["properties"].get("policy"), status_schema["properties"].get("accepted")):
-        if copied is not None:
-            _lift_restrictions(copied)
-    if resource == POD_UNAVAILABLE_BUDGETS:
-        for field in spec_schema["properties"].values():
-            field.pop("nullable", None)  # for the rules, a stored null would be a field that is set
-    spec_schema.pop("default", None)  # it is required
-    _drop_defaults(status_schema)
-    if states:  # only AlterShield creates these objects
-        _drop_defaults(spec_schema)
-        status_schema["properties"]["status"]["enum"] = ["", *map(str, states)]
-    status_schema["default"] = copy.deepcopy(_STATUS_DEFAULTS[resource])  # in YAML, shared objects are anchors
-    for name, default in _STATUS_DEFAULTS[resource].items():
-        status_schema["properties"][name]["default"] = copy.deepcopy(default)
-    if "request" in status_schema["properties"]:
-        request = status_schema["properties"]["request"]
-        del request["nullable"]  # a stored null would be a request without fields for the admission policy
-        request["properties"]["verb"]["enum"] = list(map(str, Verb))
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -208,22 +188,45 @@ def _crd(
                         {"name": name, "type": type_, "jsonPath": path, **({"priority": 1} if wide else {})}
                         for name, type_, path, wide in _COLUMNS[resource]
                     ],
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "type": "object",
-                            "description": schema["description"],
-                            "required": ["spec"],
-                            "properties": {
-                                "apiVersion": {"type": "string"},
-                                "kind": {"type": "string"},
-                                "metadata": {"type": "object"},
-                                "spec": spec_schema,
-                                "status": status_schema,
-                            },
-                        }
-                    },
+                    "schema": {"openAPIV3Schema": _object_schema(resource, type_, states)},
                 }
             ],
+        },
+    }
+
+
+def _object_schema(resource: Resource, type_: type, states: tuple[str, ...]) -> Schema:
+    """The schema of an object with `spec` and `status`. `states`: the states of an object that AlterShield creates."""
+    schema = structural_schema(type_)
+    spec, status = schema["properties"]["spec"], schema["properties"]["status"]
+    for copied in (spec["properties"].get("policy"), status["properties"].get("accepted")):
+        if copied is not None:
+            _lift_restrictions(copied)
+    if resource == POD_UNAVAILABLE_BUDGETS:
+        for field in spec["properties"].values():
+            field.pop("nullable", None)  # for the rules, a stored null would be a field that is set
+    spec.pop("default", None)  # it is required
+    _drop_defaults(status)
+    if states:  # only AlterShield creates these objects
+        _drop_defaults(spec)
+        status["properties"]["status"]["enum"] = ["", *map(str, states)]
+    status["default"] = copy.deepcopy(_STATUS_DEFAULTS[resource])  # in YAML, shared objects are anchors
+    for name, default in _STATUS_DEFAULTS[resource].items():
+        status["properties"][name]["default"] = copy.deepcopy(default)
+    if "request" in status["properties"]:
+        request = status["properties"]["request"]
+        del request["nullable"]  # a stored null would be a request without fields for the admission policy
+        request["properties"]["verb"]["enum"] = list(map(str, Verb))
+    return {
+        "type": "object",
+        "description": schema["description"],
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": status,
         },
     }
 
@@ -248,30 +251,44 @@ def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
         values = [option for option in schema["anyOf"] if option.get("type") != "null"]
         if len(values) < len(schema["anyOf"]):
             own["nullable"] = True
-        if len(values) > 1:
-            limits = {key: option[key] for option in values for key in _COPIED if key in option}
-            return {"x-kubernetes-int-or-string": True} | limits | own
-        return _structural(values[0], definitions) | own
+        return (_int_or_string(values) if len(values) > 1 else _structural(values[0], definitions)) | own
     out: Schema = {"type": schema.get("type", "string")} | own  # the schema of a StrEnum has no type
-    if out["type"] == "integer":
-        out["format"] = "int64"
-    if schema.get("properties"):  # the API server drops an empty map, and GitOps tools would report a difference
-        out["properties"] = {name: _structural(sub, definitions) for name, sub in schema["properties"].items()}
-        for name in _NO_DEFAULT & out["properties"].keys():
-            out["properties"][name].pop("default", None)
-        if schema.get("required"):
-            out["required"] = list(schema["required"])
-    if out["type"] == "object" and "properties" not in schema:
-        if "additionalProperties" in schema:
-            out["additionalProperties"] = _structural(schema["additionalProperties"], definitions)
-        else:
-            out["x-kubernetes-preserve-unknown-fields"] = True
-    if "items" in schema:
-        out["items"] = _structural(schema["items"], definitions)
-        if {"type", "status", "lastTransitionTime"} <= out["items"].get("properties", {}).keys():
-            out["x-kubernetes-list-type"] = "map"
-            out["x-kubernetes-list-map-keys"] = ["type"]
+    match out["type"]:
+        case "integer":
+            out["format"] = "int64"
+        case "object":
+            out |= _object(schema, definitions)
+        case "array":
+            out |= _list(schema["items"], definitions)
     return out
+
+
+def _int_or_string(options: list[Schema]) -> Schema:
+    limits = {key: option[key] for option in options for key in _COPIED if key in option}
+    return {"x-kubernetes-int-or-string": True} | limits
+
+
+def _object(schema: Schema, definitions: dict[str, Schema]) -> Schema:
+    """The fields of an object, or the values of a map."""
+    if "properties" not in schema:
+        if "additionalProperties" in schema:
+            return {"additionalProperties": _structural(schema["additionalProperties"], definitions)}
+        return {"x-kubernetes-preserve-unknown-fields": True}
+    if not schema["properties"]:  # the API server drops an empty map, and GitOps tools would report a difference
+        return {}
+    properties = {name: _structural(sub, definitions) for name, sub in schema["properties"].items()}
+    for name in _NO_DEFAULT & properties.keys():
+        properties[name].pop("default", None)
+    required = {"required": list(schema["required"])} if schema.get("required") else {}
+    return {"properties": properties} | required
+
+
+def _list(items: Schema, definitions: dict[str, Schema]) -> Schema:
+    """The items of a list; conditions are merged by their type."""
+    found = _structural(items, definitions)
+    if {"type", "status", "lastTransitionTime"} <= found.get("properties", {}).keys():
+        return {"items": found, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+    return {"items": found}
 
 
 def _drop_defaults(schema: Schema) -> None:
