@@ -381,18 +381,9 @@ def _trouble(status: _Status, parts: Sequence[_Part], conditions: dict[str, _Con
     if target is not None and target.status == "True" and target.reason == PREEMPTED:
         return _as_trouble(target.reason, target.message)
     for part in parts:
-        state, last = part.status.state, part.status.last_state.terminated
-        if state.waiting is not None and state.waiting.reason not in _BEFORE_START:
-            if last is None:
-                return _as_trouble(state.waiting.reason, state.waiting.message, where=part.name)
-            why = last.reason if last.reason not in ("", "Error") else ""
-            text = ", ".join(filter(None, (why, state.waiting.message or last.message)))
-            return _as_trouble(state.waiting.reason, text, last.exit_code, part.name)
-        if state.terminated is not None and (state.terminated.exit_code or not part.status.ready):
-            ended = state.terminated
-            if ended.exit_code == 0 and part.ends:
-                continue
-            return _as_trouble(ended.reason or "Terminated", ended.message, ended.exit_code, part.name)
+        failure = _failure(part)
+        if failure is not None:
+            return failure
     scheduled = conditions.get("PodScheduled")
     if scheduled is not None and scheduled.status == "False":
         return _as_trouble(scheduled.reason or Fault.UNSCHEDULABLE, scheduled.message)
@@ -407,6 +398,21 @@ def _trouble(status: _Status, parts: Sequence[_Part], conditions: dict[str, _Con
     if ready is not None and ready.status == "False" and (ready.reason or ready.message):
         return _as_trouble(ready.reason or "NotReady", ready.message)
     return None
+
+
+def _failure(part: _Part) -> Trouble | None:
+    """Why the container failed; None if it did not, or if it runs again."""
+    state, last = part.status.state, part.status.last_state.terminated
+    if state.waiting is not None and state.waiting.reason not in _BEFORE_START:
+        if last is None:
+            return _as_trouble(state.waiting.reason, state.waiting.message, where=part.name)
+        why = last.reason if last.reason not in ("", "Error") else ""
+        text = ", ".join(filter(None, (why, state.waiting.message or last.message)))
+        return _as_trouble(state.waiting.reason, text, last.exit_code, part.name)
+    ended = state.terminated
+    if ended is None or (ended.exit_code == 0 and (part.status.ready or part.ends)):
+        return None
+    return _as_trouble(ended.reason or "Terminated", ended.message, ended.exit_code, part.name)
 
 
 def _as_trouble(reason: str, message: str, exit_code: int | None = None, where: str = "") -> Trouble:
