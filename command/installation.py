@@ -54,6 +54,7 @@ LOOPBACK = "127.0.0.1"
 
 _FIELD_MANAGER = "altershield-dev"
 _READY_SECONDS = 30.0
+_LIFETIME = datetime.timedelta(days=30)  # of the certificates
 
 
 class InstallationStoppedError(AlterShieldError):
@@ -104,23 +105,12 @@ async def running_installation(
     machine, as the API server reaches it. `log` gets the output of the processes (None: the output of this process).
     `stays`: whether the cluster exists after this command. The objects are then deleted at the end.
     """
-    async with await Client.connect(kubeconfig, context=context) as admin, contextlib.AsyncExitStack() as stack:
-        with _permitted(admin):
-            await refuse_running(admin)
-            await remove_webhooks(admin)
-            await refuse_second(admin)
-            granted = access_objects(server=bool(server), callbacks=bool(server and server.callback_port))
-            if stays:
-                await stack.enter_async_context(removed(admin, granted))
-            await install(admin, granted)
-            account = await Account.create(admin, directory)
-        authority = Authority.create("AlterShield development", lifetime=datetime.timedelta(days=30))
-        serving = authority.issue("gatekeeper", hosts=[host], lifetime=datetime.timedelta(days=30))
-        certificate, key = directory / "tls.crt", directory / "tls.key"
-        certificate.write_bytes(serving.certificate)
-        key.touch(mode=0o600)
-        key.write_bytes(serving.key)
-
+    async with (
+        await Client.connect(kubeconfig, context=context) as admin,
+        _installed(admin, directory, server, stays=stays) as account,
+    ):
+        authority = Authority.create("AlterShield development", lifetime=_LIFETIME)
+        certificate, key = _serving_files(authority, directory, host)
         listen = host if host == LOOPBACK else ""
         free = free_ports(3)
         port, health_ports = port or free[0], free[1:]
@@ -133,13 +123,13 @@ async def running_installation(
         )
         server = server or ServerOptions()
         server = dataclasses.replace(server, callback_host=server.callback_host or listen)
-        arguments = [
-            *thresholds.arguments,
-            *server.server_arguments,
+        reconciler = _process(
+            "reconciler",
+            *(*common, str(health_ports[1]), *thresholds.arguments, *server.server_arguments),
             *(checks or CheckOptions()).check_arguments,
             *(notifications or NotificationOptions()).notification_arguments,
-        ]
-        reconciler = _process("reconciler", *common, str(health_ports[1]), *arguments, log=log)
+            log=log,
+        )
         installation = Installation(
             {"gatekeeper": gatekeeper, "reconciler": reconciler}, f"https://{_in_url(host)}:{port}"
         )
@@ -154,6 +144,35 @@ async def running_installation(
                     for resource, configuration in zip(WEBHOOK_KINDS, configurations, strict=True):
                         await _apply(admin, resource, configuration)
                 yield installation
+
+
+@contextlib.asynccontextmanager
+async def _installed(
+    admin: Client, directory: Path, server: ServerOptions | None, *, stays: bool
+) -> AsyncIterator[Account]:
+    """Install AlterShield's objects, except for the webhooks. Yields the account of its processes, whose credentials
+    are in `directory`. `stays`: the objects are deleted at the end."""
+    async with contextlib.AsyncExitStack() as stack:
+        with _permitted(admin):
+            await refuse_running(admin)
+            await remove_webhooks(admin)
+            await refuse_second(admin)
+            granted = access_objects(server=bool(server), callbacks=bool(server and server.callback_port))
+            if stays:
+                await stack.enter_async_context(removed(admin, granted))
+            await install(admin, granted)
+            account = await Account.create(admin, directory)
+        yield account
+
+
+def _serving_files(authority: Authority, directory: Path, host: str) -> tuple[Path, Path]:
+    """Write a certificate of the gatekeeper for this address, and its key. Returns the two files."""
+    serving = authority.issue("gatekeeper", hosts=[host], lifetime=_LIFETIME)
+    certificate, key = directory / "tls.crt", directory / "tls.key"
+    certificate.write_bytes(serving.certificate)
+    key.touch(mode=0o600)
+    key.write_bytes(serving.key)
+    return certificate, key
 
 
 @contextlib.contextmanager

@@ -2,13 +2,15 @@
 
 import contextlib
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import uvloop
 from rich.console import Console
 
+from altershield.process.parameters import with_options
 from altershield.process.signals import stop_event
 from command.backend import open_backend
 from command.sandbox_server import CALLBACK, private_file, running_server
@@ -23,11 +25,12 @@ def _seconds(option: str, explanation: str) -> typer.models.OptionInfo:
     return info
 
 
-def sandbox(
+@dataclass(frozen=True, kw_only=True)
+class Options:
     port: Annotated[
         int,
         typer.Option("--port", envvar="ALTERSHIELD_PORT", min=0, max=65535, help="Port of the API. 0: any free port."),
-    ] = 0,
+    ] = 0
     output: Annotated[
         Path | None,
         typer.Option(
@@ -35,7 +38,7 @@ def sandbox(
             envvar="ALTERSHIELD_OUTPUT",
             help="Write the kubeconfig to this file instead of stdout.",
         ),
-    ] = None,
+    ] = None
     kubeconfig: Annotated[
         str | None,
         typer.Option(
@@ -43,20 +46,20 @@ def sandbox(
             envvar="ALTERSHIELD_KUBECONFIG",
             help="Serve no API. Simulate nodes and missing controllers for this cluster, which must have no nodes.",
         ),
-    ] = None,
+    ] = None
     nodes: Annotated[
         int, typer.Option("--nodes", envvar="ALTERSHIELD_NODES", min=0, max=1000, help="Number of simulated nodes.")
-    ] = 3,
-    image_pull: Annotated[float, _seconds("--image-pull", "the first pull of an image on a node")] = 0.02,
-    container_start: Annotated[float, _seconds("--container-start", "start of a container")] = 0.02,
-    slow_start: Annotated[float, _seconds("--slow-start", "start of a container whose image contains `slow`")] = 2.0,
-    ready: Annotated[float, _seconds("--ready", "from running to ready, with a probe")] = 0.02,
-    crash: Annotated[float, _seconds("--crash", "start to exit of a container whose image contains `crash`")] = 0.0,
+    ] = 3
+    image_pull: Annotated[float, _seconds("--image-pull", "the first pull of an image on a node")] = 0.02
+    container_start: Annotated[float, _seconds("--container-start", "start of a container")] = 0.02
+    slow_start: Annotated[float, _seconds("--slow-start", "start of a container whose image contains `slow`")] = 2.0
+    ready: Annotated[float, _seconds("--ready", "from running to ready, with a probe")] = 0.02
+    crash: Annotated[float, _seconds("--crash", "start to exit of a container whose image contains `crash`")] = 0.0
     back_off: Annotated[
         float, _seconds("--back-off", "first wait before a restart or another pull, which then doubles")
-    ] = 0.5,
-    termination: Annotated[float, _seconds("--termination", "termination of a deleted pod")] = 0.02,
-    eviction: Annotated[float, _seconds("--eviction", "maximum time of pods on a node that is not ready")] = 300.0,
+    ] = 0.5
+    termination: Annotated[float, _seconds("--termination", "termination of a deleted pod")] = 0.02
+    eviction: Annotated[float, _seconds("--eviction", "maximum time of pods on a node that is not ready")] = 300.0
     clone_sets: Annotated[
         bool,
         typer.Option(
@@ -64,7 +67,7 @@ def sandbox(
             envvar="ALTERSHIELD_CLONESETS",
             help="Define CloneSets (OpenKruise) and always simulate their controller.",
         ),
-    ] = False,
+    ] = False
     altershield_server: Annotated[
         bool,
         typer.Option(
@@ -72,7 +75,7 @@ def sandbox(
             envvar="ALTERSHIELD_ALTERSHIELD_SERVER",
             help="Serve an AlterShield server too, with scripted checks. Prints the options for `altershield dev`.",
         ),
-    ] = False,
+    ] = False
     server_callback: Annotated[
         str,
         typer.Option(
@@ -80,48 +83,55 @@ def sandbox(
             envvar="ALTERSHIELD_SERVER_CALLBACK",
             help="The URL to which the AlterShield server sends verdicts.",
         ),
-    ] = CALLBACK,
-) -> None:
+    ] = CALLBACK
+
+    @property
+    def simulation(self) -> dict[str, Any]:
+        """Fields of the sandbox's SimulationSettings."""
+        return {
+            "nodes": self.nodes,
+            "image_pull": self.image_pull,
+            "container_start": self.container_start,
+            "slow_start": self.slow_start,
+            "ready": self.ready,
+            "crash": self.crash,
+            "crash_back_off": self.back_off,
+            "pull_back_off": self.back_off,
+            "termination": self.termination,
+            "eviction": self.eviction,
+            "define_clone_sets": self.clone_sets,
+        }
+
+
+@with_options(Options)
+def sandbox(chosen: Options) -> None:
     """Serve a Kubernetes API on loopback, with simulated nodes and controllers, until Ctrl-C.
 
     Prints a kubeconfig. If KUBEBUILDER_ASSETS is a directory with etcd and kube-apiserver, the API is kube-apiserver's.
     """
-    settings = {
-        "nodes": nodes,
-        "image_pull": image_pull,
-        "container_start": container_start,
-        "slow_start": slow_start,
-        "ready": ready,
-        "crash": crash,
-        "crash_back_off": back_off,
-        "pull_back_off": back_off,
-        "termination": termination,
-        "eviction": eviction,
-        "define_clone_sets": clone_sets,
-    }
+    uvloop.run(_serve(chosen))
 
+
+async def _serve(chosen: Options) -> None:
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
-
-    async def serve() -> None:
-        stop = stop_event()
-        async with contextlib.AsyncExitStack() as stack:
-            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="altershield-")))
-            if altershield_server:
-                beside = output or directory / "kubeconfig"
-                token_file = beside.with_name(f"{beside.name}.server-token")
-                console.print(await stack.enter_async_context(running_server(token_file, server_callback)))
-            backend = await stack.enter_async_context(
-                open_backend(kubeconfig, directory, port=port, simulate=True, **settings)
-            )
-            text = backend.kubeconfig.read_text()
-            if output is None:
-                print(text, flush=True)
-            else:
-                stack.enter_context(private_file(output, text))
-            console.print(
-                f"Serving {backend.description}. Use it from another terminal:\n"
-                f"  export KUBECONFIG={(output or backend.kubeconfig).absolute()}\nCtrl-C stops it."
-            )
-            await stop.wait()
-
-    uvloop.run(serve())
+    stop = stop_event()
+    output = chosen.output
+    async with contextlib.AsyncExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="altershield-")))
+        if chosen.altershield_server:
+            beside = output or directory / "kubeconfig"
+            token_file = beside.with_name(f"{beside.name}.server-token")
+            console.print(await stack.enter_async_context(running_server(token_file, chosen.server_callback)))
+        backend = await stack.enter_async_context(
+            open_backend(chosen.kubeconfig, directory, port=chosen.port, simulate=True, **chosen.simulation)
+        )
+        text = backend.kubeconfig.read_text()
+        if output is None:
+            print(text, flush=True)
+        else:
+            stack.enter_context(private_file(output, text))
+        console.print(
+            f"Serving {backend.description}. Use it from another terminal:\n"
+            f"  export KUBECONFIG={(output or backend.kubeconfig).absolute()}\nCtrl-C stops it."
+        )
+        await stop.wait()

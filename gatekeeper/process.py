@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -47,6 +48,45 @@ class _Namespace(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
 
 
+class _Readiness:
+    """Whether the process is ready. `always`: the caches that it needs at any time; `informers`: these and the caches
+    of budgets and flow controls, for which it waits after its start."""
+
+    def __init__(
+        self,
+        certificate: Certificate,
+        always: Sequence[Informer[Any]],
+        informers: Sequence[Informer[Any]],
+        budgets: BudgetCaches,
+    ) -> None:
+        self._certificate = certificate
+        self._always = always
+        self._informers = informers
+        self._budgets = budgets
+        self._filling_until = asyncio.get_running_loop().time() + _FILLING
+
+    def lacks(self) -> list[str]:
+        """Why the process is not ready; empty if it is."""
+        needed = self._always
+        if asyncio.get_running_loop().time() < self._filling_until:
+            needed = (*self._informers, *self._budgets.begun_informers)
+        waiting = [informer.resource.plural for informer in needed if not informer.synced]
+        if not waiting:
+            self._filling_until = 0.0  # the first budget of a cluster must not make all gatekeepers unready
+        reasons = [self._certificate.unusable] if self._certificate.unusable else []
+        return reasons + [f"the cache of {resource} is not filled yet" for resource in waiting]
+
+
+def _is_terminating(namespaces: Informer[_Namespace], name: str) -> bool:
+    found = namespaces.get("", name)
+    return found is not None and found.metadata.deletion_timestamp is not None
+
+
+def _labels_of(namespaces: Informer[_Namespace], name: str) -> Mapping[str, str]:
+    found = namespaces.get("", name)
+    return found.metadata.labels if found is not None else {}
+
+
 async def run(options: Options) -> None:
     """Serve until SIGTERM or SIGINT, then drain: report not ready at once, serve requests for the shutdown delay, and
     answer the requests in flight. A second signal ends the process at once. UsageError: the process cannot start."""
@@ -57,19 +97,9 @@ async def run(options: Options) -> None:
     ):
         releases, config = caches(client, options.system_namespace)
         namespaces = Informer(client, NAMESPACES, _Namespace, metadata_only=True, resync=0)
-
-        def is_terminating(name: str) -> bool:
-            found = namespaces.get("", name)
-            return found is not None and found.metadata.deletion_timestamp is not None
-
         # webhooks decide which namespaces are governed: API servers do not ask about others
-        budgets = BudgetCaches(reads, lambda namespace: True, is_terminating)
+        budgets = BudgetCaches(reads, lambda namespace: True, partial(_is_terminating, namespaces))
         policies = Informer(client, POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl, resync=0)
-
-        def labels_of(name: str) -> Mapping[str, str]:
-            found = namespaces.get("", name)
-            return found.metadata.labels if found is not None else {}
-
         clock = ServerClock()
         reads.on_date(clock.update)
         informers: tuple[Informer[Any], ...] = (releases, config, namespaces, policies, *budgets.required)
@@ -77,31 +107,18 @@ async def run(options: Options) -> None:
         served = routes()
         metrics = Metrics(certificate, served.values())
         metrics.observe(client, (*informers, *budgets.counted_informers), releases.has_namespace)
-
-        filling_until = asyncio.get_running_loop().time() + _FILLING
-
-        def unready() -> list[str]:
-            nonlocal filling_until
-            needed: tuple[Informer[Any], ...] = (releases, config)
-            if asyncio.get_running_loop().time() < filling_until:
-                needed = (*informers, *budgets.begun_informers)
-            waiting = [informer.resource.plural for informer in needed if not informer.synced]
-            if not waiting:
-                filling_until = 0.0  # the first budget of a cluster must not make all gatekeepers unready
-            reasons = [certificate.unusable] if certificate.unusable else []
-            return reasons + [f"the cache of {resource} is not filled yet" for resource in waiting]
-
+        readiness = _Readiness(certificate, (releases, config), informers, budgets)
         listers = CacheListers(
             releases,
             config,
             live=LiveReads(reads),
             budgets=Judge(reads, budgets, clock),
-            flow_controls=CountedFlowControls(reads, policies, namespaces, labels_of, clock),
+            flow_controls=CountedFlowControls(reads, policies, namespaces, partial(_labels_of, namespaces), clock),
             reconciler=options.service_account,
             system_namespace=options.system_namespace,
         )
         journal = Journal(metrics)
-        gatekeeper = Gatekeeper(served, listers, metrics, journal, unready, client=options.client_name)
+        gatekeeper = Gatekeeper(served, listers, metrics, journal, readiness.lacks, client=options.client_name)
         tls = Listener(gatekeeper.admit, options.host, options.port, certificate.context)
         certificate.reload()
         memory.prepare()
@@ -117,15 +134,20 @@ async def run(options: Options) -> None:
                 works = (*own, budgets.run(), certificate.follow())
                 followers = [group.create_task(work) for work in works]
                 await stop.wait()
-                gatekeeper.drain()
-                logger.info("shutting down", extra={"serving_on_seconds": options.shutdown_delay})
-                await asyncio.sleep(options.shutdown_delay)
-                await tls.refuse_connections()
-                logger.info("draining", extra={"in_flight": metrics.in_flight})
-                await asyncio.sleep(min(options.shutdown_delay, _LAST_SECONDS))
-                # wait first: when aiohttp stops, it ignores the rest of a review that is in flight
-                await gatekeeper.finish()
-                await tls.stop()
+                await _drain(gatekeeper, tls, metrics, options.shutdown_delay)
                 journal.flush()
                 for follower in followers:
                     follower.cancel()
+
+
+async def _drain(gatekeeper: Gatekeeper, tls: Listener, metrics: Metrics, delay: float) -> None:
+    """Report not ready, serve for `delay` seconds, then answer the requests in flight."""
+    gatekeeper.drain()
+    logger.info("shutting down", extra={"serving_on_seconds": delay})
+    await asyncio.sleep(delay)
+    await tls.refuse_connections()
+    logger.info("draining", extra={"in_flight": metrics.in_flight})
+    await asyncio.sleep(min(delay, _LAST_SECONDS))
+    # wait first: when aiohttp stops, it ignores the rest of a review that is in flight
+    await gatekeeper.finish()
+    await tls.stop()

@@ -76,6 +76,9 @@ class _NeedsRecord(NamedTuple):
 _BudgetVerdict = _Admitted | _NeedsRecord | Refused | ReadOwners | AwaitPods
 """The verdict of one budget on one disruption."""
 
+_Covering = tuple[PodUnavailableBudget, Operation]
+"""A budget that protects a pod from a request, and the operation of the request for this budget."""
+
 _MAX_COVERING = 20
 """The maximum number of budgets that decide about one pod. While a budget counts its pods, the process decides about no
 other request."""
@@ -88,29 +91,22 @@ def step(disruption: Disruption, lister: Lister, now: float, *, reserved: frozen
     pod = _newest(disruption.pod, lister)
     if not pod.judged or pod.opted_out or lister.is_terminating(pod.namespace):
         return Passed()
-    covering: list[tuple[PodUnavailableBudget, Operation]] = []
-    scales = lister.scales(pod.namespace)
-    for budget in lister.budgets(pod.namespace):
-        operation = protected_operation(budget.spec, disruption, pod, scales)
-        if isinstance(operation, ReadOwners):
-            return operation
-        if operation is not None:
-            covering.append((budget, operation))
-    if not covering:
+    covering = _covering(disruption, pod, lister)
+    if isinstance(covering, ReadOwners):
+        return covering
+    deciding = _deciding(covering, break_glass=disruption.break_glass)
+    if isinstance(deciding, Refused):
+        return deciding
+    if not deciding:
         return Passed()
-    if len(covering) > _MAX_COVERING:
-        enforcing = [each for each in covering if each[0].spec.mode == BudgetMode.ENFORCE]
-        if len(enforcing) > _MAX_COVERING and not disruption.break_glass:
-            return Refused(texts.too_many(len(enforcing), _MAX_COVERING))
-        covering = (enforcing or covering)[:_MAX_COVERING]
     waiting: Step | None = None
     warnings: list[str] = []
     broken_glass = only_warned = False
-    for budget, operation in covering:
+    for budget, operation in deciding:
         verdict = (
             _ADMITTED
             if budget.metadata.uid in reserved
-            else _judge(budget, operation, disruption, pod, lister, now, sole=len(covering) == 1)
+            else _judge(budget, operation, disruption, pod, lister, now, sole=len(deciding) == 1)
         )
         match verdict:
             case _Admitted(warning, breaks_glass):
@@ -129,6 +125,30 @@ def step(disruption: Disruption, lister: Lister, now: float, *, reserved: frozen
             case _:
                 waiting = waiting or verdict
     return waiting or Passed(tuple(warnings), broken_glass, only_warned, covered=True)
+
+
+def _covering(disruption: Disruption, pod: Pod, lister: Lister) -> list[_Covering] | ReadOwners:
+    """The budgets that protect the pod from the request."""
+    covering: list[_Covering] = []
+    scales = lister.scales(pod.namespace)
+    for budget in lister.budgets(pod.namespace):
+        operation = protected_operation(budget.spec, disruption, pod, scales)
+        if isinstance(operation, ReadOwners):
+            return operation
+        if operation is not None:
+            covering.append((budget, operation))
+    return covering
+
+
+def _deciding(covering: list[_Covering], *, break_glass: bool) -> list[_Covering] | Refused:
+    """The budgets that decide, of those that protect the pod. If they are too many, budgets with the mode Warn do not
+    decide, and too many others refuse the request."""
+    if len(covering) <= _MAX_COVERING:
+        return covering
+    enforcing = [each for each in covering if each[0].spec.mode == BudgetMode.ENFORCE]
+    if len(enforcing) > _MAX_COVERING and not break_glass:
+        return Refused(texts.too_many(len(enforcing), _MAX_COVERING))
+    return (enforcing or covering)[:_MAX_COVERING]
 
 
 def charge(
@@ -194,13 +214,9 @@ def _judge(
     if sole and repeated and known is not None and is_fresh(known, now):
         return _ADMITTED
     found, seen = lister.counted(budget)
-    needed = version_number(status.pods_resource_version)
-    if pod.available:  # an older cache may still have a predecessor of the same name, which would count too
-        needed = max(needed, pod.version)
-    if seen < needed:
-        return AwaitPods(budget, needed)
-    if found.unread:
-        return ReadOwners(found.unread)
+    lack = _lack(budget, pod, found, seen)
+    if lack is not None:
+        return lack
     with_records = recorded(status)
     counts_now = pod.packed_uid in found.available and pod.packed_uid not in with_records
     others = len(found.available) - len(found.available & with_records) - counts_now
@@ -209,13 +225,10 @@ def _judge(
         pdb = lister.blocking_pdb(pod)
         if pdb:
             return Refused(texts.blocked_by_pdb(pdb), by_pdb=True)
-    refusal = ""
-    if not pod.available:
-        is_further_change = known is not None and not repeated
-        refusal = "" if is_further_change else _unhealthy(budget, pod, after)
-    elif others < found.desired:
-        has_no_record = pod.packed_uid not in with_records
-        refusal = texts.exceeded(budget, Numbers(found.total, found.desired, others + has_no_record))
+    is_further_change = known is not None and not repeated
+    refusal = _refusal(
+        budget, pod, after, is_further_change=is_further_change, has_record=pod.packed_uid in with_records
+    )
     if known is None and is_full(status):
         if not pod.available and not refusal:
             return _ADMITTED
@@ -230,6 +243,29 @@ def _judge(
     broken_glass = bool(refusal) or (known is not None and known.break_glass)
     by = known.by if known is not None and known.break_glass and not refusal else disruption.by[:MAX_BY]
     return _NeedsRecord(record(pod.name, operation, now, by, shows, break_glass=broken_glass), pod, after, refusal)
+
+
+def _lack(budget: PodUnavailableBudget, pod: Pod, found: Counted, seen: int) -> AwaitPods | ReadOwners | None:
+    """What has to be read before the numbers are right; None: they are. `found`: the pods of the budget, known up to
+    the resourceVersion `seen`."""
+    needed = version_number(budget.status.pods_resource_version)
+    if pod.available:  # an older cache may still have a predecessor of the same name, which would count too
+        needed = max(needed, pod.version)
+    if seen < needed:
+        return AwaitPods(budget, needed)
+    return ReadOwners(found.unread) if found.unread else None
+
+
+def _refusal(
+    budget: PodUnavailableBudget, pod: Pod, after: Numbers, *, is_further_change: bool, has_record: bool
+) -> str:
+    """Why the budget does not admit the disruption; empty: it does. `is_further_change`: the pod has a record of
+    another change. `has_record`: the pod has a record of any operation."""
+    if not pod.available:
+        return "" if is_further_change else _unhealthy(budget, pod, after)
+    if after.current >= after.desired:
+        return ""
+    return texts.exceeded(budget, after._replace(current=after.current + (not has_record)))
 
 
 def _unhealthy(budget: PodUnavailableBudget, pod: Pod, after: Numbers) -> str:

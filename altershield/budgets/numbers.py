@@ -63,17 +63,11 @@ def counted(budget: PodUnavailableBudget, groups: Iterable[Group], scales: Scale
     unread: dict[str, Owner] = {}
     of_unknown_size = bare = 0  # pods of workloads whose number of replicas is not known; pods without a controller
     for group in groups:
-        missing = unread_owner(spec, group.owner, scales)
-        if missing is not None:
-            unread[missing.uid] = missing
+        workload = _counting(spec, group, scales)
+        if workload is None:
             continue
-        if not protects(spec, group.owner, group.labels, scales):
-            continue
-        workload = workload_of(group.owner, scales)
         if isinstance(workload, Owner):
             unread[workload.uid] = workload
-            continue
-        if not counts(spec, workload):
             continue
         if workload.replicas is not None:
             replicas[workload.uid] = workload.replicas
@@ -92,6 +86,17 @@ def counted(budget: PodUnavailableBudget, groups: Iterable[Group], scales: Scale
                     unavailable.append(pod)
     total = _total(spec, replicas, of_unknown_size, bare, scales)
     return Counted(total, desired(spec, total), pods, available, unavailable, tuple(unread.values()))
+
+
+def _counting(spec: PodUnavailableBudgetSpec, group: Group, scales: Scales) -> Workload | Owner | None:
+    """The workload of the pods of a group, if these pods count. An Owner: this object has to be read live first."""
+    missing = unread_owner(spec, group.owner, scales)
+    if missing is not None:
+        return missing
+    if not protects(spec, group.owner, group.labels, scales):
+        return None
+    workload = workload_of(group.owner, scales)
+    return workload if isinstance(workload, Owner) or counts(spec, workload) else None
 
 
 def counts(spec: PodUnavailableBudgetSpec, workload: Workload) -> bool:

@@ -195,7 +195,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
 def projected(metadata: WireMetadata, status: WireStatus) -> Pod:
     """The projection of a decoded pod."""
     owner = next((each for each in metadata.owner_references or () if each.controller), None)
-    flags = _flags(metadata, status)
+    flags = _flags(metadata) | _status_flags(status)
     return Pod(
         sys.intern(metadata.namespace),
         metadata.name,
@@ -203,7 +203,7 @@ def projected(metadata: WireMetadata, status: WireStatus) -> Pod:
         packed_version(metadata.resource_version) if metadata.resource_version else "",
         shared(owner) if owner is not None else NO_OWNER,
         _shared_labels(metadata.labels or {}),
-        flags,
+        int(flags),
         _containers(status),
         status.observed_generation,
         _taken_at(status) if flags & Flag.TAKEN else 0,
@@ -220,17 +220,11 @@ def out_of_service(labels: Iterable[str]) -> bool:
     return any(key.startswith(UNAVAILABLE_LABEL_PREFIX) or key == SPECIFIED_DELETE_LABEL for key in labels)
 
 
-def _flags(metadata: WireMetadata, status: WireStatus) -> int:
-    conditions = {each.type: each.status for each in status.conditions or ()}
+def _flags(metadata: WireMetadata) -> int:
+    """The flags that follow from the metadata."""
     flags = 0
     if metadata.deletion_timestamp is not None:
         flags |= Flag.TERMINATING
-    if status.phase in ("Succeeded", "Failed"):
-        flags |= Flag.ENDED
-    if status.phase == "Pending":
-        flags |= Flag.PENDING
-    if status.phase == "Running" and conditions.get("Ready") == "True":
-        flags |= Flag.READY
     if metadata.annotations:
         if MIRROR in metadata.annotations:
             flags |= Flag.MIRROR
@@ -238,6 +232,19 @@ def _flags(metadata: WireMetadata, status: WireStatus) -> int:
             flags |= Flag.OPTED_OUT
     if metadata.labels and out_of_service(metadata.labels):
         flags |= Flag.OUT_OF_SERVICE
+    return flags
+
+
+def _status_flags(status: WireStatus) -> int:
+    """The flags that follow from the status."""
+    conditions = {each.type: each.status for each in status.conditions or ()}
+    flags = 0
+    if status.phase in ("Succeeded", "Failed"):
+        flags |= Flag.ENDED
+    if status.phase == "Pending":
+        flags |= Flag.PENDING
+    if status.phase == "Running" and conditions.get("Ready") == "True":
+        flags |= Flag.READY
     if conditions.get(_IN_PLACE_READY, "True") != "True":
         flags |= Flag.UPDATING
     if any(conditions.get(each) == "True" for each in _RESIZE_CONDITIONS):
@@ -248,7 +255,7 @@ def _flags(metadata: WireMetadata, status: WireStatus) -> int:
         each.type == _DISRUPTED and each.reason in _TAKEN_BY for each in status.conditions or ()
     ):
         flags |= Flag.TAKEN
-    return int(flags)
+    return flags
 
 
 def _taken_at(status: WireStatus) -> int:

@@ -9,7 +9,15 @@ import msgspec
 
 from altershield.api import labels
 from altershield.api.meta import unix
-from altershield.workloads.meta import Meta, Owner, WireMeta
+from altershield.workloads.meta import Meta, Owner
+from altershield.workloads.wire_pod import (
+    WireCondition,
+    WireContainerStatus,
+    WirePod,
+    WireSpec,
+    WireStatus,
+    WireTerminated,
+)
 
 _REFUSALS = (
     "Evicted",
@@ -150,78 +158,7 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
         return self.ended and self.disrupted and not self.metadata.deleting and self.ready_at > 0
 
 
-class _Waiting(msgspec.Struct, frozen=True, gc=False):
-    reason: str = ""
-    message: str = ""
-
-
-class _Running(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    started_at: str | None = None
-
-
-class _Terminated(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    exit_code: int = 0
-    reason: str = ""
-    message: str = ""
-    finished_at: str | None = None
-
-
-class _State(msgspec.Struct, frozen=True, gc=False):
-    waiting: _Waiting | None = None
-    running: _Running | None = None
-    terminated: _Terminated | None = None
-
-
-class _ContainerStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    name: str = ""
-    ready: bool = False
-    started: bool | None = None
-    restart_count: int = 0
-    state: _State = _State()
-    last_state: _State = _State()
-
-
-class _Condition(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-
-
-class _Status(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    phase: str = "Pending"
-    reason: str = ""
-    message: str = ""
-    pod_ip: str = msgspec.field(default="", name="podIP")
-    start_time: str | None = None
-    conditions: tuple[_Condition, ...] = ()
-    container_statuses: tuple[_ContainerStatus, ...] | None = None
-    init_container_statuses: tuple[_ContainerStatus, ...] | None = None
-
-
-class _InitContainer(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    name: str = ""
-    restart_policy: str | None = None
-
-    @property
-    def is_sidecar(self) -> bool:
-        """Whether it runs as long as the pod."""
-        return self.restart_policy == "Always"
-
-
-class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    node_name: str = ""
-    init_containers: tuple[_InitContainer, ...] | None = None
-
-
-class _Wire(msgspec.Struct, frozen=True, gc=False):
-    metadata: WireMeta
-    spec: _Spec = _Spec()
-    status: _Status = _Status()
-
-
-_decode = msgspec.json.Decoder(_Wire).decode
+_decode = msgspec.json.Decoder(WirePod).decode
 
 
 def read(data: bytes | msgspec.Raw) -> Pod:
@@ -259,30 +196,30 @@ def read(data: bytes | msgspec.Raw) -> Pod:
     )
 
 
-def _has_changed(ready: _Condition, status: _Status) -> bool:
+def _has_changed(ready: WireCondition, status: WireStatus) -> bool:
     """Whether the condition has changed since the kubelet began to start the pod. The first status has both times."""
     if not ready.last_transition_time or not status.start_time:
         return True
     return unix(ready.last_transition_time) > unix(status.start_time) + _FIRST_STATUS
 
 
-def _restarted(spec: _Spec, status: _Status) -> tuple[Restarted, ...]:
+def _restarted(spec: WireSpec, status: WireStatus) -> tuple[Restarted, ...]:
     """The app containers and sidecars that were restarted."""
     found = [each for each in status.container_statuses or () if each.restart_count]
     again = [each for each in status.init_container_statuses or () if each.restart_count]
     if again:
         sidecars = {each.name for each in spec.init_containers or () if each.is_sidecar}
         found += [each for each in again if each.name in sidecars]
-    return tuple(_as_restarted(each, each.last_state.terminated or _Terminated()) for each in found)
+    return tuple(_as_restarted(each, each.last_state.terminated or WireTerminated()) for each in found)
 
 
-def _as_restarted(container: _ContainerStatus, last: _Terminated) -> Restarted:
+def _as_restarted(container: WireContainerStatus, last: WireTerminated) -> Restarted:
     why = _as_trouble(last.reason or "Error", last.message, last.exit_code)
     ended_at = int(unix(last.finished_at))
     return Restarted(sys.intern(container.name), container.restart_count, ended_at, last.reason in _LOST, why)
 
 
-def _disrupted(status: _Status, conditions: dict[str, _Condition]) -> bool:
+def _disrupted(status: WireStatus, conditions: dict[str, WireCondition]) -> bool:
     """Whether the cluster ended the pod or is about to.
 
     A pod that its kubelet refuses has no conditions. Other disrupted pods have the condition DisruptionTarget. The
@@ -298,12 +235,12 @@ def _disrupted(status: _Status, conditions: dict[str, _Condition]) -> bool:
     return not (status.reason == "Evicted" and own_limit)
 
 
-def _creating(statuses: tuple[_ContainerStatus, ...]) -> bool:
+def _creating(statuses: tuple[WireContainerStatus, ...]) -> bool:
     """Whether all containers wait to be started for the first time."""
     return all(each.state.waiting is not None and each.state.waiting.reason in _BEFORE_START for each in statuses)
 
 
-def _starting(spec: _Spec, status: _Status, conditions: dict[str, _Condition]) -> Starting | None:
+def _starting(spec: WireSpec, status: WireStatus, conditions: dict[str, WireCondition]) -> Starting | None:
     """How far the start has come. Of the init containers, the pod waits for the first one that has not completed, or
     that keeps running (a sidecar) and has not started; afterwards for all containers that are not ready."""
     accepted, init, since = unix(status.start_time), status.init_container_statuses or (), 0.0
@@ -332,13 +269,13 @@ def _starting(spec: _Spec, status: _Status, conditions: dict[str, _Condition]) -
     )
 
 
-def _has_initialized(container: _ContainerStatus, is_sidecar: bool) -> bool:
+def _has_initialized(container: WireContainerStatus, is_sidecar: bool) -> bool:
     """Whether the next container may start. A running init container that is no sidecar is `started`, too."""
     ended = container.state.terminated
     return bool(container.started) if is_sidecar else ended is not None and ended.exit_code == 0
 
 
-def _not_ready(containers: tuple[_ContainerStatus, ...]) -> tuple[_ContainerStatus, ...]:
+def _not_ready(containers: tuple[WireContainerStatus, ...]) -> tuple[WireContainerStatus, ...]:
     """The containers for which a pod waits that is not ready; all of them if it waits for a readiness gate. A container
     whose turn to start has not come does not count while another one runs."""
     found = tuple(each for each in containers if not each.ready) or containers
@@ -353,12 +290,12 @@ class _Part(NamedTuple):
 
     name: str
     """As `Trouble.where` has it."""
-    status: _ContainerStatus
+    status: WireContainerStatus
     ends: bool
     """Whether the pod waits until the container has ended."""
 
 
-def _parts(status: _Status, spec: _Spec) -> list[_Part]:
+def _parts(status: WireStatus, spec: WireSpec) -> list[_Part]:
     """The containers of a pod, in the order in which they are started."""
     sidecars = {each.name for each in spec.init_containers or () if each.is_sidecar}
     return [
@@ -372,7 +309,7 @@ def _parts(status: _Status, spec: _Spec) -> list[_Part]:
     ]
 
 
-def _trouble(status: _Status, parts: Sequence[_Part], conditions: dict[str, _Condition]) -> Trouble | None:
+def _trouble(status: WireStatus, parts: Sequence[_Part], conditions: dict[str, WireCondition]) -> Trouble | None:
     """The most useful reason: that of the container that failed, else that of the scheduler or of the kubelet for the
     whole pod. None: there is no reason."""
     if status.reason:
@@ -381,18 +318,9 @@ def _trouble(status: _Status, parts: Sequence[_Part], conditions: dict[str, _Con
     if target is not None and target.status == "True" and target.reason == PREEMPTED:
         return _as_trouble(target.reason, target.message)
     for part in parts:
-        state, last = part.status.state, part.status.last_state.terminated
-        if state.waiting is not None and state.waiting.reason not in _BEFORE_START:
-            if last is None:
-                return _as_trouble(state.waiting.reason, state.waiting.message, where=part.name)
-            why = last.reason if last.reason not in ("", "Error") else ""
-            text = ", ".join(filter(None, (why, state.waiting.message or last.message)))
-            return _as_trouble(state.waiting.reason, text, last.exit_code, part.name)
-        if state.terminated is not None and (state.terminated.exit_code or not part.status.ready):
-            ended = state.terminated
-            if ended.exit_code == 0 and part.ends:
-                continue
-            return _as_trouble(ended.reason or "Terminated", ended.message, ended.exit_code, part.name)
+        failure = _failure(part)
+        if failure is not None:
+            return failure
     scheduled = conditions.get("PodScheduled")
     if scheduled is not None and scheduled.status == "False":
         return _as_trouble(scheduled.reason or Fault.UNSCHEDULABLE, scheduled.message)
@@ -407,6 +335,21 @@ def _trouble(status: _Status, parts: Sequence[_Part], conditions: dict[str, _Con
     if ready is not None and ready.status == "False" and (ready.reason or ready.message):
         return _as_trouble(ready.reason or "NotReady", ready.message)
     return None
+
+
+def _failure(part: _Part) -> Trouble | None:
+    """Why the container failed; None if it did not, or if it runs again."""
+    state, last = part.status.state, part.status.last_state.terminated
+    if state.waiting is not None and state.waiting.reason not in _BEFORE_START:
+        if last is None:
+            return _as_trouble(state.waiting.reason, state.waiting.message, where=part.name)
+        why = last.reason if last.reason not in ("", "Error") else ""
+        text = ", ".join(filter(None, (why, state.waiting.message or last.message)))
+        return _as_trouble(state.waiting.reason, text, last.exit_code, part.name)
+    ended = state.terminated
+    if ended is None or (ended.exit_code == 0 and (part.status.ready or part.ends)):
+        return None
+    return _as_trouble(ended.reason or "Terminated", ended.message, ended.exit_code, part.name)
 
 
 def _as_trouble(reason: str, message: str, exit_code: int | None = None, where: str = "") -> Trouble:

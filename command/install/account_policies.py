@@ -46,23 +46,42 @@ NOT_THIS = "the account of AlterShield may not change this"
 
 _NOT_GOVERNED = f"'{NOT_GOVERNED}'"
 _ACCOUNT = f"'{NOT_THIS}: '"
+_LABELS = {
+    "newLabels": "has(object.metadata.labels) ? dyn(object.metadata.labels) : dyn({})",
+    "oldLabels": "has(oldObject.metadata.labels) ? dyn(oldObject.metadata.labels) : dyn({})",
+}
+# `dyn` makes maps of typed objects, so that unknown fields of later versions of Kubernetes are compared too
+_SPECS = {"newSpec": "dyn(object.spec)", "oldSpec": "dyn(oldObject.spec)"}
+
+
+def _same(field: str, empty: str) -> str:
+    """Whether a field of the metadata is unchanged."""
+    value = "(has({0}.metadata.{1}) ? dyn({0}.metadata.{1}) : dyn({2}))"
+    return f"{value.format('object', field, empty)} == {value.format('oldObject', field, empty)}"
+
+
+_IS_GOVERNED = validation(_GOVERNED, _NOT_GOVERNED)
+_KEEPS_OWNERS = validation(
+    f"{_same('ownerReferences', '[]')} && {_same('finalizers', '[]')}",
+    f"{_ACCOUNT} + 'owner references and finalizers'",
+)
 
 
 def account_policies(*accounts: str) -> list[Object]:
     """The policies and their bindings. `accounts`: the user names of the service accounts."""
     ours = {"the-account": f"{USER} in {list(accounts)}"}
-    governed = validation(_GOVERNED, _NOT_GOVERNED)
-    owners = validation(
-        f"{_same('ownerReferences', '[]')} && {_same('finalizers', '[]')}",
-        f"{_ACCOUNT} + 'owner references and finalizers'",
-    )
-    workloads = admission_policy(
+    deletions = admission_policy("own-deletions", [PODS], ours, [_IS_GOVERNED], operations=("DELETE",))
+    return [*_workloads(ours), *_pods(ours), *deletions, *_created(ours)]
+
+
+def _workloads(ours: dict[str, str]) -> list[Object]:
+    return admission_policy(
         "own-workloads",
         [adapter.resource for adapter in ADAPTERS],
         ours,
         [
-            governed,
-            owners,
+            _IS_GOVERNED,
+            _KEEPS_OWNERS,
             validation(
                 equal_but("oldLabels", "newLabels", str(_OWN_LABELS)), f"{_ACCOUNT} + 'labels that are not its own'"
             ),
@@ -73,13 +92,16 @@ def account_policies(*accounts: str) -> list[Object]:
         ],
         variables={**_LABELS, **_SPECS, "writable": f"{_WRITABLE}[request.resource.resource]"},
     )
-    pods = admission_policy(
+
+
+def _pods(ours: dict[str, str]) -> list[Object]:
+    return admission_policy(
         "own-pods",
         [PODS, *(adapter.intermediate for adapter in ADAPTERS if adapter.intermediate is not None)],
         ours,
         [
-            governed,
-            owners,
+            _IS_GOVERNED,
+            _KEEPS_OWNERS,
             validation(
                 f"{_same('annotations', '{}')} && {equal_but('oldLabels', 'newLabels', str(_POD_LABELS))}",
                 f"{_ACCOUNT} + 'annotations, and labels that are not its own'",
@@ -88,8 +110,11 @@ def account_policies(*accounts: str) -> list[Object]:
         ],
         variables=_LABELS,
     )
-    deletions = admission_policy("own-deletions", [PODS], ours, [governed], operations=("DELETE",))
-    created = admission_policy(
+
+
+def _created(ours: dict[str, str]) -> list[Object]:
+    """Of the objects that the account creates."""
+    return admission_policy(
         "own-objects",
         [JOBS, history.RESOURCE, *_BUDGETS, CONFIG_MAPS],
         ours,
@@ -114,18 +139,3 @@ def account_policies(*accounts: str) -> list[Object]:
             "kept": "request.operation == 'CREATE' ? object : oldObject",
         },
     )
-    return [*workloads, *pods, *deletions, *created]
-
-
-_LABELS = {
-    "newLabels": "has(object.metadata.labels) ? dyn(object.metadata.labels) : dyn({})",
-    "oldLabels": "has(oldObject.metadata.labels) ? dyn(oldObject.metadata.labels) : dyn({})",
-}
-# `dyn` makes maps of typed objects, so that unknown fields of later versions of Kubernetes are compared too
-_SPECS = {"newSpec": "dyn(object.spec)", "oldSpec": "dyn(oldObject.spec)"}
-
-
-def _same(field: str, empty: str) -> str:
-    """Whether a field of the metadata is unchanged."""
-    value = "(has({0}.metadata.{1}) ? dyn({0}.metadata.{1}) : dyn({2}))"
-    return f"{value.format('object', field, empty)} == {value.format('oldObject', field, empty)}"

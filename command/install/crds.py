@@ -1,13 +1,7 @@
-"""The CustomResourceDefinitions, generated from the types that the code uses for decoding.
-
-msgspec generates the JSON schema of each type. Kubernetes requires a *structural* schema: no references, no unions with
-null, and a type on every node. This module adds printer columns and list types, which a JSON schema does not have.
-"""
+"""The CustomResourceDefinitions, generated from the types that the code uses for decoding."""
 
 import copy
 from typing import Any
-
-import msgspec
 
 from altershield.api import deletion_protection
 from altershield.api.budgets import PodUnavailableBudget
@@ -27,8 +21,7 @@ from altershield.api.resources import (
     Resource,
 )
 from altershield.api.workload_requests import Verb
-
-Schema = dict[str, Any]
+from command.install.structural_schema import Schema, structural_schema
 
 CATEGORY = "altershield"
 
@@ -38,16 +31,6 @@ deleted CustomResourceDefinition."""
 
 _STATUS = ("STATUS", "string", ".status.status", 0)
 _CREATED = ("CREATETIME", "string", ".spec.createTime", 0)
-
-_COPIED = (
-    *("maxLength", "minLength", "minimum", "maximum", "minItems", "maxItems", "maxProperties", "pattern"),
-    *("enum", "description", "x-kubernetes-validations"),
-    *("x-kubernetes-list-type", "x-kubernetes-list-map-keys", "x-kubernetes-map-type"),
-)
-"""The keys that a structural schema takes unchanged from a JSON schema."""
-
-_NO_DEFAULT = {"phases"}
-"""Fields whose default is not in the schema: the phases of a check depend on its kind."""
 
 _ONLY_IN_SPECS = ("pattern", "x-kubernetes-validations", "default")
 """The keys that are removed from the schemas of copied policies. A copy may have values that only an older version of
@@ -163,26 +146,6 @@ def _crd(
     type_: type,
     states: tuple[str, ...],
 ) -> dict[str, Any]:
-    schema = structural_schema(type_)
-    spec_schema, status_schema = schema["properties"]["spec"], schema["properties"]["status"]
-    for copied in (spec_schema["properties"].get("policy"), status_schema["properties"].get("accepted")):
-        if copied is not None:
-            _lift_restrictions(copied)
-    if resource == POD_UNAVAILABLE_BUDGETS:
-        for field in spec_schema["properties"].values():
-            field.pop("nullable", None)  # for the rules, a stored null would be a field that is set
-    spec_schema.pop("default", None)  # it is required
-    _drop_defaults(status_schema)
-    if states:  # only AlterShield creates these objects
-        _drop_defaults(spec_schema)
-        status_schema["properties"]["status"]["enum"] = ["", *map(str, states)]
-    status_schema["default"] = copy.deepcopy(_STATUS_DEFAULTS[resource])  # in YAML, shared objects are anchors
-    for name, default in _STATUS_DEFAULTS[resource].items():
-        status_schema["properties"][name]["default"] = copy.deepcopy(default)
-    if "request" in status_schema["properties"]:
-        request = status_schema["properties"]["request"]
-        del request["nullable"]  # a stored null would be a request without fields for the admission policy
-        request["properties"]["verb"]["enum"] = list(map(str, Verb))
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -208,70 +171,47 @@ def _crd(
                         {"name": name, "type": type_, "jsonPath": path, **({"priority": 1} if wide else {})}
                         for name, type_, path, wide in _COLUMNS[resource]
                     ],
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "type": "object",
-                            "description": schema["description"],
-                            "required": ["spec"],
-                            "properties": {
-                                "apiVersion": {"type": "string"},
-                                "kind": {"type": "string"},
-                                "metadata": {"type": "object"},
-                                "spec": spec_schema,
-                                "status": status_schema,
-                            },
-                        }
-                    },
+                    "schema": {"openAPIV3Schema": _object_schema(resource, type_, states)},
                 }
             ],
         },
     }
 
 
-def structural_schema(type_: type) -> Schema:
-    """The structural schema of a msgspec type."""
-    (schema,), definitions = msgspec.json.schema_components([type_], ref_template="{name}")
-    return _structural(schema, definitions)
-
-
-def _structural(schema: Schema, definitions: dict[str, Schema]) -> Schema:
-    own = {key: schema[key] for key in _COPIED if key in schema}
-    if schema.get("default") not in (None, "", (), [], {}):
-        default = schema["default"]
-        own["default"] = list(default) if isinstance(default, tuple) else default
-    if "$ref" in schema:
-        named = _structural(definitions[schema["$ref"]], definitions)
-        if schema.get("default") == {} and any("default" in each for each in named.get("properties", {}).values()):
-            own["default"] = {}  # the API server then sets the defaults of its fields
-        return named | own
-    if "anyOf" in schema:  # the types have no other unions than `type | None` and `int | str`
-        values = [option for option in schema["anyOf"] if option.get("type") != "null"]
-        if len(values) < len(schema["anyOf"]):
-            own["nullable"] = True
-        if len(values) > 1:
-            limits = {key: option[key] for option in values for key in _COPIED if key in option}
-            return {"x-kubernetes-int-or-string": True} | limits | own
-        return _structural(values[0], definitions) | own
-    out: Schema = {"type": schema.get("type", "string")} | own  # the schema of a StrEnum has no type
-    if out["type"] == "integer":
-        out["format"] = "int64"
-    if schema.get("properties"):  # the API server drops an empty map, and GitOps tools would report a difference
-        out["properties"] = {name: _structural(sub, definitions) for name, sub in schema["properties"].items()}
-        for name in _NO_DEFAULT & out["properties"].keys():
-            out["properties"][name].pop("default", None)
-        if schema.get("required"):
-            out["required"] = list(schema["required"])
-    if out["type"] == "object" and "properties" not in schema:
-        if "additionalProperties" in schema:
-            out["additionalProperties"] = _structural(schema["additionalProperties"], definitions)
-        else:
-            out["x-kubernetes-preserve-unknown-fields"] = True
-    if "items" in schema:
-        out["items"] = _structural(schema["items"], definitions)
-        if {"type", "status", "lastTransitionTime"} <= out["items"].get("properties", {}).keys():
-            out["x-kubernetes-list-type"] = "map"
-            out["x-kubernetes-list-map-keys"] = ["type"]
-    return out
+def _object_schema(resource: Resource, type_: type, states: tuple[str, ...]) -> Schema:
+    """The schema of an object with `spec` and `status`. `states`: the states of an object that AlterShield creates."""
+    schema = structural_schema(type_)
+    spec, status = schema["properties"]["spec"], schema["properties"]["status"]
+    for copied in (spec["properties"].get("policy"), status["properties"].get("accepted")):
+        if copied is not None:
+            _lift_restrictions(copied)
+    if resource == POD_UNAVAILABLE_BUDGETS:
+        for field in spec["properties"].values():
+            field.pop("nullable", None)  # for the rules, a stored null would be a field that is set
+    spec.pop("default", None)  # it is required
+    _drop_defaults(status)
+    if states:  # only AlterShield creates these objects
+        _drop_defaults(spec)
+        status["properties"]["status"]["enum"] = ["", *map(str, states)]
+    status["default"] = copy.deepcopy(_STATUS_DEFAULTS[resource])  # in YAML, shared objects are anchors
+    for name, default in _STATUS_DEFAULTS[resource].items():
+        status["properties"][name]["default"] = copy.deepcopy(default)
+    if "request" in status["properties"]:
+        request = status["properties"]["request"]
+        del request["nullable"]  # a stored null would be a request without fields for the admission policy
+        request["properties"]["verb"]["enum"] = list(map(str, Verb))
+    return {
+        "type": "object",
+        "description": schema["description"],
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": status,
+        },
+    }
 
 
 def _drop_defaults(schema: Schema) -> None:

@@ -38,31 +38,35 @@ class Mode(NamedTuple):
     """Versions whose success is what the user asked for, although another version was rolled back."""
 
 
+Workloads = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TYPE[/NAME]|NAME",
+        autocompletion=types,
+        help="The workloads: web, deploy/web, sts/db, or a type and names as in kubectl. Without a type: all "
+        "workloads with that name. Without a name: all workloads of that type. Default: all.",
+        show_default=False,
+    ),
+]
+Printed = Annotated[
+    Output | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="The format: json or yaml (a List of ChangeWorkloads), name, or wide (more columns). Without this "
+        "option: a table.",
+        show_default=False,
+    ),
+]
+
+
 def status(
-    workload: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TYPE[/NAME]|NAME",
-            autocompletion=types,
-            help="The workloads: web, deploy/web, sts/db, or a type and names as in kubectl. Without a type: all "
-            "workloads with that name. Without a name: all workloads of that type. Default: all.",
-            show_default=False,
-        ),
-    ] = None,
+    workload: Workloads = None,
     namespace: Namespace = "",
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="Show the releases of all namespaces.")
     ] = False,
-    output: Annotated[
-        Output | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The format: json or yaml (a List of ChangeWorkloads), name, or wide (more columns). Without this "
-            "option: a table.",
-            show_default=False,
-        ),
-    ] = None,
+    output: Printed = None,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Show the releases and then every change, until Ctrl-C.")
     ] = False,

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -18,6 +18,7 @@ from altershield.budgets.pods import Pod
 from altershield.budgets.steps import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve
 from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
+from altershield.workloads.meta import Owner
 from gatekeeper.budgets.lister import BudgetLister
 from gatekeeper.budgets.writer import Stored, Writer
 
@@ -145,25 +146,16 @@ class Judge:
         excesses: list[str] = []
         for _ in range(_STEPS):
             found = step(disruption, self._lister, self._now(), reserved=frozenset(reserved))
+            busy: Busy | None = None
             match found:
                 case Passed() if excesses:
                     return found._replace(warnings=(*excesses, *found.warnings), broken_glass=True)
                 case Passed() | Refused():
                     return found
                 case ReadOwners(owners):
-                    try:
-                        await asyncio.gather(*(
-                            self._caches.scales.read(owner, disruption.pod.namespace) for owner in owners[:_MAX_OWNERS]
-                        ))  # fmt: skip
-                    except AlterShieldError as error:
-                        logger.warning("cannot read the owner of a pod", extra={"cause": str(error)})
-                        return Busy(texts.unread())
+                    busy = await self._read_owners(owners[:_MAX_OWNERS], disruption.pod.namespace)
                 case AwaitPods(budget, version):
-                    try:
-                        await self._lister.pods_up_to(budget, version)
-                    except (AlterShieldError, msgspec.DecodeError) as error:
-                        logger.warning("cannot list the pods of a budget", extra={"cause": str(error)})
-                        return Busy(texts.unknown(budget.metadata.name))
+                    busy = await self._await_pods(budget, version)
                 case Reserve(budget, excess):
                     tries += 1
                     if tries > _TRIES:
@@ -175,8 +167,26 @@ class Judge:
                             excesses.append(texts.passed_by_break_glass(excess))
                     elif outcome is not None:
                         logger.warning("cannot write the status of a budget", extra={"cause": str(outcome)})
-                        return Busy(texts.busy(budget.metadata.name))
+                        busy = Busy(texts.busy(budget.metadata.name))
+            if busy is not None:
+                return busy
         return Busy("")
+
+    async def _read_owners(self, owners: Sequence[Owner], namespace: str) -> Busy | None:
+        try:
+            await asyncio.gather(*(self._caches.scales.read(owner, namespace) for owner in owners))
+        except AlterShieldError as error:
+            logger.warning("cannot read the owner of a pod", extra={"cause": str(error)})
+            return Busy(texts.unread())
+        return None
+
+    async def _await_pods(self, budget: PodUnavailableBudget, version: int) -> Busy | None:
+        try:
+            await self._lister.pods_up_to(budget, version)
+        except (AlterShieldError, msgspec.DecodeError) as error:
+            logger.warning("cannot list the pods of a budget", extra={"cause": str(error)})
+            return Busy(texts.unknown(budget.metadata.name))
+        return None
 
     def _without_decision(self, disruption: Disruption, busy: Busy) -> Verdict:
         """The verdict on a request without a decision. It passes by break glass, or if all budgets only warn: those

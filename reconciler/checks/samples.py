@@ -165,41 +165,53 @@ def _enough(name: str, count: Reading | None, least: int) -> _NotKnown | None:
 
 
 def _problems(check: CheckSpec, spec: PrometheusCheck) -> Iterator[str]:
+    if "?" in spec.url or "#" in spec.url:
+        yield "url has a query or a fragment"
+    yield from _problems_of_queries(spec)
+    try:
+        bounds = bounds_of(spec)
+    except ValueError as error:
+        yield str(error)
+        return
+    yield from _problems_of_bounds(bounds, has_baseline=bool(spec.baseline_query))
+    if bool(spec.count_query) != (spec.min_count > 0):
+        yield "countQuery and minCount need each other"
+    if bool(spec.baseline_count_query) != bool(spec.baseline_query and spec.count_query):
+        yield "with baselineQuery and countQuery there has to be baselineCountQuery, and only then"
+    yield from _problems_of_times(check, spec)
+
+
+def _problems_of_queries(spec: PrometheusCheck) -> Iterator[str]:
+    if not spec.query.strip():
+        yield "query is empty"
     queries = (
         ("query", spec.query),
         ("baselineQuery", spec.baseline_query),
         ("countQuery", spec.count_query),
         ("baselineCountQuery", spec.baseline_count_query),
     )
-    if "?" in spec.url or "#" in spec.url:
-        yield "url has a query or a fragment"
-    if not spec.query.strip():
-        yield "query is empty"
     for name, query in queries:
         if sentence := promql.problem(query):
             yield f"{name}: {sentence}"
-    try:
-        bounds = bounds_of(spec)
-    except ValueError as error:
-        yield str(error)
-        return
+
+
+def _problems_of_bounds(bounds: Bounds, *, has_baseline: bool) -> Iterator[str]:
     compared = bounds.max_increase is not None or bounds.max_ratio is not None
     if bounds.min is None and bounds.max is None and not compared:
         yield "there is no bound: set min, max, maxIncrease or maxRatio"
     if bounds.min is not None and bounds.max is not None and bounds.min > bounds.max:
         yield "min is above max"
-    if compared and not spec.baseline_query:
+    if compared and not has_baseline:
         yield "maxIncrease and maxRatio need baselineQuery"
-    if spec.baseline_query and not compared:
+    if has_baseline and not compared:
         yield "baselineQuery needs maxIncrease or maxRatio"
     if bounds.max_increase is not None and bounds.max_increase < 0:
         yield "maxIncrease is negative"
     if bounds.max_ratio is not None and bounds.max_ratio <= 0:
         yield "maxRatio is not above 0"
-    if bool(spec.count_query) != (spec.min_count > 0):
-        yield "countQuery and minCount need each other"
-    if bool(spec.baseline_count_query) != bool(spec.baseline_query and spec.count_query):
-        yield "with baselineQuery and countQuery there has to be baselineCountQuery, and only then"
+
+
+def _problems_of_times(check: CheckSpec, spec: PrometheusCheck) -> Iterator[str]:
     if spec.failure_limit >= spec.samples:
         yield "failureLimit is not below samples, so that the check can never fail"
     needed = spec.initial_delay_seconds + spec.samples * spec.interval_seconds + spec.lag_seconds

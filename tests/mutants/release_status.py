@@ -24,8 +24,8 @@ SOURCES = (
             ("return known.reached, min(known.replicas, replicas)", "return reached, replicas"),
             ("scaled = replicas != known.replicas and reached != replicas", "scaled = False"),
             (
-                "if info.verdict and groups.lacks_failing_batch(info.uid, by_health=by_health)",
-                "if info.verdict and not groups.memberships.newest(info.uid)",
+                "groups.memberships.lacks_failing_batch(info.uid, by_health=by_health)",
+                "not groups.memberships.newest(info.uid)",
             ),
             ("by_health = known is not None and known.reason == Giver.HEALTH", "by_health = True"),
             ("groups.count(Group.PASSED) == existing", "groups.count(Group.PASSED) > 0"),

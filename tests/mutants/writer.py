@@ -116,7 +116,7 @@ SOURCES = (
             ("CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS", "CHANGE_WORKLOADS"),
             ("CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS", "CHANGE_PODS"),
             ("            self._events.write(release, workload)\n", ""),
-            ("                    work.append(self._mark(pod, at))\n", "                    pass\n"),
+            ("                return self._mark(pod, at)\n", "                return None\n"),
             ("        if failures:\n            raise next(", "        if False:\n            raise next("),
             (
                 "if not isinstance(each, ConflictError)), failures[0])",

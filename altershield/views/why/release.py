@@ -1,39 +1,31 @@
 """What `altershield why` prints about a workload: the state, the reason, the pods, and what to do. Pure functions."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from altershield import releases
 from altershield.api.change_pod import ChangePod
 from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.check_results import CheckState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, has_reason, rfc3339, unix
-from altershield.api.names import is_name
+from altershield.api.meta import find_condition, rfc3339, unix
 from altershield.api.policy import OnPauseEnd
 from altershield.releases.enforcement import only_text
-from altershield.releases.release import OBSERVING, By
+from altershield.releases.release import By
 from altershield.views.durations import age
 from altershield.views.names import printable, workload_name
 from altershield.views.releases.model import Release, waits
+from altershield.views.why.advice import about_blocking, about_release
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 
 _MAX_PODS = 8
 _MAX_CHECKS = 6
 _MAX_ACTIONS = 4
-_REASON = '-m "REASON"'
-_CHECK_HELD = "CheckHeld"
 _JUDGES = {
     By.PERSON: "a person",
     By.SERVER: "the AlterShield server",
     By.HEALTH: "AlterShield: pods did not come up in time, or did not stay up",
 }
-
-
-class Advice(NamedTuple):
-    when: str
-    command: str
 
 
 def explain(
@@ -63,8 +55,8 @@ def explain(
             lines += _earlier(other.stored.release, now)
     denied = [each.stored.release for each in shown if each is not present and each.stored is not None]
     advice = [
-        *_deletions(blocking),
-        *_advice(change, workload, program, denied=any(map(releases.rolled_back, denied))),
+        *about_blocking(blocking[:_MAX_PODS]),
+        *about_release(change, workload, program, denied=any(map(releases.rolled_back, denied))),
     ]
     lines.append("What to do:" if advice else "What to do: nothing")
     for each in advice:
@@ -141,15 +133,6 @@ def _blocking(pods: Sequence[Pod], released: int, now: float) -> Iterator[tuple[
         yield "", "AlterShield deletes such a pod when it is overdue, but not if it may have been up before"
 
 
-def _deletions(blocking: Sequence[Pod]) -> Iterator[Advice]:
-    if blocking:
-        names = " ".join(pod.metadata.name for pod in blocking[:_MAX_PODS])
-        yield Advice(
-            "the rollout must not wait: delete what it waits for",
-            f"kubectl delete pod -n {blocking[0].metadata.namespace} {names}",
-        )
-
-
 def _pods(change: ChangeWorkload) -> list[str]:
     failed = [(each.pod, each.message or each.verdict or "no message") for each in releases.failures(change)]
     known = {pod for pod, _ in failed}
@@ -187,87 +170,6 @@ def _earlier(change: ChangeWorkload, now: float) -> list[str]:
         why = releases.why(change, current=True).removeprefix("failed: ")
         return [f"Version {releases.version(change)} failed at {_time(releases.since(change), now)}: {why}"]
     return []
-
-
-def _advice(change: ChangeWorkload | None, workload: Workload, program: str, *, denied: bool) -> Iterator[Advice]:
-    """What to do, with commands that can be pasted."""
-    name, namespace = f"{workload.kind.lower()}/{workload.metadata.name}", workload.metadata.namespace
-
-    def command(verb: str, *more: str) -> str:
-        return " ".join((program, verb, name, "-n", namespace, *more))
-
-    def rollback(when: str) -> Iterator[Advice]:
-        if change is not None and (change.status.previous.uid or change.status.rollback_target.uid):
-            yield Advice(f"{when}go back to the last version that passed", command("rollback", _REASON))
-
-    state = releases.state(change) if change is not None else WorkloadState.INIT
-    match state:
-        case WorkloadState.SUSPEND:
-            yield Advice("the failure is a false alarm: accept this version", command("approve", _REASON))
-            yield Advice("the cause is gone: verify the failed pods again", command("retry", _REASON))
-            if workload.suspended:
-                yield Advice("a fix is ready: let the next release pass, then release it", command("repair", _REASON))
-                yield Advice("further releases must not wait", command("resume", _REASON))
-            yield from rollback("")
-            pods = releases.failures(change) if change is not None else ()
-            if pods and is_name(pods[0].pod):  # users write these names, and people paste the command
-                yield Advice(
-                    "only this pod is bad: its successor is verified",
-                    f"kubectl delete pod -n {namespace} {pods[0].pod}",
-                )
-        case WorkloadState.ROLLBACK:
-            conditions = change.status.conditions if change is not None else ()
-            if has_reason(conditions, ConditionType.ROLLED_BACK, "WriteRefused"):
-                yield Advice(
-                    "the old version is not admitted any more: let one release pass", command("repair", _REASON)
-                )
-                yield Advice("then release a fix that is admitted", f"kubectl apply -n {namespace} -f FIX.yaml")
-                yield Advice("the API server admits the write now: try it again", command("retry", _REASON))
-                yield Advice("keep this version: withdraw the rollback", command("approve", _REASON))
-            else:
-                yield Advice("the rollback is in progress: wait for its end", command("wait"))
-        case WorkloadState.FAILED:
-            conditions = change.status.conditions if change is not None else ()
-            reported = find_condition(conditions, ConditionType.REPORTED)
-            if reported is not None and reported.status == "False":
-                yield Advice("the AlterShield server admits it now: report it again", command("retry", _REASON))
-            yield from rollback("")
-        case WorkloadState.SUCCESS:
-            if workload.suspended:
-                yield Advice("the suspension ends in a few seconds", command("wait"))
-            settling = releases.unsettled(change) if change is not None else None
-            if change is not None and settling is not None and settling.reason != OBSERVING:
-                yield from _unsettled_advice(change, namespace)
-                yield from rollback("the version is bad: ")
-        case _:
-            stalled = releases.stalled(change) if change is not None else None
-            if stalled is not None and stalled.reason == _CHECK_HELD:
-                yield Advice("the pods are good: accept them", command("approve", _REASON))
-                yield Advice("the check has a result now: ask it again", command("retry", _REASON))
-                yield from rollback("they are not: ")
-                return
-            yield Advice("the release is under way: wait for its end", command("wait"))
-            if stalled is not None:
-                yield Advice(
-                    "see the Events",
-                    f"kubectl describe {workload.kind.lower()} -n {namespace} {name.partition('/')[2]}",
-                )
-                yield from rollback("")
-            if workload.suspended:
-                yield Advice("further releases must not wait for it", command("resume", _REASON))
-    if denied and not workload.suspended:
-        yield Advice("the denied version is good now: let it pass, then release it", command("repair", _REASON))
-
-
-def _unsettled_advice(change: ChangeWorkload, namespace: str) -> Iterator[Advice]:
-    """How to see why pods of a release that has not settled restart or are down."""
-    restarting = [each.pod for each in change.status.settling.restarting if is_name(each.pod)]
-    down = [each.pod for each in change.status.down_pods if is_name(each.pod)]
-    if restarting:
-        logs = f"kubectl logs -n {namespace} {restarting[0]} --previous --all-containers"
-        yield Advice("containers restart: see what they said last", logs)
-    elif down:
-        yield Advice("pods are down: see why", f"kubectl describe pod -n {namespace} {down[0]}")
 
 
 def _fields(fields: Iterator[tuple[str, str]] | Sequence[tuple[str, str]]) -> list[str]:

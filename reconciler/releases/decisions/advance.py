@@ -25,6 +25,7 @@ from reconciler.releases.terms.draft import (
     begin_with,
     down_pods,
     failed_pods,
+    lists_differ,
     lists_due,
     urgent,
     with_lists,
@@ -227,15 +228,17 @@ def _decision(
     if groups is not None and groups.lists_changed_at is not None and not unknown:
         passed = groups.count(Group.PASSED)
         at_once = status.status != release.status.status or (write and are_short(passed))
-        if not at_once and groups.written_revision < 0:  # the ChangeWorkload probably shows the present lists
-            groups.changes(release, with_lists(status, groups))
+        if not at_once and groups.written_revision < 0 and not lists_differ(release, with_lists(status, groups)):
+            groups.lists_are_written()  # by an earlier reconciler
         if groups.lists_changed_at is not None:
             left = 0.0 if at_once else lists_due(release, passed, groups.lists_changed_at, now)
             if left > 0:
                 wakes.append(now + left)
             else:
                 status, lists = with_lists(status, groups), True
-                write = write or groups.changes(release, status)
+                write = write or lists_differ(release, status)
+                if not write:
+                    groups.lists_are_written()
     due = min((wake for wake in wakes if wake is not None), default=None)
     requeue_after = None if due is None else max(0.0, due - now)
     return Decision(

@@ -61,13 +61,13 @@ def ending(snapshot: Snapshot, now: float) -> Ending | None:
 
 def refusal(workload: Workload, groups: PodGroups) -> str:
     """Why pods cannot be created; empty if they can, or if it is not known."""
-    return workload.refused or groups.refusal
+    return workload.refused or groups.cause.refusal
 
 
 def _refused(snapshot: Snapshot, groups: PodGroups, now: float) -> int:
     """The number of pods that are overdue because they cannot be created, and the release is the cause."""
     text = refusal(snapshot.workload, groups)
-    if not text or not groups.changed or not causes(groups.changed, text):
+    if not text or not groups.cause.changed or not causes(groups.cause.changed, text):
         return 0
     return pods_missing(snapshot, groups) if _is_creation_late(snapshot, groups, now) else 0
 
@@ -86,7 +86,7 @@ def _creation_late_at(snapshot: Snapshot, groups: PodGroups) -> float:
 
 def creation_wake(snapshot: Snapshot, groups: PodGroups, now: float) -> float | None:
     """When it has to be found out (again) why pods are not created, Unix seconds; None if no time is known."""
-    times = (_creation_late_at(snapshot, groups), groups.refusal_until)
+    times = (_creation_late_at(snapshot, groups), groups.cause.refusal_until)
     return min((each for each in times if each > now), default=None)
 
 
@@ -110,14 +110,15 @@ def cause_unknown(snapshot: Snapshot, now: float) -> bool:
     groups, workload = snapshot.groups, snapshot.workload
     if groups is None or state(snapshot.release) is WorkloadState.SUCCESS:
         return False
-    known = groups.changed is not None and now < groups.changed_until
+    cause = groups.cause
+    known = cause.changed is not None and now < cause.changed_until
     if not known and any(now >= held_up_until(tracked, snapshot.timing) for tracked in groups.pods_in(Group.HELD_UP)):
         return True
-    if (known and not groups.changed) or not _is_creation_late(snapshot, groups, now):
+    if (known and not cause.changed) or not _is_creation_late(snapshot, groups, now):
         return False
     if BY_KIND[workload.kind].intermediate is not None:
         return not known and bool(workload.refused)
-    return now >= groups.refusal_until
+    return now >= cause.refusal_until
 
 
 def health_counts(snapshot: Snapshot) -> bool:

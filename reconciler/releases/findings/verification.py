@@ -171,7 +171,9 @@ def failed_without_batch(release: Release, groups: PodGroups) -> tuple[PodInfo, 
     return tuple(
         info
         for info in release.status.defense_check_fail_pods
-        if info.verdict and groups.lacks_failing_batch(info.uid, by_health=by_health)
+        if info.verdict
+        and groups.has_pod(info.uid)
+        and groups.memberships.lacks_failing_batch(info.uid, by_health=by_health)
     )
 
 
@@ -212,7 +214,7 @@ def surplus(groups: PodGroups) -> list[Batch]:
 def giver(groups: PodGroups) -> Giver:
     """The `Giver` of the verdict that failed the release. A person counts first, then the AlterShield server, then a
     check, then the health checks."""
-    found = {groups.giver(tracked) for tracked in groups.pods_in(Group.FAILED)}
+    found = {groups.memberships.giver(tracked.pod.metadata.uid) for tracked in groups.pods_in(Group.FAILED)}
     return next((each for each in Giver if each in found), Giver.PERSON)
 
 

@@ -90,16 +90,41 @@ def _stall(
         return None, None
     if target is WorkloadState.SUCCESS and not health_counts(snapshot):
         return None, None
-    groups, workload, grace = snapshot.groups, snapshot.workload, snapshot.timing.start_timeout
+    groups = snapshot.groups
     if groups is None:
-        due = snapshot.release.spec.create_time_unix + grace
-        text = (
-            f"the controller of {workload.kind} {workload.metadata.name} has not begun to roll out this pod template "
-            f"within {int(grace)} s; check that the workload is not paused and that its controller runs"
-        )
-        return ((StallReason.NOT_ROLLED_OUT, text), None) if now >= due else (None, due)
+        return _not_rolled_out(snapshot, now)
+    stall = _of_existing_pods(snapshot, groups, now)
+    if stall is not None:
+        return stall, None
+    missing = pods_missing(snapshot, groups)
+    if not (missing or groups.count(Group.DOWN)) or groups.count(Group.OBSERVING) or target is WorkloadState.SUCCESS:
+        return None, None
+    # pods that are down have their time from their creation; only then does the stall begin
+    due = max(groups.progress_at, resumed_at) + snapshot.timing.start_timeout + groups.longest_limit(Group.DOWN)
+    if now < due:
+        return None, due
+    if missing:
+        return _of_missing_pods(snapshot, groups, missing, now)
+    return _none_came_up(snapshot, groups), None
+
+
+def _not_rolled_out(snapshot: Snapshot, now: float) -> tuple[Stall | None, float | None]:
+    """The stall of a release without an object that holds its template, and when it begins. As for `_stall`."""
+    workload, grace = snapshot.workload, snapshot.timing.start_timeout
+    due = snapshot.release.spec.create_time_unix + grace
+    if now < due:
+        return None, due
+    text = (
+        f"the controller of {workload.kind} {workload.metadata.name} has not begun to roll out this pod template "
+        f"within {int(grace)} s; check that the workload is not paused and that its controller runs"
+    )
+    return (StallReason.NOT_ROLLED_OUT, text), None
+
+
+def _of_existing_pods(snapshot: Snapshot, groups: PodGroups, now: float) -> Stall | None:
+    """The stall of a release whose pods are not up in time, or wait for the decision of a person."""
     if groups.count(Group.HELD_UP):
-        return _held_up(snapshot, groups), None
+        return _held_up(snapshot, groups)
     failing = failing_pods(snapshot, now)
     if failing:
         what = "overdue" if groups.count(Group.OVERDUE) else "restarting again and again"
@@ -107,36 +132,37 @@ def _stall(
             f"{len(failing)} of {len(groups)} pods are {what}, too few to end the release: "
             f"{health_message(snapshot, now)}"
         )
-        return (StallReason.PODS_OVERDUE, few), None
+        return StallReason.PODS_OVERDUE, few
     if groups.count(Group.OVERDUE):
         text = (
             f"{groups.count(Group.OVERDUE)} of {len(groups)} pods are not up, but a person gave them the verdict `pass`"
         )
-        return (StallReason.PODS_OVERDUE, text), None
+        return StallReason.PODS_OVERDUE, text
     held = groups.held()
     if held:
-        return (StallReason.CHECK_HELD, f"pods wait for the decision of a person: {held[0].held}"), None
-    missing = pods_missing(snapshot, groups)
-    if not (missing or groups.count(Group.DOWN)) or groups.count(Group.OBSERVING) or target is WorkloadState.SUCCESS:
-        return None, None
-    # pods that are down have their time from their creation; only then does the stall begin
-    due = max(groups.progress_at, resumed_at) + grace + groups.longest_limit(Group.DOWN)
-    if now < due:
-        return None, due
-    if not missing:
-        down = groups.count(Group.DOWN)
-        text = f"no pod came up for {int(grace)} s, and {down} of {len(groups)} are not up"
-        first = groups.not_up.first
-        text += f": {first.pod.metadata.name}: {groups.words(first)}" if first is not None else ""
-        return (StallReason.PODS_OVERDUE, text), None
+        return StallReason.CHECK_HELD, f"pods wait for the decision of a person: {held[0].held}"
+    return None
+
+
+def _none_came_up(snapshot: Snapshot, groups: PodGroups) -> Stall:
+    """The stall of a release whose pods all exist, but none of them comes up."""
+    down, first = groups.count(Group.DOWN), groups.not_up.first
+    text = f"no pod came up for {int(snapshot.timing.start_timeout)} s, and {down} of {len(groups)} are not up"
+    text += f": {first.pod.metadata.name}: {groups.words(first)}" if first is not None else ""
+    return StallReason.PODS_OVERDUE, text
+
+
+def _of_missing_pods(snapshot: Snapshot, groups: PodGroups, missing: int, now: float) -> tuple[Stall, float | None]:
+    """The stall of a release of which `missing` pods do not exist. As for `_stall`."""
+    workload, metadata = snapshot.workload, snapshot.workload.metadata
     refused = refusal(workload, groups)
     if refused:
         text = f"{missing} pods cannot be created: {refused}"
         return (StallReason.FAILED_CREATE, f"{text}; {_unless_caused(snapshot)}"), creation_wake(snapshot, groups, now)
     if workload.paused:
         return (StallReason.PAUSED, f"the rollout is paused, and {missing} pods of this version are missing"), None
-    metadata = workload.metadata
-    text = f"{missing} of {groups.wanted} pods are missing, and none came up for {int(grace)} s; "
+    grace = int(snapshot.timing.start_timeout)
+    text = f"{missing} of {groups.wanted} pods are missing, and none came up for {grace} s; "
     if groups.predecessors.last:
         text += f"the last one ended: {groups.predecessors.last}; "
     older = blocking_pods(workload, groups.older)

@@ -4,8 +4,10 @@ The cluster is not asked whether it would accept the template of the version bef
 create pods. Instead, the parts of the two templates are compared on which the cluster's answer depends.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -29,6 +31,22 @@ class Part(StrEnum):
 
 
 Parts = frozenset[Part]
+
+
+@dataclass(slots=True)
+class Cause:
+    """What is known about the cause for which the cluster refuses pods of a release. Times are Unix seconds."""
+
+    changed: Parts | None = None
+    """The parts of the template that the release changed against the version to go back to; None until they are
+    known."""
+    changed_until: float = math.inf
+    """When `changed` is to be found out again."""
+    refusal: str = ""
+    """Why pods cannot be created, from the Events of a workload whose status does not say so."""
+    refusal_until: float = 0.0
+    """When these Events are to be read again."""
+
 
 _PLACEMENT = (
     "nodeSelector",

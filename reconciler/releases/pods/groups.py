@@ -9,17 +9,15 @@ import math
 from collections.abc import Iterable
 from typing import Protocol
 
-from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef
-from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition
+from altershield.api.change_workload import SourceRef
 from altershield.api.pod_verdicts import PodInfo
 from altershield.releases.release import version as version_of
 from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads.pods import Fault, Pod, Trouble
 from altershield.workloads.workload import Workload
 from reconciler.cluster.batch import Batch, Member
-from reconciler.cluster.release import Release, digest
-from reconciler.releases.pods.blame import Parts, faults_of
+from reconciler.cluster.release import Release
+from reconciler.releases.pods.blame import Cause, Parts, faults_of
 from reconciler.releases.pods.group import Group, group_of
 from reconciler.releases.pods.health import Health, Timing, TrackedPod, assess, fault, update_tracked
 from reconciler.releases.pods.memberships import Membership, Memberships
@@ -61,15 +59,7 @@ class PodGroups:
         """When `revision` first changed since the lists were written, Unix seconds; None if it has not."""
         self.progress_at = float(release.spec.create_time_unix)
         """When a pod last came up, Unix seconds."""
-        self.changed: Parts | None = None
-        """The parts of the template that the release changed against the version to go back to; None until they are
-        known."""
-        self.changed_until = math.inf
-        """When `changed` is to be found out again, Unix seconds."""
-        self.refusal = ""
-        """Why pods cannot be created, from the Events of a workload whose status does not say so."""
-        self.refusal_until = 0.0
-        """When these Events are to be read again, Unix seconds."""
+        self.cause = Cause()
         self._adapter = BY_KIND[workload.kind]
         self._created = release.spec.create_time_unix
         self._retried = release.status.retry_time_unix
@@ -181,24 +171,11 @@ class PodGroups:
             message=member.message if member is not None else "",
         )
 
-    def giver(self, tracked: TrackedPod) -> str:
-        """The `Giver` of the verdict that fails the pod; empty if no verdict fails it."""
-        membership = self.memberships.newest(tracked.pod.metadata.uid)
-        return membership.batch.giver if membership is not None else ""
-
     def held(self) -> list[Batch]:
         """The ChangePods that wait for a person because a check has no result. Only ChangePods with an existing pod are
         included."""
         held = self.memberships.held()
         return [each for each in held if any(self.has_pod(member.uid) for member in each.members)]
-
-    def changes(self, release: Release, status: ChangeWorkloadStatus) -> bool:
-        """Whether the lists in this status differ from the lists in the ChangeWorkload. If they are equal, they count
-        as written."""
-        if digest(status) != release.digest or _message(status) != _message(release.status):
-            return True
-        self.lists_are_written()
-        return False
 
     def lists_are_written(self) -> None:
         """The ChangeWorkload shows the present lists."""
@@ -220,14 +197,6 @@ class PodGroups:
     def has_pod(self, uid: str) -> bool:
         """Whether a pod with this uid exists in the release."""
         return uid in self._group_of
-
-    def lacks_failing_batch(self, uid: str, *, by_health: bool) -> bool:
-        """Whether a pod with this uid exists in the release, and the batch that failed it does not. `by_health`: our
-        own health checks failed the pod, which may have passed in an earlier batch."""
-        if uid not in self._group_of:
-            return False
-        newest = self.memberships.newest(uid)
-        return newest is None or (by_health and not newest.fails and not newest.member.overruled)
 
     # updates
 
@@ -312,14 +281,14 @@ class PodGroups:
     def set_changed(self, parts: Parts | None, until: float = math.inf) -> None:
         """Set what the release changed. None: it is not known, or does not matter because all pods came up. `until`:
         when it is to be found out again, Unix seconds."""
-        self.changed_until = until
-        if parts != self.changed:
-            self.changed = parts
+        self.cause.changed_until = until
+        if parts != self.cause.changed:
+            self.cause.changed = parts
             self._changed.update(*(self._groups[group] for group in (Group.HELD_UP, Group.OVERDUE)))
 
     def set_refusal(self, text: str, now: float) -> None:
         """Set why pods cannot be created, as read at `now` (Unix seconds); empty if the Events do not say so."""
-        self.refusal, self.refusal_until = text, now + self._timing.unschedulable
+        self.cause.refusal, self.cause.refusal_until = text, now + self._timing.unschedulable
 
     def set_event(self, uid: str, found: Trouble | None, now: float) -> None:
         """Set what the Events of a pod say, as read at `now` (Unix seconds); None: nothing."""
@@ -385,7 +354,7 @@ class PodGroups:
             now,
             node_ready=self._nodes.node_ready(tracked.pod.node),
             node_lost=node_lost,
-            blamed=faults_of(self.changed) if self.changed else (),
+            blamed=faults_of(self.cause.changed) if self.cause.changed else (),
         )
         if due is not None:
             heapq.heappush(self._due, (due, uid))
@@ -418,8 +387,3 @@ class PodGroups:
         if group is not None:
             del self._groups[group][uid]
             self.revision += 1
-
-
-def _message(status: ChangeWorkloadStatus) -> str:
-    verified = find_condition(status.conditions, ConditionType.VERIFIED)
-    return verified.message if verified is not None else ""

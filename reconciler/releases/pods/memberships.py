@@ -48,6 +48,17 @@ class Memberships:
         """The newest batch of the pod with this uid, or None."""
         return self._newest.get(uid)
 
+    def giver(self, uid: str) -> str:
+        """The `Giver` of the verdict that fails the pod with this uid; empty if no verdict fails it."""
+        newest = self.newest(uid)
+        return newest.batch.giver if newest is not None else ""
+
+    def lacks_failing_batch(self, uid: str, *, by_health: bool) -> bool:
+        """Whether the batch does not exist that failed the pod with this uid. `by_health`: our own health checks failed
+        the pod, which may have passed in an earlier batch."""
+        newest = self.newest(uid)
+        return newest is None or (by_health and not newest.fails and not newest.member.overruled)
+
     def newest_named(self, name: str) -> Membership | None:
         """The newest batch that has a pod of this name without a uid, or None. An older release of AlterShield wrote
         such batches."""

@@ -97,13 +97,13 @@ class TargetReader:
         """Find out what the release changed against the version to go back to, and why pods are not created.
         `template`: its pod template. If there is no such version, nothing can be undone, and no cause is looked for."""
         workload = snapshot.workload
-        if groups.changed is None or now >= groups.changed_until:
+        if groups.cause.changed is None or now >= groups.cause.changed_until:
             target = automatic_target(snapshot, targets)
             if isinstance(target, str):
                 groups.set_changed(frozenset(), unknown_again_at(snapshot, now))
             else:
                 groups.set_changed(changed_parts(await self._live.template(workload, target.source), template))
-        if groups.changed and not workload.refused and BY_KIND[workload.kind].intermediate is None:
+        if groups.cause.changed and not workload.refused and BY_KIND[workload.kind].intermediate is None:
             groups.set_refusal(await self._refusal(snapshot, groups), now)
         groups.refresh(workload, now)
 

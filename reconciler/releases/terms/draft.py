@@ -11,9 +11,9 @@ import msgspec
 
 from altershield.api.change_workload import ChangeWorkloadStatus, DownPod, WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import Condition, plain_time, set_condition
+from altershield.api.meta import Condition, find_condition, plain_time, set_condition
 from altershield.api.pod_verdicts import PodInfo
-from reconciler.cluster.release import Release
+from reconciler.cluster.release import Release, digest
 from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.terms.snapshot import Snapshot
@@ -120,6 +120,17 @@ def with_lists(status: ChangeWorkloadStatus, groups: PodGroups) -> ChangeWorkloa
         defense_preparing_pods=preparing,
         defense_check_pass_pods=passed,
     )
+
+
+def lists_differ(release: Release, status: ChangeWorkloadStatus) -> bool:
+    """Whether the three lists of pods in this status, or the message about them, differ from those in the
+    ChangeWorkload."""
+    return digest(status) != release.digest or _verified_message(status) != _verified_message(release.status)
+
+
+def _verified_message(status: ChangeWorkloadStatus) -> str:
+    verified = find_condition(status.conditions, ConditionType.VERIFIED)
+    return verified.message if verified is not None else ""
 
 
 def urgent(before: ChangeWorkloadStatus, wanted: ChangeWorkloadStatus) -> bool:

@@ -124,24 +124,11 @@ class Executor:
     async def _before(
         self, release: Release, workload: Workload, effects: Sequence[Before]
     ) -> tuple[Release, Sequence[Announce]]:
-        """Carry out the effects of the first phase. Effects on different pods run at the same time. Returns the
-        ChangeWorkload as it is afterwards, and Events about the effects."""
+        """Carry out the effects of the first phase: those on pods and batches at the same time, then those on the
+        ChangeWorkload and the workload one after the other. Returns the ChangeWorkload as it is afterwards, and Events
+        about the effects."""
         events: list[Announce] = []
-        work: list[Coroutine[None, None, None]] = []
-        for effect in effects:
-            match effect:
-                case Mark(pod, at):
-                    work.append(self._mark(pod, at))
-                case RestoreLabel(obj):
-                    work.append(self._restore_label(obj, version_of(release)))
-                case CreateBatch():
-                    work.append(self._batches.create(release, effect))
-                case Overrule():
-                    work.append(self._batches.overrule(effect))
-                case SetThreshold() | AllowRepair() | Resume() | KeepHistory() | RestoreManagers():
-                    pass
-                case _:
-                    assert_never(effect)
+        work = [each for effect in effects if (each := self._independent(release, effect)) is not None]
         failures = [each for each in await asyncio.gather(*work, return_exceptions=True) if each is not None]
         if failures:
             raise next((each for each in failures if not isinstance(each, ConflictError)), failures[0])
@@ -162,6 +149,22 @@ class Executor:
             elif isinstance(effect, KeepHistory) and self._history is not None:
                 await self._history.keep(release, workload, effect.status)
         return release, events
+
+    def _independent(self, release: Release, effect: Before) -> Coroutine[None, None, None] | None:
+        """The write of an effect on pods or batches; None for another effect."""
+        match effect:
+            case Mark(pod, at):
+                return self._mark(pod, at)
+            case RestoreLabel(obj):
+                return self._restore_label(obj, version_of(release))
+            case CreateBatch():
+                return self._batches.create(release, effect)
+            case Overrule():
+                return self._batches.overrule(effect)
+            case SetThreshold() | AllowRepair() | Resume() | KeepHistory() | RestoreManagers():
+                return None
+            case _:
+                assert_never(effect)
 
     async def _remove(self, obj: ChangeWorkload | Batch) -> None:
         await self._writer.delete(CHANGE_WORKLOADS if isinstance(obj, ChangeWorkload) else CHANGE_PODS, obj.metadata)

@@ -118,7 +118,7 @@ def test_pods_that_are_added_after_success_do_not_end_the_release() -> None:
     world.settings = type(world.settings)(share="100%")
     world.run(700)
     assert world.groups is not None
-    assert world.groups.changed == PLACED
+    assert world.groups.cause.changed == PLACED
     first.unscheduled, first.node, first.phase = False, "node-1", "Running"
     world.up(first)
     world.remove(*world.of("v1"))
