@@ -2,8 +2,8 @@
 
 import msgspec
 
-from altershield.api.labels import INSTALLED
 from altershield.api.meta import ObjectMeta
+from altershield.api.names import INSTALLED
 from altershield.api.resources import SECRETS
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ConflictError, NotFoundError

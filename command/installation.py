@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from altershield.api import names
-from altershield.api.labels import INSTALLED
+from altershield.api.names import INSTALLED
 from altershield.api.resources import (
     CRDS,
     NAMESPACES,

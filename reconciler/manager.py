@@ -47,14 +47,14 @@ from reconciler.subject import C, Controller, Parts, Subject
 
 SUBJECTS: tuple[Subject[Any], ...] = (
     NAMESPACES,  # first: the caches learn that a namespace is governed before other subjects do
-    SETTINGS,
-    POLICIES,
     RELEASES,
     BATCHES,
     ORDERS,
+    SETTINGS,
+    POLICIES,
+    FLOW_CONTROLS,
     BUDGETS,
     GENERATED_BUDGETS,
-    FLOW_CONTROLS,
     NOTIFICATIONS,
 )
 """All subjects, in the order in which they start and get the events of the caches."""

@@ -9,8 +9,9 @@ from altershield.api.announcements import announcement
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, ObjectMeta, find_condition, set_condition
 from altershield.api.ops_config import DEFAULTS, Problem, in_effect, problem
-from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoStatus
+from altershield.api.ops_config_info import KIND, OpsConfigInfo, OpsConfigInfoStatus
 from altershield.api.resources import OPS_CONFIG_INFOS
+from altershield.api.rights import Right
 from altershield.kube.events import EventRecorder, ObjectRef
 from altershield.kube.objects import key_of
 from altershield.kube.queue import WorkQueue
@@ -106,4 +107,10 @@ def start(parts: Parts[Key]) -> Controller[Key]:
     return Controller(reconcile=settings.reconcile, on_lead=add_required)
 
 
-SETTINGS = Subject("settings", start, writes=((OPS_CONFIG_INFOS, ("create", "patch status")),))
+SETTINGS = Subject(
+    "settings",
+    start,
+    kinds=(KIND,),
+    rights=(Right((OPS_CONFIG_INFOS,), "list watch"), Right((OPS_CONFIG_INFOS,), "patch", "status")),
+    writes=((OPS_CONFIG_INFOS, ("create", "patch status")),),
+)

@@ -9,7 +9,9 @@ from typing import Any, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry
 
+from altershield.api.kinds import Kind
 from altershield.api.resources import Resource
+from altershield.api.rights import Right
 from altershield.kube.client import Client
 from altershield.kube.events import EventRecorder
 from altershield.kube.queue import WorkQueue
@@ -76,6 +78,10 @@ class Subject(Generic[C]):
     start: Callable[[Parts[Any]], C | None]
     """Called in every replica, before the caches are filled. It adds the handlers that put keys into the queue. None:
     this process has nothing to reconcile, because an option is not set."""
+    kinds: tuple[Kind, ...] = ()
+    """The kinds that it adds to the cluster: their CustomResourceDefinitions are installed, and users may read them."""
+    rights: tuple[Right, ...] = ()
+    """What it may do in all namespaces, in addition to what all subjects need (`command/install/rbac.py`)."""
     watches: tuple[Watch[Any], ...] = ()
     """What only this subject follows; `caches[watch]` is the informer."""
     writes: tuple[tuple[Resource, tuple[str, ...]], ...] = ()

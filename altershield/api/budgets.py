@@ -12,6 +12,7 @@ import msgspec
 
 from altershield.api.announcements import Announcements
 from altershield.api.fields import Name
+from altershield.api.kinds import AGE, Column, Kind
 from altershield.api.meta import Condition, PartialObjectMeta
 from altershield.api.resources import API_VERSION, POD_UNAVAILABLE_BUDGETS
 from altershield.api.schema import doc, extra, rules
@@ -256,3 +257,24 @@ class PodUnavailableBudget(msgspec.Struct, frozen=True, rename="camel", gc=False
     status: PodUnavailableBudgetStatus = PodUnavailableBudgetStatus()
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: POD_UNAVAILABLE_BUDGETS.kind)
+
+
+KIND = Kind(
+    resource=POD_UNAVAILABLE_BUDGETS,
+    type=PodUnavailableBudget,
+    short_name="pub",
+    columns=(
+        Column("MODE", "string", ".spec.mode"),
+        Column("ALLOWED", "integer", ".status.unavailableAllowed"),
+        Column("CURRENT", "integer", ".status.currentAvailable"),
+        Column("DESIRED", "integer", ".status.desiredAvailable"),
+        Column("TOTAL", "integer", ".status.totalReplicas"),
+        AGE,
+        Column("MIN-AVAILABLE", "string", ".spec.minAvailable", wide=True),
+        Column("MAX-UNAVAILABLE", "string", ".spec.maxUnavailable", wide=True),
+        Column("TARGET", "string", ".spec.targetRef.name", wide=True),
+        Column("OPERATIONS", "string", ".spec.protectOperations", wide=True),
+    ),
+    status={"totalReplicas": 0, "desiredAvailable": 0, "currentAvailable": 0, "unavailableAllowed": 0},
+    nullable=False,
+)

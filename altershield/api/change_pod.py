@@ -10,6 +10,7 @@ import msgspec
 
 from altershield.api.check_results import CheckResult
 from altershield.api.fields import Conditions, Generation, Name, Seconds, Text
+from altershield.api.kinds import Column, Kind
 from altershield.api.meta import ObjectMeta
 from altershield.api.pod_verdicts import MAX_PODS, PodInfo, Pods
 from altershield.api.resources import API_VERSION, CHANGE_PODS
@@ -97,3 +98,20 @@ class ChangePod(msgspec.Struct, frozen=True, rename="camel"):
     status: ChangePodStatus = ChangePodStatus()
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: CHANGE_PODS.kind)
+
+
+KIND = Kind(
+    resource=CHANGE_PODS,
+    type=ChangePod,
+    short_name="cp",
+    columns=(
+        Column("STATUS", "string", ".status.status"),
+        Column("MESSAGE", "string", ".status.message"),
+        Column("CREATETIME", "string", ".spec.createTime"),
+        Column("PODS", "string", ".spec.podInfos[*].pod", wide=True),
+        Column("VERIFIED", "string", '.status.conditions[?(@.type=="Verified")].status', wide=True),
+        Column("UPDATETIME", "string", ".status.updateTime", wide=True),
+    ),
+    status={"status": PodState.INIT.value, "message": PodState.INIT.value},
+    states=tuple(PodState),
+)

@@ -11,6 +11,7 @@ import msgspec
 
 from altershield.api.announcements import Announcements
 from altershield.api.fields import Conditions, Generation, Name, Seconds, Text
+from altershield.api.kinds import Column, Kind
 from altershield.api.meta import ObjectMeta
 from altershield.api.pod_verdicts import MAX_PODS, Pods
 from altershield.api.policy import AppliedPolicy
@@ -248,3 +249,23 @@ class ChangeWorkload(msgspec.Struct, frozen=True, rename="camel", gc=False):
     status: ChangeWorkloadStatus = ChangeWorkloadStatus()
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: CHANGE_WORKLOADS.kind)
+
+
+KIND = Kind(
+    resource=CHANGE_WORKLOADS,
+    type=ChangeWorkload,
+    short_name="cw",
+    columns=(
+        Column("STATUS", "string", ".status.status"),
+        Column("CREATETIME", "string", ".spec.createTime"),
+        Column("KIND", "string", ".spec.workloadRef.kind", wide=True),
+        Column("WORKLOAD", "string", ".spec.serviceName", wide=True),
+        Column("POLICY", "string", ".spec.policy.name", wide=True),
+        Column("VERIFIED", "string", '.status.conditions[?(@.type=="Verified")].status', wide=True),
+        Column("REASON", "string", '.status.conditions[?(@.type=="Verified")].reason', wide=True),
+        Column("ROLLEDBACK", "string", '.status.conditions[?(@.type=="RolledBack")].status', wide=True),
+        Column("UPDATETIME", "string", ".status.updateTime", wide=True),
+    ),
+    status={"status": WorkloadState.INIT.value},
+    states=tuple(WorkloadState),
+)

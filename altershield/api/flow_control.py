@@ -12,6 +12,7 @@ import msgspec
 
 from altershield.api import durations
 from altershield.api.announcements import Announcements
+from altershield.api.kinds import AGE, Column, Kind
 from altershield.api.meta import Condition, ObjectMeta
 from altershield.api.resources import API_VERSION, POD_DELETION_FLOW_CONTROLS
 from altershield.api.schema import doc, rules
@@ -276,3 +277,25 @@ class PodDeletionFlowControl(msgspec.Struct, frozen=True, rename="camel", gc=Fal
     status: FlowControlStatus = FlowControlStatus()
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: POD_DELETION_FLOW_CONTROLS.kind)
+
+
+KIND = Kind(
+    resource=POD_DELETION_FLOW_CONTROLS,
+    type=PodDeletionFlowControl,
+    short_name="pdfc",
+    columns=(
+        Column("MODE", "string", ".spec.mode"),
+        Column("BREAKER", "string", ".status.breaker.state"),
+        Column("INTERVAL", "string", ".spec.limitRules[0].interval"),
+        Column("USED", "integer", ".status.windows[0].used"),
+        Column("LIMIT", "integer", ".spec.limitRules[0].limit"),
+        AGE,
+        Column("SINCE", "string", ".status.breaker.since", wide=True),
+        Column("BREAKERMODE", "string", ".spec.breaker.mode", wide=True),
+        Column("TOPSOURCE", "string", ".status.topSources[0].by", wide=True),
+    ),
+    status={
+        "windows": [{"used": 0}],  # without an interval, it counts for no rule
+        "breaker": {"state": BreakerState.CLOSED.value},
+    },
+)

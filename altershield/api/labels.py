@@ -54,10 +54,3 @@ NOT_IN_TEMPLATES = (DEFENSE_STATUS, OPERATE_FINISHED, SUSPEND)
 
 CONTROLLER_REVISION_HASH = "controller-revision-hash"
 """A label of Kubernetes, on pods that the workload itself controls: the name or hash of their revision."""
-
-INSTALLED = {
-    "app.kubernetes.io/name": "altershield",
-    "app.kubernetes.io/part-of": "altershield",
-    "app.kubernetes.io/component": "gate",
-}
-"""The labels of the objects that are installed for the gatekeeper, and for the reconciler beside it."""

@@ -81,3 +81,11 @@ def label_value(workload: str) -> str:
         return workload
     digest = hashlib.sha256(workload.encode()).hexdigest()[:10]
     return f"{workload[: _MAX_LABEL_VALUE - 11].rstrip('-.')}-{digest}"
+
+
+INSTALLED = {
+    "app.kubernetes.io/name": "altershield",
+    "app.kubernetes.io/part-of": "altershield",
+    "app.kubernetes.io/component": "gate",
+}
+"""The labels of the objects that are installed for the gatekeeper, and for the reconciler beside it."""

@@ -9,6 +9,7 @@ import msgspec
 
 from altershield.api.announcements import Announcements
 from altershield.api.fields import Conditions, Generation, Text
+from altershield.api.kinds import AGE, NOT_PROCESSED, Column, Kind
 from altershield.api.meta import ObjectMeta
 from altershield.api.resources import API_VERSION, OPS_CONFIG_INFOS
 from altershield.api.schema import doc, extra
@@ -47,3 +48,18 @@ class OpsConfigInfo(msgspec.Struct, frozen=True, rename="camel"):
     status: OpsConfigInfoStatus = OpsConfigInfoStatus()
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: OPS_CONFIG_INFOS.kind)
+
+
+KIND = Kind(
+    resource=OPS_CONFIG_INFOS,
+    type=OpsConfigInfo,
+    short_name="oci",
+    columns=(
+        AGE,
+        Column("TYPE", "string", ".spec.type", wide=True),
+        Column("ENABLE", "boolean", ".spec.enable", wide=True),
+        Column("CONTENT", "string", ".spec.content", wide=True),
+        Column("ACCEPTED", "string", '.status.conditions[?(@.type=="Accepted")].status', wide=True),
+    ),
+    status={"conditions": NOT_PROCESSED},
+)

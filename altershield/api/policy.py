@@ -13,6 +13,7 @@ import msgspec
 from altershield.api.announcements import Announcements
 from altershield.api.check_specs import CheckSpec
 from altershield.api.fields import Conditions, Name
+from altershield.api.kinds import AGE, NOT_PROCESSED, Column, Kind
 from altershield.api.meta import ObjectMeta
 from altershield.api.resources import API_VERSION, DEFENSE_POLICIES
 from altershield.api.schema import doc, pattern, rules
@@ -260,3 +261,20 @@ class DefensePolicy(msgspec.Struct, frozen=True, rename="camel", gc=False):
     status: DefensePolicyStatus = DefensePolicyStatus()
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: DEFENSE_POLICIES.kind)
+
+
+KIND = Kind(
+    resource=DEFENSE_POLICIES,
+    type=DefensePolicy,
+    short_name="dp",
+    columns=(
+        Column("MODE", "string", ".spec.mode"),
+        Column("ONFAILURE", "string", ".spec.onFailure"),
+        Column("PRIORITY", "integer", ".spec.priority"),
+        Column("ACCEPTED", "string", '.status.conditions[?(@.type=="Accepted")].status'),
+        AGE,
+        Column("CHECKS", "string", ".spec.checks[*].name", wide=True),
+        Column("SHADOWED", "string", '.status.conditions[?(@.type=="Shadowed")].status', wide=True),
+    ),
+    status={"conditions": NOT_PROCESSED},
+)

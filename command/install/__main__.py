@@ -1,12 +1,12 @@
 """`python -m command.install charts/altershield/files` writes the files of the chart that are generated from code:
-the CustomResourceDefinitions, the webhooks and the admission policies."""
+the CustomResourceDefinitions, the permissions, the webhooks and the admission policies."""
 
 import sys
 from pathlib import Path
 
 import yaml
 
-from command.install import policies, webhooks
+from command.install import policies, rbac, webhooks
 from command.install.crds import crds
 
 HEADER = "# Generated from the types in altershield/api by `make crds`. Do not edit.\n"
@@ -37,7 +37,11 @@ def files() -> dict[str, str]:
         name: POLICIES_HEADER + yaml.safe_dump_all(objects, sort_keys=False, width=110)
         for name, objects in named.items()
     }
-    return {**defined, "webhooks.yaml": WEBHOOKS_HEADER + values, **written}
+    rules = {
+        "reconciler_rules.yaml": rbac.text(rbac.CLUSTER_RIGHTS),
+        "reader_rules.yaml": rbac.text(rbac.READER_RIGHTS),
+    }
+    return {**defined, **rules, "webhooks.yaml": WEBHOOKS_HEADER + values, **written}
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from altershield.api.labels import INSTALLED
+from altershield.api.names import INSTALLED
 from altershield.api.resources import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, Resource
 from command.install.rbac import NAME
 

@@ -5,17 +5,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
+import yaml
+
 from altershield.api.budgets import BREAK_GLASS_GROUP
-from altershield.api.labels import INSTALLED
-from altershield.api.names import SERVICE_ACCOUNT
+from altershield.api.names import INSTALLED, SERVICE_ACCOUNT
 from altershield.api.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CRDS,
     DISRUPTION_BUDGETS,
+    EVENTS,
     GROUP,
     JOBS,
+    NAMESPACES,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
     POD_UNAVAILABLE_BUDGETS,
+    PODS,
     ROLE_BINDINGS,
     ROLES,
     SERVICE_ACCOUNTS,
@@ -23,7 +29,9 @@ from altershield.api.resources import (
     TOKEN_REVIEWS,
     Resource,
 )
+from altershield.api.rights import Right
 from altershield.workloads import ADAPTERS
+from reconciler.manager import SUBJECTS
 
 Object = dict[str, Any]
 
@@ -43,58 +51,47 @@ RESOURCES = {
 """The resource of each kind."""
 
 
-def _each_group(resources: Iterable[Resource], verbs: str, subresource: str = "") -> Iterator[Object]:
+def _each_group(resources: Iterable[Resource], verbs: str, subresource: str = "", why: str = "") -> Iterator[Right]:
     """One rule per API group. `resources` are sorted by group."""
-    for group, members in groupby(dict.fromkeys(resources), key=lambda resource: resource.group):
-        plurals = [resource.plural for resource in members]
-        yield _rule(group, [f"{plural}/{subresource}" if subresource else plural for plural in plurals], verbs)
+    for number, (_, members) in enumerate(groupby(dict.fromkeys(resources), key=lambda resource: resource.group)):
+        yield Right(tuple(members), verbs, subresource, why="" if number else why)
 
 
 _WORKLOADS = [adapter.resource for adapter in ADAPTERS]
 _BETWEEN = [adapter.intermediate for adapter in ADAPTERS if adapter.intermediate is not None]
 _REVISIONS = [adapter.revisions for adapter in ADAPTERS if adapter.revisions not in _BETWEEN]
-_OPTIONAL = [adapter.crd for adapter in ADAPTERS if adapter.crd]
+_OPTIONAL = tuple(adapter.crd for adapter in ADAPTERS if adapter.crd)
 _OPTIONAL_WORKLOADS = [adapter.resource for adapter in ADAPTERS if adapter.crd]
+_DEFINITIONS = Right((CRDS,), "list watch", names=_OPTIONAL, why="To see which kinds that are not built in exist.")
 
-CLUSTER_RULES = (
-    _rule("", ["namespaces", "nodes"], "list watch"),
-    # `get` to find out whether a deletion that was admitted has happened
-    _rule("", ["pods"], "get list watch patch delete"),
-    _rule("", ["events"], "list create patch"),
-    # to find out whether a Namespace that is protected from cascading deletion is empty
-    _rule("", ["persistentvolumeclaims"], "list"),
-    # to generate the budgets that annotations request; `get` after a conflict of two writers of the status
-    _rule(DISRUPTION_BUDGETS.group, [DISRUPTION_BUDGETS.plural], "list watch create patch delete"),
-    _rule(GROUP, [POD_UNAVAILABLE_BUDGETS.plural], "get list watch create patch delete"),
-    _rule(GROUP, [f"{POD_UNAVAILABLE_BUDGETS.plural}/status"], "update"),
-    *_each_group(_WORKLOADS, "get list watch patch"),
-    *_each_group(_BETWEEN, "get list watch patch"),
-    # the history of workloads, and the revisions of their controllers
-    *_each_group(_REVISIONS, "get list create patch delete"),
-    # owner references with blockOwnerDeletion, if the API server has the plugin OwnerReferencesPermissionEnforcement
-    *_each_group(_WORKLOADS, "update", "finalizers"),
-    # to learn whether the cluster has the kinds that are not built in
-    {**_rule(CRDS.group, [CRDS.plural], "list watch"), "resourceNames": _OPTIONAL},
-    _rule(GROUP, ["changeworkloads/finalizers"], "update"),
-    # `get` after a creation without an answer, and before the verdict of a callback is stored
-    _rule(GROUP, ["changeworkloads"], "get list watch create patch delete"),
-    _rule(GROUP, ["changepods"], "get list watch create delete"),
-    _rule(
-        GROUP,
-        [
-            "changeworkloads/status",
-            "changepods/status",
-            "opsconfiginfoes/status",
-            "defensepolicies/status",
-        ],
-        "patch",
+CLUSTER_RIGHTS = (
+    Right((NAMESPACES, NODES), "list watch"),
+    Right((PODS,), "get list watch patch delete", why="`get` to see whether a deletion that was admitted happened."),
+    Right((EVENTS,), "list create patch"),
+    Right(
+        (PERSISTENT_VOLUME_CLAIMS,),
+        "list",
+        why="Whether a Namespace that is protected from cascading deletion is empty.",
     ),
-    _rule(GROUP, ["opsconfiginfoes", "defensepolicies"], "list watch"),
-    # `get` after a conflict of two writers
-    _rule(GROUP, ["poddeletionflowcontrols"], "get list watch"),
-    _rule(GROUP, ["poddeletionflowcontrols/status"], "update"),
+    *_each_group(
+        _WORKLOADS,
+        "get list watch patch",
+        why="The kinds of workloads, and the objects that contain their released pod templates.",
+    ),
+    *_each_group(_BETWEEN, "get list watch patch"),
+    *_each_group(_REVISIONS, "get list create patch delete"),
+    *_each_group(
+        _WORKLOADS,
+        "update",
+        "finalizers",
+        why="For owner references with blockOwnerDeletion (admission plugin OwnerReferencesPermissionEnforcement).",
+    ),
+    _DEFINITIONS,
+    *(right for subject in SUBJECTS for right in subject.rights),
 )
-"""The permissions in all namespaces."""
+"""The permissions in all namespaces: what all subjects of the reconciler need, then what each subject declares."""
+
+CLUSTER_RULES = tuple(right.rule for right in CLUSTER_RIGHTS)
 
 CALLBACK_RULES = (
     _rule(TOKEN_REVIEWS.group, [TOKEN_REVIEWS.plural], "create"),
@@ -120,9 +117,9 @@ SERVER_RULES = (_rule("", ["configmaps"], "list watch create delete"),)
 _BUDGET_READS = (
     _rule("", ["namespaces"], "list watch"),
     _rule("", ["pods"], "get list watch"),
-    *_each_group(_WORKLOADS, "get list watch"),
-    *_each_group(_BETWEEN, "get list watch"),
-    {**_rule(CRDS.group, [CRDS.plural], "list watch"), "resourceNames": _OPTIONAL},
+    *(right.rule for right in _each_group(_WORKLOADS, "get list watch")),
+    *(right.rule for right in _each_group(_BETWEEN, "get list watch")),
+    _DEFINITIONS.rule,
     _rule(DISRUPTION_BUDGETS.group, [DISRUPTION_BUDGETS.plural], "list watch"),
 )
 
@@ -144,15 +141,8 @@ GATEKEEPER_SYSTEM_RULES = (_rule(GROUP, ["opsconfiginfoes"], "list watch"),)
 """The permissions of the gatekeeper in the system namespace."""
 
 
-READER_RULES = (
-    _rule(
-        GROUP,
-        [
-            *("changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies"),
-            *("podunavailablebudgets", "poddeletionflowcontrols"),
-        ],
-        "get list watch",
-    ),
+READER_RIGHTS = (
+    Right(tuple(kind.resource for subject in SUBJECTS for kind in subject.kinds), "get list watch"),
     # the built-in ClusterRole `view` includes only the built-in kinds of workloads
     *_each_group(_OPTIONAL_WORKLOADS, "get list watch"),
 )
@@ -184,9 +174,18 @@ BUDGET_RULES = (_rule(GROUP, ["podunavailablebudgets"], "get list watch create u
 gatekeepers from exceeding a budget."""
 
 _READERS = ("view", "edit", "admin")
-"""The built-in ClusterRoles that include READER_RULES by aggregation."""
+"""The built-in ClusterRoles that include READER_RIGHTS by aggregation."""
 _EDITORS = ("edit", "admin")
 """The built-in ClusterRoles that include BUDGET_RULES, as they include PodDisruptionBudgets."""
+
+
+def text(rights: Iterable[Right]) -> str:
+    """The rules in YAML, for the chart, with comments."""
+    return "".join(
+        (f"# {right.why}\n" if right.why else "")
+        + yaml.safe_dump([right.rule], sort_keys=False, default_flow_style=None, width=110)
+        for right in rights
+    )
 
 
 def user_roles() -> list[Object]:
@@ -199,7 +198,7 @@ def user_roles() -> list[Object]:
     as they include PodDisruptionBudgets. No role may delete a ChangeWorkload, because this would end a suspension.
     """
     return [
-        _cluster_role(f"{NAME}-view", INSTALLED | _aggregated(_READERS), READER_RULES),
+        _cluster_role(f"{NAME}-view", INSTALLED | _aggregated(_READERS), [right.rule for right in READER_RIGHTS]),
         _cluster_role(f"{NAME}-verdicts", INSTALLED, VERDICT_RULES),
         _cluster_role(f"{NAME}-policies", INSTALLED, POLICY_RULES),
         _cluster_role(f"{NAME}-breaker", INSTALLED, BREAKER_RULES),

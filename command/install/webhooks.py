@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from altershield.admission.registration import Feature
 from altershield.admission.webhooks import MUTATING, VALIDATING, Webhook
 from altershield.api import labels, names
-from altershield.api.labels import INSTALLED
+from altershield.api.names import INSTALLED
 
 Object = dict[str, Any]
 

@@ -3,7 +3,9 @@ changes."""
 
 from dataclasses import dataclass
 
+from altershield.api.change_pod import KIND
 from altershield.api.resources import CHANGE_PODS
+from altershield.api.rights import Right
 from altershield.kube.queue import WorkQueue
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.callback_receiver import CallbackReceiver
@@ -79,5 +81,13 @@ def start(parts: Parts[Key]) -> BatchController:
 
 
 BATCHES = Subject(
-    "batches", start, writes=((CHANGE_PODS, ("create", "patch status", "delete")),), workers=CHECKING_WORKERS
+    "batches",
+    start,
+    kinds=(KIND,),
+    rights=(
+        Right((CHANGE_PODS,), "get list watch create delete"),
+        Right((CHANGE_PODS,), "patch", "status"),
+    ),
+    writes=((CHANGE_PODS, ("create", "patch status", "delete")),),
+    workers=CHECKING_WORKERS,
 )

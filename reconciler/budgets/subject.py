@@ -2,8 +2,9 @@
 
 from collections.abc import Set
 
-from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetSpec
+from altershield.api.budgets import KIND, PodUnavailableBudget, PodUnavailableBudgetSpec
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
+from altershield.api.rights import Right
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budgets.coverage import Scales, covers, group_of, is_target
 from altershield.budgets.index import Group
@@ -122,4 +123,13 @@ def start(parts: Parts[Key]) -> Controller[Key]:
     return Controller(reconcile=budgets.reconcile)
 
 
-BUDGETS = Subject("budgets", start, writes=((POD_UNAVAILABLE_BUDGETS, ("update status",)),))
+BUDGETS = Subject(
+    "budgets",
+    start,
+    kinds=(KIND,),
+    rights=(
+        Right((POD_UNAVAILABLE_BUDGETS,), "get list watch", why="`get` after a conflict of two writers of the status."),
+        Right((POD_UNAVAILABLE_BUDGETS,), "update", "status"),
+    ),
+    writes=((POD_UNAVAILABLE_BUDGETS, ("update status",)),),
+)

@@ -2,8 +2,9 @@
 
 import time
 
-from altershield.api.flow_control import PodDeletionFlowControl
+from altershield.api.flow_control import KIND, PodDeletionFlowControl
 from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
+from altershield.api.rights import Right
 from altershield.kube.objects import key_of
 from altershield.kube.queue import WorkQueue
 from altershield.workloads.pods import Pod
@@ -45,5 +46,13 @@ def start(parts: Parts[Key]) -> Controller[Key]:
 
 
 FLOW_CONTROLS = Subject(
-    "flow-controls", start, watches=(WATCH,), writes=((POD_DELETION_FLOW_CONTROLS, ("update status",)),)
+    "flow-controls",
+    start,
+    kinds=(KIND,),
+    rights=(
+        Right((POD_DELETION_FLOW_CONTROLS,), "get list watch", why="`get` after a conflict of two writers."),
+        Right((POD_DELETION_FLOW_CONTROLS,), "update", "status"),
+    ),
+    watches=(WATCH,),
+    writes=((POD_DELETION_FLOW_CONTROLS, ("update status",)),),
 )

@@ -3,6 +3,7 @@ annotations ask for."""
 
 from altershield.api.namespace import Namespace
 from altershield.api.resources import DISRUPTION_BUDGETS, POD_UNAVAILABLE_BUDGETS
+from altershield.api.rights import Right
 from altershield.kube.queue import WorkQueue
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload, generates
@@ -87,5 +88,11 @@ def start(parts: Parts[WorkloadKey]) -> Controller[WorkloadKey]:
 _VERBS = ("create", "patch", "delete")
 
 GENERATED_BUDGETS = Subject(
-    "generated-budgets", start, writes=((POD_UNAVAILABLE_BUDGETS, _VERBS), (DISRUPTION_BUDGETS, _VERBS))
+    "generated-budgets",
+    start,
+    rights=(
+        Right((POD_UNAVAILABLE_BUDGETS,), "create patch delete", why="The budgets that annotations ask for."),
+        Right((DISRUPTION_BUDGETS,), "list watch create patch delete"),
+    ),
+    writes=((POD_UNAVAILABLE_BUDGETS, _VERBS), (DISRUPTION_BUDGETS, _VERBS)),
 )

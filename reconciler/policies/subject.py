@@ -3,8 +3,9 @@ it may shadow."""
 
 from functools import partial
 
-from altershield.api.policy import DefensePolicy
+from altershield.api.policy import KIND, DefensePolicy
 from altershield.api.resources import DEFENSE_POLICIES
+from altershield.api.rights import Right
 from altershield.kube.objects import key_of
 from altershield.kube.queue import WorkQueue
 from reconciler.cluster.caches import Caches, Key
@@ -54,4 +55,10 @@ def start(parts: Parts[Key]) -> Controller[Key]:
     return Controller(reconcile=policies.reconcile, on_lead=routes.add_all if file is not None else None)
 
 
-POLICIES = Subject("policies", start, writes=((DEFENSE_POLICIES, ("patch status",)),))
+POLICIES = Subject(
+    "policies",
+    start,
+    kinds=(KIND,),
+    rights=(Right((DEFENSE_POLICIES,), "list watch"), Right((DEFENSE_POLICIES,), "patch", "status")),
+    writes=((DEFENSE_POLICIES, ("patch status",)),),
+)

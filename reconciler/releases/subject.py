@@ -4,8 +4,10 @@ An event only names a workload to reconcile. Reconciling it without need does no
 reconciled.
 """
 
+from altershield.api.change_workload import KIND
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.resources import CHANGE_WORKLOADS, PODS
+from altershield.api.rights import Right
 from altershield.kube.queue import WorkQueue
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
@@ -137,6 +139,16 @@ def start(parts: Parts[WorkloadKey]) -> Controller[WorkloadKey]:
 RELEASES = Subject(
     "releases",
     start,
+    kinds=(KIND,),
+    rights=(
+        Right((CHANGE_WORKLOADS,), "update", "finalizers"),
+        Right(
+            (CHANGE_WORKLOADS,),
+            "get list watch create patch delete",
+            why="`get` after a creation without an answer, and before the verdict of a callback is stored.",
+        ),
+        Right((CHANGE_WORKLOADS,), "patch", "status"),
+    ),
     writes=(
         *((adapter.resource, ("patch",)) for adapter in ADAPTERS),
         *((adapter.intermediate, ("patch",)) for adapter in ADAPTERS if adapter.intermediate is not None),

@@ -74,8 +74,8 @@ def test_view_edit_and_admin_include_only_read_permissions() -> None:
     assert labels == ["aggregate-to-view", "aggregate-to-edit", "aggregate-to-admin"]
     rule, optional = reader["rules"]
     assert rule["resources"] == [
-        "changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies", "podunavailablebudgets",
-        "poddeletionflowcontrols",
+        "changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies", "poddeletionflowcontrols",
+        "podunavailablebudgets",
     ]  # fmt: skip
     assert (optional["apiGroups"], optional["resources"]) == (["apps.kruise.io"], ["clonesets"])
     for each in reader["rules"]:
