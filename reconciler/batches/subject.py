@@ -85,7 +85,7 @@ BATCHES = Subject(
     start,
     kinds=(KIND,),
     rights=(
-        Right((CHANGE_PODS,), "get list watch create delete"),
+        Right((CHANGE_PODS,), "get list watch create delete", why="`get` after a creation without an answer."),
         Right((CHANGE_PODS,), "patch", "status"),
     ),
     writes=((CHANGE_PODS, ("create", "patch status", "delete")),),

@@ -141,7 +141,7 @@ RELEASES = Subject(
     start,
     kinds=(KIND,),
     rights=(
-        Right((CHANGE_WORKLOADS,), "update", "finalizers"),
+        Right((CHANGE_WORKLOADS,), "update", "finalizers", why="For owner references with blockOwnerDeletion."),
         Right(
             (CHANGE_WORKLOADS,),
             "get list watch create patch delete",

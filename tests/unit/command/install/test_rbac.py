@@ -1,11 +1,14 @@
 """The permissions are exactly the required ones: a missing rule stops the reconciler, any other rule is too much."""
 
-from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from command.install import rbac
+from reconciler.manager import SUBJECTS
+from reconciler.subject import Subject
 
 OURS = "app.ops.cloud.alipay.com"
 WORKLOADS = [
@@ -20,31 +23,29 @@ WANTED = {
     ("", "pods"): "get list watch patch delete",
     ("", "events"): "list create patch",
     ("", "persistentvolumeclaims"): "list",
-    ("policy", "poddisruptionbudgets"): "list watch create patch delete",
-    (OURS, "podunavailablebudgets"): "get list watch create patch delete",
-    (OURS, "podunavailablebudgets/status"): "update",
     **dict.fromkeys(WORKLOADS, "get list watch patch"),
     **{(group, f"{plural}/finalizers"): "update" for group, plural in WORKLOADS},
     ("apps", "replicasets"): "get list watch patch",
     ("apps", "controllerrevisions"): "get list create patch delete",
     ("apiextensions.k8s.io", "customresourcedefinitions"): "list watch",
-    (OURS, "changeworkloads"): "get list watch create patch delete",
-    (OURS, "changeworkloads/finalizers"): "update",
-    (OURS, "changeworkloads/status"): "patch",
-    (OURS, "changepods"): "get list watch create delete",
-    (OURS, "changepods/status"): "patch",
-    (OURS, "opsconfiginfoes"): "list watch",
-    (OURS, "opsconfiginfoes/status"): "patch",
-    (OURS, "defensepolicies"): "list watch",
-    (OURS, "defensepolicies/status"): "patch",
-    (OURS, "poddeletionflowcontrols"): "get list watch",
-    (OURS, "poddeletionflowcontrols/status"): "update",
 }
+"""What all subjects need. The next tests are about what each subject needs in addition."""
 FOR_CALLBACKS = {
     ("authentication.k8s.io", "tokenreviews"): "create",
     ("authorization.k8s.io", "subjectaccessreviews"): "create",
 }
 FOR_JOBS = {("batch", "jobs"): "get create delete"}
+
+
+def granted(rules: Iterable[dict[str, Any]]) -> set[tuple[str, str, str]]:
+    """The group, resource and verb of each permission."""
+    return {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
 
 
 @pytest.mark.parametrize(
@@ -53,12 +54,21 @@ FOR_JOBS = {("batch", "jobs"): "get create delete"}
 )
 def test_cluster_role_has_exactly_the_required_rules(more: dict[str, bool], wanted: dict[tuple[str, str], str]) -> None:
     (role,) = [obj for obj in rbac.objects(SYSTEM_NAMESPACE, **more) if obj["kind"] == "ClusterRole"]
-    granted = defaultdict(set)
-    for rule in role["rules"]:
-        for group in rule["apiGroups"]:
-            for resource in rule["resources"]:
-                granted[group, resource] |= set(rule["verbs"])
-    assert granted == {key: set(verbs.split()) for key, verbs in wanted.items()}
+    of_all = {(group, resource, verb) for (group, resource), verbs in wanted.items() for verb in verbs.split()}
+    of_subjects = granted(right.rule for subject in SUBJECTS for right in subject.rights)
+    assert granted(role["rules"]) == of_all | of_subjects
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+def test_subject_may_do_what_it_writes_and_nothing_else_without_a_reason(subject: Subject[Any]) -> None:
+    writes = set()
+    for resource, verbs in subject.writes:
+        for verb, _, status in (each.partition(" ") for each in verbs):
+            writes.add((resource.group, f"{resource.plural}/status" if status else resource.plural, verb))
+    everywhere = (*rbac.CLUSTER_RULES, *rbac.SYSTEM_RULES, *rbac.SERVER_RULES)
+    assert writes <= granted(everywhere)
+    unexplained = granted(right.rule for right in subject.rights if not right.why)
+    assert {each for each in unexplained - writes if each[2] not in ("list", "watch")} == set()
 
 
 def test_cluster_role_reads_only_the_crds_of_optional_kinds() -> None:
@@ -73,10 +83,7 @@ def test_view_edit_and_admin_include_only_read_permissions() -> None:
     labels = [key.rpartition("/")[2] for key in reader["metadata"]["labels"] if "aggregate-to-" in key]
     assert labels == ["aggregate-to-view", "aggregate-to-edit", "aggregate-to-admin"]
     rule, optional = reader["rules"]
-    assert rule["resources"] == [
-        "changeworkloads", "changepods", "opsconfiginfoes", "defensepolicies", "poddeletionflowcontrols",
-        "podunavailablebudgets",
-    ]  # fmt: skip
+    assert rule["resources"] == [kind.resource.plural for subject in SUBJECTS for kind in subject.kinds]
     assert (optional["apiGroups"], optional["resources"]) == (["apps.kruise.io"], ["clonesets"])
     for each in reader["rules"]:
         assert set(each["verbs"]) == {"get", "list", "watch"}
