@@ -23,8 +23,8 @@ SOURCES = (
         (_T + "test_receivers.py",),
         (
             ("        if event is Event.TEST:\n", "        if False:\n"),
-            ("if occurrence.resolved and self.type != Type.ALERTMANAGER:", "if False:"),
-            ("(not self.events or occurrence.event in self.events)", "True"),
+            ("if resolved and self.type != Type.ALERTMANAGER:", "if False:"),
+            ("(not self.events or event in self.events)", "True"),
             ("not self.namespaces or namespace in self.namespaces", "True"),
             ("present = [each for each in receivers if each.is_for(namespace)]", "present = list(receivers)"),
             ("notify is None or (bool(notify) and not named)", "not named"),
