@@ -104,7 +104,7 @@ SOURCES = (
             ),
             (" | self._ended.get(release.metadata.uid, set())", ""),
             ("for each in present if lane.receiver.name in names else ():", "for each in present:"),
-            ("        self._renewed()\n", "        pass\n"),
+            ("        self._file.add_handler(self._changed.set)\n", ""),
             ("        dropped = past[: max(0, len(entries) - MAX_NOTIFIED)]", "        dropped = past[:0]"),
             ("            lane.withdraw(release.metadata.uid, present)\n", ""),
             ("if ended.key not in keys and _entry(ended, lane.receiver) not in known:", "if ended.key not in keys:"),
