@@ -1,0 +1,66 @@
+"""The two walks that docs/architecture.md describes: one review, and one pod event."""
+
+import asyncio
+import copy
+from pathlib import Path
+from types import FrameType
+
+from altershield.api import labels
+from altershield.api.resources import CHANGE_PODS, PODS
+from altershield.kube import watch_stream
+from altershield.process.listener import Listener
+from tests.fault.reconciler_cluster import running_cluster, version
+from tests.structure.trace import Walk, is_start, traced
+from tests.unit.gatekeeper.reviews import MUTATING_PATH, deployment, encode, released, review
+from tests.unit.gatekeeper.serving import JSON, post, serving, session
+
+_QUIET_SECONDS = 1.0
+
+
+async def of_a_review(directory: Path) -> Walk:
+    """A developer applies another image to a Deployment that AlterShield has verified."""
+    stored = released("busybox")
+    applied = copy.deepcopy(stored)
+    applied["spec"]["template"]["spec"]["containers"][0]["image"] = "busybox:2"
+    async with serving(directory) as served, session() as client:
+        with traced(lambda frame: frame.f_code is Listener._answer.__code__ and is_start(frame)) as walks:
+            status, _ = await post(client, served.url(MUTATING_PATH), encode(review(applied, stored)), JSON)
+    assert status == 200
+    (walk,) = walks
+    return walk
+
+
+async def of_a_pod_event(directory: Path) -> Walk:
+    """A pod of a verified release becomes ready, so that it is verified."""
+    async with running_cluster(directory) as cluster:
+        await cluster.go_to("shop")
+        async with cluster.reconciler(observe_seconds=0) as manager:
+            await cluster.release(version("v1"))
+            await cluster.until_states(v1="Success")
+            await cluster.stop_controllers()  # no other pod changes
+            pod, *_ = await cluster.all(PODS)
+            status = pod.pop("status")
+            await cluster.admin.delete(PODS, pod["metadata"]["name"], cluster.namespace)
+            pod["metadata"]["name"] = f"{pod['metadata']['name']}-again"
+            for name in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+                pod["metadata"].pop(name, None)
+            pod["metadata"]["labels"].pop(labels.OPERATE_FINISHED, None)
+            await cluster.admin.create(PODS, pod, cluster.namespace)
+            await asyncio.sleep(_QUIET_SECONDS)
+            before = len(await cluster.all(CHANGE_PODS))
+            with traced(_receives_pods, manager.queues.releases) as walks:
+                await cluster.set_status(PODS, pod["metadata"]["name"], status)
+
+                async def verified() -> bool:
+                    return len(await cluster.all(CHANGE_PODS)) > before and walks[0].ended
+
+                await cluster.until(verified, "the pod to be verified")
+    return walks[0]
+
+
+def _receives_pods(frame: FrameType) -> bool:
+    """Whether the watch of the pods goes on with new bytes."""
+    if frame.f_code is not watch_stream._lines.__code__ or is_start(frame):
+        return False
+    reflector = frame.f_locals["on_data"].__self__
+    return bool(reflector._cache.name == PODS.plural)
