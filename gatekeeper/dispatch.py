@@ -1,20 +1,24 @@
-"""Calls the handlers of a request in their order and combines their responses."""
+"""Calls the handlers of a request in their order, and combines their responses into one answer. The labels that they
+want become a JSON patch (RFC 6902)."""
 
 import asyncio
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, cast
 
-from altershield.api.json_patch import Operation
+from altershield.api.json_patch import Operation, label_path
 from gatekeeper.listers import Listers
-from gatekeeper.patch import Wanted, patch
 from gatekeeper.request import Object
-from gatekeeper.response import NOTHING, PASSED, Answer, Decision, Reason, Response
+from gatekeeper.response import NOTHING, PASSED, Answer, Decision, Reason, Response, Wanted
 from gatekeeper.review import WireRequest
 from gatekeeper.routes import Route
 
 _Responses = list[tuple[Object, Response]]
 """Each response, with the object that its handler read."""
+
+_LABELS = "/metadata/labels"
+_TEMPLATE_METADATA = "/spec/template/metadata"
+_TEMPLATE_LABELS = f"{_TEMPLATE_METADATA}/labels"
 
 
 def decide(route: Route, wire: WireRequest[Any], listers: Listers) -> Answer:
@@ -78,3 +82,29 @@ def _combined(responses: _Responses) -> Answer:
             operations += each.patch
     decision = Decision.DENIED if denial else Decision.PATCHED if operations else Decision.ALLOWED
     return Answer(decision, reason or Reason.PASSED, operations, warnings, audit, denial)
+
+
+def patch(target: Object, wanted: Wanted, template_wanted: Wanted) -> list[Operation]:
+    """The operations that give `target` and its pod template the wanted labels. Labels that have the wanted value
+    already need no operation."""
+    operations = _labels(_LABELS, target.labels, wanted)
+    template = _labels(_TEMPLATE_LABELS, target.template_labels, template_wanted)
+    if template and not target.has_template_metadata:
+        template = [{"op": "add", "path": _TEMPLATE_METADATA, "value": {"labels": template[0]["value"]}}]
+    return operations + template
+
+
+def _labels(path: str, labels: Mapping[str, str] | None, wanted: Wanted) -> list[Operation]:
+    if labels is None:
+        missing = {key: value for key, value in wanted.items() if value is not None}
+        return [{"op": "add", "path": path, "value": missing}] if missing else []
+    operations: list[Operation] = []
+    for key, value in wanted.items():
+        if labels.get(key) == value:
+            continue
+        pointer = label_path(key, path)
+        if value is None:
+            operations.append({"op": "remove", "path": pointer})
+        else:
+            operations.append({"op": "add" if key not in labels else "replace", "path": pointer, "value": value})
+    return operations

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from altershield.api.json_patch import Operation
-from gatekeeper.patch import Wanted
+
+Wanted = Mapping[str, str | None]
+"""Label keys and the values that they should have. None: the label should not exist."""
 
 
 class Decision(StrEnum):

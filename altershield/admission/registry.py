@@ -58,7 +58,7 @@ disrupt nothing."""
 
 REGISTRY: tuple[Registration, ...] = (
     Registration("releases.version:stamp", _MUTATE, WORKLOADS, (_CREATE, _UPDATE), condition=MUTABLE),
-    Registration("releases.template_labels:purge", _MUTATE, WORKLOADS, (_CREATE, _UPDATE), condition=MUTABLE),
+    Registration("releases.ownership:purge", _MUTATE, WORKLOADS, (_CREATE, _UPDATE), condition=MUTABLE),
     Registration("releases.inheritance:inherit", _MUTATE, WORKLOADS, (_CREATE,), condition=MUTABLE),
     Registration("releases.ownership:protect", _MUTATE, WORKLOADS, (_UPDATE,), condition=MUTABLE),
     Registration("releases.released_by:attribute", _MUTATE, WORKLOADS, (_CREATE, _UPDATE), condition=MUTABLE),

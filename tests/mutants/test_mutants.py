@@ -28,7 +28,7 @@ def test_there_are_enough_mutants() -> None:
     "file",
     [
         "altershield/workloads/meta.py",
-        "gatekeeper/handlers/releases/template_labels.py",
+        "gatekeeper/handlers/releases/rolled_back.py",
         "reconciler/batches/transitions.py",
     ],
 )

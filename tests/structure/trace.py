@@ -88,7 +88,9 @@ class Walk:
                     going_on.add(above)
                 above = above.parent
         pairs = ((each.file, each.caller) for each in own if each.caller and each in going_on)
-        return sorted({pair for pair in pairs if place[pair[0]] < place[pair[1]]}, key=lambda p: (place[p[0]], place[p[1]]))
+        return sorted(
+            {pair for pair in pairs if place[pair[0]] < place[pair[1]]}, key=lambda p: (place[p[0]], place[p[1]])
+        )
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ from altershield.kube import watch_stream
 from altershield.process.listener import Listener
 from tests.fault.reconciler_cluster import running_cluster, version
 from tests.structure.trace import Walk, is_start, traced
-from tests.unit.gatekeeper.reviews import MUTATING_PATH, deployment, encode, released, review
+from tests.unit.gatekeeper.reviews import MUTATING_PATH, encode, released, review
 from tests.unit.gatekeeper.serving import JSON, post, serving, session
 
 _QUIET_SECONDS = 1.0

@@ -2,7 +2,7 @@
 
 from altershield.api import labels, released_by
 from gatekeeper.handlers.releases.reasons import Reason
-from gatekeeper.handlers.releases.workload import Change, Workload
+from gatekeeper.handlers.releases.workload import Change
 from gatekeeper.listers import Listers
 from gatekeeper.texts import warning
 
@@ -11,12 +11,12 @@ def bypass(change: Change, listers: Listers) -> Reason | None:
     """Why this change passes although a handler would deny it. None: it does not pass."""
     if change.user == listers.reconciler:
         return Reason.RECONCILER
-    return Reason.IGNORED_SUSPEND if _repairs(change.object) and _is_unused(change, listers) else None
+    return Reason.IGNORED_SUSPEND if change.object.repairs and _is_unused(change, listers) else None
 
 
 def not_processed(change: Change, listers: Listers) -> tuple[str, ...]:
     """The warning for a repair that is sent before the reconciler processed the repair before it."""
-    if not _repairs(change.object) or _is_unused(change, listers):
+    if not change.object.repairs or _is_unused(change, listers):
         return ()
     version = change.old_object.label(labels.VERSION) if change.old_object is not None else None
     text = (
@@ -42,15 +42,3 @@ def _is_unused(change: Change, listers: Listers) -> bool:
     version = change.old_object.label(labels.VERSION)
     by = released_by.decode(change.old_object.released_by, version or "")
     return by is not None and by.user == listers.reconciler
-
-
-def removes_its_pass(change: Change) -> bool:
-    """Whether a release removes the label `ignored-suspend` that would let it pass. `kubectl apply` does so if the
-    manifest that was applied before has the label, and `kubectl replace` always does. A user who takes the pass back
-    removes the label without a release."""
-    old = change.old_object
-    return old is not None and _repairs(old) and change.object.label(labels.IGNORED_SUSPEND) is None
-
-
-def _repairs(workload: Workload) -> bool:
-    return workload.label(labels.IGNORED_SUSPEND) == "true"

@@ -10,7 +10,8 @@ from altershield.releases.leftovers import leftovers
 from altershield.workloads.applied import Entry, template_in
 from gatekeeper.errors import ReviewError
 from gatekeeper.handler import handler
-from gatekeeper.handlers.releases.workload import Change, Workload, released_version, workload_ref
+from gatekeeper.handlers.releases.version import released_version
+from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Response
 from gatekeeper.texts import warning

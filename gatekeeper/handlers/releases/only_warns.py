@@ -6,7 +6,8 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.policy import Mode
 from altershield.releases.enforcement import Would, would
 from gatekeeper.handler import handler
-from gatekeeper.handlers.releases.workload import Change, Workload, released_version, workload_ref
+from gatekeeper.handlers.releases.version import released_version
+from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Response
 from gatekeeper.texts import time_text, warning

@@ -4,7 +4,8 @@ from altershield.api import released_by
 from altershield.api.json_patch import Operation, label_path
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.reasons import RESTORED, Reason
-from gatekeeper.handlers.releases.workload import Change, Workload, released_version
+from gatekeeper.handlers.releases.version import released_version
+from gatekeeper.handlers.releases.workload import Change, Workload
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Response
 

@@ -6,7 +6,8 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.pages import DENIED
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.reasons import Reason
-from gatekeeper.handlers.releases.workload import Change, Workload, released_version, workload_ref
+from gatekeeper.handlers.releases.version import released_version
+from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
 

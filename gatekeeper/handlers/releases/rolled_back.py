@@ -7,7 +7,8 @@ from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.bypass import bypass, not_processed
 from gatekeeper.handlers.releases.reasons import BLOCKING_OFF, BYPASSES, Reason
 from gatekeeper.handlers.releases.texts import repair_command
-from gatekeeper.handlers.releases.workload import Change, Workload, released_version, workload_ref
+from gatekeeper.handlers.releases.version import released_version
+from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
 from gatekeeper.listers import Listers
 from gatekeeper.projection import Release
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response

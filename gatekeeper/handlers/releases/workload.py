@@ -8,8 +8,6 @@ from altershield.api.change_workload import WorkloadRef
 from altershield.api.fingerprint import Template
 from altershield.api.names import is_version
 from altershield.workloads.applied import LAST_APPLIED
-from gatekeeper.errors import ReviewError
-from gatekeeper.handlers.releases import fingerprint
 from gatekeeper.request import Metadata, Object, Request
 
 _NO_TEMPLATE = Template()
@@ -44,6 +42,11 @@ class Workload(Object, frozen=True, rename="camel"):
         return annotations.released_by if annotations is not None else None
 
     @property
+    def repairs(self) -> bool:
+        """Whether it has the label `ignored-suspend`, which lets one release pass."""
+        return self.label(label_names.IGNORED_SUSPEND) == "true"
+
+    @property
     def template_labels(self) -> dict[str, str] | None:
         metadata = self.spec.template.metadata
         labels = metadata.get("labels") if metadata else None
@@ -75,20 +78,6 @@ def workload_ref(change: Change) -> WorkloadRef:
     """The reference to the workload. The uid is empty on a CREATE."""
     uid = change.old_object.metadata.uid if change.old_object is not None else ""
     return WorkloadRef(change.resource.api_version, change.resource.kind, change.name, uid)
-
-
-def released_version(change: Change) -> str:
-    """The version that the change releases. Empty if the template does not change; the labels of AlterShield in it do
-    not count. A CREATE always releases a version. ReviewError: a template cannot be read."""
-    return change.once(_released_version)
-
-
-def _released_version(change: Change) -> str:
-    old = change.old_object
-    try:
-        return fingerprint.release(change.object.spec.template, old.spec.template if old is not None else None)
-    except RecursionError as error:
-        raise ReviewError("a pod template in the request is nested too deeply") from error
 
 
 def relabelled(change: Change) -> bool:

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api import labels
+from gatekeeper.dispatch import patch
 from gatekeeper.handlers.releases.workload import Workload
-from gatekeeper.patch import Wanted, patch
+from gatekeeper.response import Wanted
 
 keys = st.sampled_from(["app", "a/b", "a~b", "~1/~0", labels.VERSION, labels.SUSPEND, ""])
 values = st.sampled_from(["", "x", "y"])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from altershield.api import labels
 from altershield.api.fingerprint import Template, canonical, fingerprint
 from gatekeeper.errors import ReviewError
-from gatekeeper.handlers.releases.fingerprint import release
+from gatekeeper.handlers.releases.version import new_version
 from tests.unit.gatekeeper import reviews
 
 _decode = msgspec.json.Decoder(Template).decode
@@ -109,15 +109,15 @@ def test_version_ignores_white_space_and_escapes(template: Any) -> None:
 @given(templates)
 def test_unchanged_template_is_no_release(template: Any) -> None:
     old, new = (_decode(json.dumps(template).encode()) for _ in range(2))
-    assert release(new, old) == ""
+    assert new_version(new, old) == ""
 
 
 @given(templates, templates)
 def test_release_has_the_version_of_the_new_template(one: Any, other: Any) -> None:
     old, new = (_decode(json.dumps(template).encode()) for template in (one, other))
-    assert release(new, old) in {"", fingerprint(canonical(new))}
-    assert release(new, old) or canonical(new) == canonical(old)
-    assert release(new, None) == fingerprint(canonical(new))
+    assert new_version(new, old) in {"", fingerprint(canonical(new))}
+    assert new_version(new, old) or canonical(new) == canonical(old)
+    assert new_version(new, None) == fingerprint(canonical(new))
 
 
 @given(templates, templates)
@@ -156,12 +156,12 @@ def test_empty_and_absent_selector_have_different_versions() -> None:
 @pytest.mark.parametrize("pair", [(1, 1.0), (1, True), (0, False), ("1", 1), (None, False)])
 def test_values_that_are_equal_in_python_but_not_in_json_have_different_versions(pair: tuple[Any, Any]) -> None:
     old, new = ({"spec": {"a": value}} for value in pair)
-    assert release(_decode(json.dumps(new).encode()), _decode(json.dumps(old).encode())) == version(new)
+    assert new_version(_decode(json.dumps(new).encode()), _decode(json.dumps(old).encode())) == version(new)
 
 
 def test_template_with_a_changed_label_is_a_release() -> None:
     old, new = ({"metadata": {"labels": {"app": "a", "v": value}}} for value in "12")
-    assert release(_decode(json.dumps(new).encode()), _decode(json.dumps(old).encode())) == version(new)
+    assert new_version(_decode(json.dumps(new).encode()), _decode(json.dumps(old).encode())) == version(new)
 
 
 @pytest.mark.parametrize("spec", [b"[" * 300 + b"]" * 300, b"[" * 900 + b"]" * 900, b"123456789012345678901234567890"])
@@ -169,9 +169,9 @@ def test_template_without_canonical_form_is_refused(spec: bytes) -> None:
     template = _decode(b'{"spec": {"a": %s}}' % spec)
     if spec.startswith(b"["):
         with pytest.raises(ReviewError, match="pod template"):
-            release(template, None)
+            new_version(template, None)
     else:
-        assert release(template, None)  # read as a float, as everything past 64 bits
+        assert new_version(template, None)  # read as a float, as everything past 64 bits
 
 
 def test_walkthrough_deployment_has_one_version_in_both_places() -> None:
@@ -182,7 +182,7 @@ def test_walkthrough_deployment_has_one_version_in_both_places() -> None:
 def test_template_that_only_one_json_decoder_accepts_is_refused(value: bytes) -> None:
     template = _decode(b'{"spec":{"a":' + value + b"}}")
     with pytest.raises(ReviewError, match="cannot be read"):
-        release(template, None)
+        new_version(template, None)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from altershield.api import labels
 from gatekeeper.dispatch import decide
 from gatekeeper.errors import ReviewError
-from gatekeeper.handlers.releases import fingerprint
+from gatekeeper.handlers.releases import version
 from gatekeeper.handlers.releases.reasons import Reason as ReleaseReason
 from gatekeeper.response import Decision, Reason
 from tests.unit.gatekeeper.reviews import (
@@ -120,13 +120,13 @@ def test_fingerprint_is_computed_once_per_request(which: str, monkeypatch: pytes
     new, old = suspended()
     new["spec"]["template"]["metadata"]["labels"][labels.SUSPEND] = "1"
     computed = []
-    compute = fingerprint.release
+    compute = version.new_version
 
     def count(*templates: Any) -> str:
         computed.append(templates)
         return compute(*templates)
 
-    monkeypatch.setattr(fingerprint, "release", count)
+    monkeypatch.setattr(version, "new_version", count)
     outcome(which, new, old, rolled_back())
     assert len(computed) == 1
 
@@ -135,6 +135,6 @@ def test_template_that_is_nested_too_deeply_is_refused(monkeypatch: pytest.Monke
     def too_deep(*_: Any) -> str:
         raise RecursionError
 
-    monkeypatch.setattr(fingerprint, "release", too_deep)
+    monkeypatch.setattr(version, "new_version", too_deep)
     with pytest.raises(ReviewError, match="nested too deeply"):
         outcome(MUTATE, deployment())
