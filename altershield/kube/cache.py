@@ -14,8 +14,7 @@ import msgspec
 
 from altershield.kube.errors import UnreadableError
 from altershield.kube.indexes import Indexes
-from altershield.kube.objects import Metadata, T, key_of, metadata_of, version_of
-from altershield.kube.store import Key, KeySet, Store
+from altershield.kube.objects import Key, KeySet, Metadata, Store, T, key_of, metadata_of, version_of
 
 logger = logging.getLogger(__name__)
 

@@ -38,8 +38,7 @@ from altershield.kube.errors import (
     UnreachableError,
     UnreadableError,
 )
-from altershield.kube.objects import key_of, metadata_of, version_of
-from altershield.kube.store import KeySet
+from altershield.kube.objects import KeySet, key_of, metadata_of, version_of
 from altershield.kube.time_slices import time_slices
 from altershield.kube.watch_stream import WatchEvent
 

@@ -5,13 +5,14 @@ import contextlib
 import datetime
 import email.utils
 import json
+import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import aiohttp
 
-from altershield.kube import credentials, warning_headers
+from altershield.kube import credentials
 from altershield.kube.authentication import Authentication, RequestCredentials
 from altershield.kube.connection_errors import unreachable
 from altershield.kube.errors import MAX_RETRY_AFTER, KubernetesError, code_of, from_status
@@ -21,6 +22,8 @@ CONNECT_TIMEOUT = 5.0
 _READ_BUFFER = 2**18
 _DATE_PERIOD = 1.0  # seconds between two calls of `on_date`
 _MAX_STATUS = 2**20  # bytes of an error's body that are read
+_WARNING = re.compile(r'\b299 \S+ "((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
 
 
 class Request(NamedTuple):
@@ -110,7 +113,7 @@ class Transport:
         if now - self._date_reported_at >= _DATE_PERIOD:
             self._date_reported_at = now
             self.on_date(response.headers.get("Date", ""), now - sent)
-        for text in warning_headers.texts(response.headers.getall("Warning", ())):
+        for text in warning_texts(response.headers.getall("Warning", ())):
             self.on_warning(text)
         return response
 
@@ -139,3 +142,9 @@ def _retry_after(response: aiohttp.ClientResponse) -> float | None:
     if until.tzinfo is None:
         until = until.replace(tzinfo=datetime.UTC)
     return min(max((until - datetime.datetime.now(datetime.UTC)).total_seconds(), 0.0), MAX_RETRY_AFTER)
+
+
+def warning_texts(headers: Iterable[str]) -> list[str]:
+    """The texts in these headers Warning, with which API servers warn, also in the name of webhooks. Headers that are
+    not warnings of an API server are left out."""
+    return [_ESCAPED.sub(r"\1", found) for header in headers for found in _WARNING.findall(header)]

@@ -1,9 +1,11 @@
 """All writes of the reconciler to the cluster. Each one is guarded against concurrent changes, counted, and put into
 the cache at once."""
 
+import asyncio
 import contextlib
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -33,7 +35,6 @@ from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.machinery.metrics import Metrics
-from reconciler.machinery.turns import Turns
 
 _AT_ONCE = 16  # writes to one namespace; the client has 50 slots for all requests
 _PODS_AT_ONCE = 12  # of them to pods: no decision depends on their labels, so other writes must not wait for them
@@ -63,8 +64,8 @@ class Writer:
         self._client = client
         self._caches = caches
         self._metrics = metrics
-        self._turns = Turns(_AT_ONCE)
-        self._turns_of_pods = Turns(_PODS_AT_ONCE)
+        self._turns = _Turns(_AT_ONCE)
+        self._turns_of_pods = _Turns(_PODS_AT_ONCE)
 
     async def create(self, informer: Informer[T], obj: ChangeWorkload | ChangePod | OpsConfigInfo, namespace: str) -> T:
         """Create the object and return it as the informer keeps it.
@@ -203,6 +204,25 @@ class Writer:
         obj = informer.read(answer)
         informer.observe(obj)
         return obj
+
+
+class _Turns:
+    """Bounds the writes to one namespace: `at_once` may be in flight at the same time.
+
+    Writes to the pods of one namespace can be slow, because a webhook for these pods does not answer. A release of
+    hundreds of pods must not keep all slots of the client meanwhile.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._semaphores: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    def of(self, namespace: str) -> asyncio.Semaphore:
+        """The semaphore of the namespace. It exists as long as somebody uses it."""
+        found = self._semaphores.get(namespace)
+        if found is None:
+            found = self._semaphores[namespace] = asyncio.Semaphore(self._at_once)
+        return found
 
 
 def merge_patch(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:

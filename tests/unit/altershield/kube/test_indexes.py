@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.kube.indexes import Indexes
-from altershield.kube.store import Store
+from altershield.kube.objects import Store
 
 _VALUES = st.frozensets(st.sampled_from("xyz"))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from altershield.kube.warning_headers import texts
+from altershield.kube.transport import warning_texts
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from altershield.kube.warning_headers import texts
     ],
 )
 def test_only_warnings_of_api_servers_are_read(header: str, found: list[str]) -> None:
-    assert texts([header]) == found
+    assert warning_texts([header]) == found
