@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 TOOLS := $(VENV)/tools
 PIP_INSTALL := pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint check collect tools mutants bench crds reference dashboards pictures lock sbom licenses package clean
+.PHONY: demo test lint check collect tools mutants structure bench crds reference dashboards pictures lock sbom licenses package clean
 
 $(BIN)/.ready: pyproject.toml sandbox/pyproject.toml
 	mkdir -p $(VENV)  # the other environment may create it at the same time
@@ -45,6 +45,9 @@ tools: $(TOOLS)/.ready  ## install the programs that check the workflows and wri
 
 mutants: $(BIN)/.ready  ## check that the tests notice small mistakes in the code; the suite tries a few of them
 	$(BIN)/python -m tests.mutants
+
+structure: $(BIN)/.ready  ## print the walks, the sizes and the complexity of the code; fails over a bound
+	$(BIN)/python -m tests.structure
 
 bench: $(BIN)/.ready  ## run the benchmarks of docs/figures.md and docs/reliability.md; needs wrk
 	$(BIN)/python -m bench.gatekeeper

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from altershield.errors import UsageError
 from altershield.kube import credentials
 from altershield.kube.configuration import Configuration
+from altershield.kube.credential_sources import ClientCertificate, CredentialSource, ExecPlugin
 from altershield.kube.errors import UnreachableError
 
 logger = logging.getLogger(__name__)
@@ -43,8 +44,8 @@ class Authentication:
             if path is not None
         ]
         self._stamp = _stamp(self._files)
-        self._tls = credentials.ssl_context(configuration)
-        self._plugin_certificate = credentials.plugin_certificate(configuration)
+        self._plugin_certificate = _plugin_certificate(configuration)
+        self._tls = credentials.ssl_context(configuration, self._plugin_certificate)
         self._check_at = float("-inf")
         self._lock = asyncio.Lock()
         self._renewals = 0  # in a row, because of answers 401
@@ -59,7 +60,7 @@ class Authentication:
                 f"the credentials for {self.configuration.host} cannot be renewed: {error}"
             ) from error
         now = asyncio.get_running_loop().time()
-        if self._plugin_certificate != credentials.plugin_certificate(self.configuration):
+        if self._plugin_certificate != _plugin_certificate(self.configuration):
             await self._load_certificates()
         elif self._files and now >= self._check_at:
             self._check_at = now + _FILES_PERIOD  # set before the await, so that only one request checks the files
@@ -89,12 +90,12 @@ class Authentication:
 
     async def _renew(self) -> None:
         hook = self.configuration.refresh_api_key_hook
-        if isinstance(hook, credentials.CredentialSource):
+        if isinstance(hook, CredentialSource):
             try:
                 await hook.renew(self.configuration)
             except Exception as error:  # see `current`
                 logger.warning("the credentials cannot be renewed", extra={"cause": str(error)})
-        if self._plugin_certificate != credentials.plugin_certificate(self.configuration):
+        if self._plugin_certificate != _plugin_certificate(self.configuration):
             await self._load_certificates()
         await self._check_files()
 
@@ -107,15 +108,21 @@ class Authentication:
         """Make a new TLS context. If the certificates cannot be used, the old context stays until the next check."""
         stamp, certificate = (
             await asyncio.to_thread(_stamp, self._files),
-            credentials.plugin_certificate(self.configuration),
+            _plugin_certificate(self.configuration),
         )
         try:
-            tls = await asyncio.to_thread(credentials.ssl_context, self.configuration)
+            tls = await asyncio.to_thread(credentials.ssl_context, self.configuration, certificate)
         except UsageError as error:  # for example, only one of the two files is written yet
             logger.warning("changed certificates cannot be used yet", extra={"cause": str(error)})
             return
         self._tls, self._stamp, self._plugin_certificate = tls, stamp, certificate
         logger.info("read the changed certificates")
+
+
+def _plugin_certificate(configuration: Configuration) -> ClientCertificate | None:
+    """The client certificate that an exec plugin returned, or None."""
+    hook = configuration.refresh_api_key_hook
+    return hook.pair if isinstance(hook, ExecPlugin) else None
 
 
 def _stamp(files: list[str]) -> _Stamp:

@@ -19,9 +19,7 @@ from urllib.parse import urlsplit
 from altershield.errors import UsageError
 from altershield.kube import configuration as of_pods
 from altershield.kube.configuration import Configuration, unusable
-from altershield.kube.credential_sources import ClientCertificate, CredentialSource, ExecPlugin, TokenFile
-
-__all__ = ["DEFAULT_NAMESPACE", "CredentialSource", "Target", "load", "plugin_certificate", "proxy", "ssl_context"]
+from altershield.kube.credential_sources import ClientCertificate, TokenFile
 
 
 class Target(NamedTuple):
@@ -59,8 +57,9 @@ async def load(kubeconfig: str | None, context: str | None) -> Target:
     return Target(configuration, await asyncio.to_thread(of_pods.own_namespace) or DEFAULT_NAMESPACE)
 
 
-def ssl_context(configuration: Configuration) -> ssl.SSLContext:
-    """The TLS context that verifies the API server and holds the client certificate, if there is one.
+def ssl_context(configuration: Configuration, certificate: ClientCertificate | None = None) -> ssl.SSLContext:
+    """The TLS context that verifies the API server and holds the client certificate, if there is one: `certificate`, or
+    that of the configuration's files.
 
     Certificates without extensions that strict X.509 requires are accepted, as by Go's clients: the CAs of many
     clusters lack these extensions.
@@ -70,7 +69,7 @@ def ssl_context(configuration: Configuration) -> ssl.SSLContext:
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if configuration.cert_file:
             context.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
-        if certificate := plugin_certificate(configuration):
+        if certificate is not None:
             _load_client_certificate(context, certificate)
     except OSError as error:
         raise UsageError(
@@ -80,12 +79,6 @@ def ssl_context(configuration: Configuration) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
-
-
-def plugin_certificate(configuration: Configuration) -> ClientCertificate | None:
-    """The client certificate that an exec plugin returned, or None."""
-    hook = configuration.refresh_api_key_hook
-    return hook.pair if isinstance(hook, ExecPlugin) else None
 
 
 def _load_client_certificate(context: ssl.SSLContext, pair: ClientCertificate) -> None:

@@ -66,3 +66,7 @@ def _receives_pods(frame: FrameType) -> bool:
         return False
     reflector = frame.f_locals["on_data"].__self__
     return bool(reflector._cache.name == PODS.plural)
+
+
+WALKS = {"One review": of_a_review, "One pod event": of_a_pod_event}
+"""By their heading in docs/architecture.md."""
