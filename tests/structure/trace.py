@@ -45,11 +45,14 @@ _STARTS_TASK = asyncio.BaseEventLoop.create_task.__code__
 
 
 @dataclass(eq=False)
-class _Call:
+class Call:
+    """The call of a function."""
+
     file: str
+    """Where the function is."""
     caller: str
     """The file that calls, or that started the task. Empty for the first call of a task of a worker."""
-    parent: "_Call | None" = None
+    parent: "Call | None" = None
     """The call of the product within which this one is made."""
     handler: FrameType | None = None
     """The handler of a cache within which this call is made."""
@@ -59,14 +62,14 @@ class _Call:
 class Walk:
     """One walk."""
 
-    calls: list[_Call] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
     following: set[FrameType] = field(default_factory=set)
     """The handlers of caches that queued a key in the queue that the walk follows."""
     taken: bool = False
     """Whether a worker has taken its key."""
     ended: bool = False
 
-    def own(self) -> list[_Call]:
+    def own(self) -> list[Call]:
         return [each for each in self.calls if each.handler is None or each.handler in self.following]
 
     def files(self) -> list[str]:
@@ -79,7 +82,7 @@ class Walk:
     def turns(self) -> list[tuple[str, str]]:
         """The turns back: the file that is called, and the file that calls it. Each pair once."""
         place = {file: number for number, file in enumerate(self.files())}
-        going_on: set[_Call] = set()
+        going_on: set[Call] = set()
         own = self.own()
         for each in own:
             above = each.parent
@@ -112,7 +115,7 @@ class _Tracer:
         self._begins = begins
         self._follows = follows
         self._queued: dict[Any, Walk] = {}
-        self._frames: dict[FrameType, _Call] = {}
+        self._frames: dict[FrameType, Call] = {}
         self._walk: contextvars.ContextVar[Walk | None] = contextvars.ContextVar("walk", default=None)
         self._starter: contextvars.ContextVar[str] = contextvars.ContextVar("starter", default="")
 
@@ -151,7 +154,7 @@ class _Tracer:
         above = list(_above(frame))
         handler = _handler(frame)
         parent = next((self._frames[each] for each in above if each in self._frames), None)
-        call = _Call(_file(frame), _file(above[0]) if above else self._starter.get(), parent, handler)
+        call = Call(_file(frame), _file(above[0]) if above else self._starter.get(), parent, handler)
         self._frames[frame] = call
         walk.calls.append(call)
         if frame.f_code is _ADDS and frame.f_locals["self"] is self._follows:
