@@ -9,6 +9,7 @@ from altershield.api import json_patch, labels, released_by
 from altershield.api.resources import CHANGE_PODS, PODS
 from altershield.kube import watch_stream
 from altershield.process.listener import Listener
+from reconciler.releases.subject import RELEASES
 from tests.fault.reconciler_cluster import running_cluster, version
 from tests.structure.trace import Walk, is_start, traced
 from tests.unit.gatekeeper.reviews import MUTATING_PATH, encode, released, review
@@ -50,7 +51,7 @@ async def of_a_pod_event(directory: Path) -> Walk:
             await cluster.admin.create(PODS, pod, cluster.namespace)
             await asyncio.sleep(_QUIET_SECONDS)
             before = len(await cluster.all(CHANGE_PODS))
-            with traced(_receives_pods, manager.queues.releases) as walks:
+            with traced(_receives_pods, manager.queues[RELEASES.name]) as walks:
                 await cluster.set_status(PODS, pod["metadata"]["name"], status)
 
                 async def verified() -> bool:
