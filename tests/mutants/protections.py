@@ -166,7 +166,7 @@ SOURCES = (
         ),
     ),
     Source(
-        _R + "routes.py",
+        _R + "subject.py",
         _RECONCILED,
         (
             (", evicted=lambda old: None)", ")"),

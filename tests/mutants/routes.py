@@ -118,12 +118,12 @@ SOURCES = (
             ("read=self._read_batch, keep=self._governs, resync=0)", "read=self._read_batch, resync=0)"),
             ("        self.settings.add_handler(lambda old, new: self._forget_settings())\n", ""),
             (
-                "            *self.sets.values(),\n            *workloads,\n        )",
-                "            *self.sets.values(),\n        )",
+                "            *workloads,\n        )",
+                "        )",
             ),
             (
-                "            self.pods,\n            *self.sets.values(),\n            *workloads,\n        )",
-                "            *workloads,\n            self.pods,\n            *self.sets.values(),\n        )",
+                "            self.pods,\n            *self.sets.values(),\n            *(informer for watch",
+                "            *workloads,\n            self.pods,\n            *self.sets.values(),\n            *(informer for watch",
             ),
             ("return informer is None or len(informer) > 0", "return informer is not None and len(informer) > 0"),
             ("return informer is None or len(informer) > 0", "return True"),
