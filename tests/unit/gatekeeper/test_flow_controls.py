@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from altershield.api.flow_control import BreakerMode, Mode, OnError, PodDeletionFlowControl
+from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
 from altershield.api.selectors import Selector
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control.deletion import Deletion, Operation
@@ -45,7 +46,9 @@ class Api:
             raise NotFoundError("gone", code=404)
         return self.stored[name]
 
-    async def replace(self, resource: Any, obj: PodDeletionFlowControl, name: str, **_: Any) -> PodDeletionFlowControl:
+    async def replace(
+        self, resource: Any, obj: PodDeletionFlowControl, name: str, *_: Any, **__: Any
+    ) -> PodDeletionFlowControl:
         self.puts += 1
         await asyncio.sleep(self.seconds)
         if self.error is not None:
@@ -65,6 +68,7 @@ class Cache:
     """An informer whose watch never brings anything."""
 
     synced = True
+    resource = POD_DELETION_FLOW_CONTROLS
 
     def __init__(self, api: Api) -> None:
         self._objects = dict(api.stored)
@@ -133,6 +137,7 @@ async def test_deletion_that_one_policy_refuses_is_not_counted_in_the_others() -
     await decide(gatekeeper(one), deletion("first"))
     (refused,) = await decide(stale, deletion("second"))
     assert refused.policy == "b"
+    await asyncio.sleep(0.1)
     assert (one.used("a"), one.used("b")) == (1, 1)
 
 
@@ -248,4 +253,4 @@ async def test_memory_of_refused_deletions_that_wait_to_be_written_is_bounded() 
     api.put(policy("1h/0"))
     controls = gatekeeper(api)
     await decide(controls, *uids(150))
-    assert len(controls._counters["guard"]._denied) == 100
+    assert len(controls._denied["guard"]) == 100
