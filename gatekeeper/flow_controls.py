@@ -85,6 +85,7 @@ class CountedFlowControls:
         )
         self._denied: dict[str, deque[Denied]] = {}
         """By policy: the refused deletions that wait to be written."""
+        self._noting: dict[str, asyncio.Task[None]] = {}
 
     @property
     def filled(self) -> bool:
@@ -168,11 +169,14 @@ class CountedFlowControls:
         name = policy.metadata.name
         if name not in self._denied:
             self._denied[name] = deque(maxlen=_MAX_DENIED)
-            asyncio.get_running_loop().call_later(_DENIED_AFTER, self._note, policy)
+            self._noting[name] = asyncio.create_task(self._note(policy))
         self._denied[name].append(denied_entry(deletion, int(self._clock())))
 
-    def _note(self, policy: PodDeletionFlowControl) -> None:
-        denied = self._denied.pop(policy.metadata.name)
+    async def _note(self, policy: PodDeletionFlowControl) -> None:
+        await asyncio.sleep(_DENIED_AFTER)
+        name = policy.metadata.name
+        denied = self._denied.pop(name)
+        del self._noting[name]
         self._counts.change(policy.metadata, lambda found: _with(found, note_denied(found, denied)))
 
 

@@ -66,20 +66,20 @@ class _Waiting(Generic[T, R, A]):
 
 
 class SharedStatus(Generic[T, R, A]):
-    """The status of the objects of one kind. `informer` caches the objects, as `type_`. `decide` is pure: it gets an
+    """The status of the objects of one kind. `informer` caches the objects, as `as_`. `decide` is pure: it gets an
     object and the requests that wait for it. It sees each request again after a conflict."""
 
     def __init__(
         self,
         client: Client,
         informer: Informer[T],
-        type_: type[T],
+        as_: type[T],
         decide: Callable[[T, Sequence[R]], Decision[T, A]],
     ) -> None:
         self._client = client
         self._informer = informer
         self._resource = informer.resource
-        self._type = type_
+        self._as = as_
         self._decide = decide
         self._waiting: dict[Key, list[_Waiting[T, R, A]]] = {}
         self._tasks: dict[Key, asyncio.Task[None]] = {}
@@ -163,7 +163,7 @@ class SharedStatus(Generic[T, R, A]):
     async def _read(self, key: Key) -> T | None:
         namespace, name = key
         try:
-            return await self._observed(key, self._client.get(self._resource, name, namespace, as_=self._type))
+            return await self._observed(key, self._client.get(self._resource, name, namespace, as_=self._as))
         except NotFoundError:
             return None
 
@@ -172,7 +172,7 @@ class SharedStatus(Generic[T, R, A]):
         namespace, name = key
         return await self._observed(
             key,
-            self._client.replace(self._resource, changed, name, namespace, subresource="status", as_=self._type),
+            self._client.replace(self._resource, changed, name, namespace, subresource="status", as_=self._as),
         )
 
     async def _observed(self, key: Key, request: Awaitable[T]) -> T:

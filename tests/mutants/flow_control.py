@@ -155,6 +155,27 @@ SOURCES = (
         ),
     ),
     Source(
+        "gatekeeper/shared_status.py",
+        ("tests/unit/gatekeeper/test_shared_status.py",),
+        (
+            ("        if key not in self._tasks:\n", "        if True:\n"),
+            ("_end([each for each in waiting if each.tries], error)", "_end(waiting, error)"),
+            ('            _end(waiting, UnreachableError("the process ends"))\n', ""),
+            ("found is not None and self._is_fresh(key)", "self._is_fresh(key)"),
+            ("is_fresh = found is not None and self._is_fresh(key)", "is_fresh = False"),
+            ("each.request.apply(changed) or changed", "each.request.apply(found) or changed"),
+            ("changed = decision.changed or changed", "changed = decision.changed or found"),
+            ("elif decision.needs_fresh and not is_fresh:", "elif decision.needs_fresh:"),
+            ("elif decision.needs_fresh and not is_fresh:", "elif False:"),
+            ("changed if decision.changed is not None else None", "changed"),
+            ("if each.tries > _TRIES:", "if each.tries >= _TRIES:"),
+            (" if not each.outcome.done()]", "]"),
+            ("        self._read_at[key] = began\n", "        self._read_at[key] = 0.0\n"),
+            ("            del self._read_at[first]\n", "            break\n"),
+            ("        self._informer.observe(found)\n", ""),
+        ),
+    ),
+    Source(
         "gatekeeper/handlers/flow_control/pods.py",
         ("tests/unit/gatekeeper/handlers/test_pod_handlers.py",),
         (

@@ -191,6 +191,18 @@ async def test_refused_deletions_are_written_soon_and_together() -> None:
     assert len(api.stored["guard"].status.last_denied) == 20
 
 
+async def test_deletion_that_is_refused_in_a_write_or_as_a_dry_run_is_not_written_again() -> None:
+    api = Api()
+    api.put(policy("1h/1"))
+    controls = gatekeeper(api)
+    answers = await decide(controls, deletion("a"), deletion("b"), deletion("c", dry_run=True))
+    assert [bool(each.refusal) for each in answers] == [False, True, True]
+    await decide(controls, deletion("c", dry_run=True))
+    await asyncio.sleep(10)
+    assert [(each.name, each.count) for each in api.stored["guard"].status.last_denied] == [("web-b", 1)]
+    assert api.puts == 1
+
+
 async def test_dry_runs_write_nothing_and_deleted_or_other_policies_decide_nothing() -> None:
     api = Api()
     api.put(policy("1h/1"))
@@ -205,6 +217,17 @@ async def test_dry_runs_write_nothing_and_deleted_or_other_policies_decide_nothi
     other.put(policy("1h/0", namespace_selector=Selector({"team": "bank"})))
     assert await gatekeeper(other).decide(deletion("a"), 3.0) is None
     assert gatekeeper(other).decide_unread("shop/web") is not None
+
+
+@pytest.mark.parametrize("covers", [True, False])
+async def test_policy_that_was_created_again_decides_only_about_what_it_covers(covers: bool) -> None:
+    api = Api()
+    api.put(policy("1h/5"))
+    controls = gatekeeper(api)
+    api.put(policy("1h/0", namespace_selector=Selector({"team": "shop" if covers else "bank"})))
+    (found,) = await decide(controls, deletion("a"))
+    assert bool(found.refusal) == covers
+    assert api.used() == 0
 
 
 @pytest.mark.parametrize("synced", [(True, True), (True, False), (False, True)])

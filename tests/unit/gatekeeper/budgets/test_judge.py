@@ -222,6 +222,17 @@ async def test_record_on_which_an_earlier_request_may_have_passed_is_not_taken_b
     assert world.records("a") == ["uid-web-0"]
 
 
+async def test_record_in_a_budget_that_has_changed_since_is_not_taken_back(world: World) -> None:
+    world.put(free("a"), free("b"))
+    world.conflicts["b"] = [frozen("b")]
+    asked = asyncio.create_task(world.asked())
+    await asyncio.sleep(0.015)
+    world.put(world.stored["a"], seen=False)
+    assert isinstance(await asked, Refused)
+    await asyncio.sleep(1)
+    assert world.records("a") == ["uid-web-0"]
+
+
 async def test_record_that_two_requests_for_a_pod_share_is_not_taken_back(world: World) -> None:
     world.put(free("a"), free("b"))
     world.conflicts["b"] = [frozen("b")]
