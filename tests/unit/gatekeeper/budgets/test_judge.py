@@ -44,7 +44,7 @@ class World:
         self.writing = self.most = 0
         self.judge = Judge(self, self.caches, lambda: NOW)  # type: ignore[arg-type]
         self.lister = self.judge._lister
-        self.shared = self.judge._records
+        self.shared = self.judge._shared
 
     def fill(self) -> None:
         """Complete the first lists."""
