@@ -1,33 +1,30 @@
-"""Decides about deletions by the PodDeletionFlowControls of the cluster, and writes their counts.
-
-For each policy, one write is under way at a time. The deletions that arrive meanwhile share the next one.
-"""
+"""Decides about deletions by the PodDeletionFlowControls of the cluster, and writes their counts."""
 
 import asyncio
-import contextlib
+import functools
 import logging
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import msgspec
 
 from altershield.api.flow_control import Denied, FlowControlStatus, Mode, OnError, PodDeletionFlowControl
-from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
 from altershield.flow_control import texts
-from altershield.flow_control.decision import ADMITTED, Verdict, in_order, note_denied, step, undo
+from altershield.flow_control.decision import Verdict, in_order, note_denied, step, undo
 from altershield.flow_control.deletion import Deletion, covering
+from altershield.flow_control.statistics import denied_entry
 from altershield.flow_control.texts import Hint
 from altershield.kube.client import Client
-from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
+from altershield.kube.errors import KubernetesError
 from altershield.kube.informer import Informer
+from gatekeeper.shared_status import Decision, SharedStatus
 
 logger = logging.getLogger(__name__)
 
-_TRIES = 6  # writes, while other clients change the status
 _SECONDS = 3.0  # for one deletion
-_FRESH = 1.0  # seconds after a read in which a refusal needs no new read
-_DENIED_EVERY = 5.0  # seconds between writes of refused deletions alone
+_DENIED_AFTER = 5.0  # seconds for which refused deletions are collected before they are written
 _MAX_DENIED = 100  # refused deletions that wait to be written
 
 
@@ -79,12 +76,16 @@ class CountedFlowControls:
         labels_of: Callable[[str], Mapping[str, str]],
         clock: Callable[[], float],
     ) -> None:
-        self._client = client
         self._policies = policies
         self._namespaces = namespaces
         self._labels_of = labels_of
         self._clock = clock
-        self._counters: dict[str, _Counter] = {}
+        self._counts: SharedStatus[PodDeletionFlowControl, Deletion, Verdict] = SharedStatus(
+            client, policies, PodDeletionFlowControl, self._count
+        )
+        self._denied: dict[str, deque[Denied]] = {}
+        """By policy: the refused deletions that wait to be written."""
+        self._noting: dict[str, asyncio.Task[None]] = {}
 
     @property
     def filled(self) -> bool:
@@ -117,18 +118,66 @@ class CountedFlowControls:
             deletion = replace(deletion, shared=True)
             found = in_order(found, deletion, self._clock())
         hints: tuple[Hint, ...] = ()
-        counted: list[_Counter] = []
+        counted: list[PodDeletionFlowControl] = []
         for policy in found:
-            name = policy.metadata.name
-            counter = self._counters.setdefault(name, _Counter(self._client, self._policies, name, self._clock))
-            answer = await _ask(counter, policy, deletion, seconds)
+            answer = await self._ask(policy, deletion, seconds)
             if answer.refusal:
-                await asyncio.gather(*(each.take_back(deletion) for each in counted))
+                for each in counted:
+                    self._counts.change(each.metadata, functools.partial(self._without, deletion))
                 return answer
             hints += answer.hints
             if answer.counted:
-                counted.append(counter)
+                counted.append(policy)
         return Decided(found[0].metadata.name, hints=hints)
+
+    async def _ask(self, policy: PodDeletionFlowControl, deletion: Deletion, seconds: float) -> "_Answer":
+        """Ask one policy. A deletion that cannot be counted passes if it is exempt, if the mode is Warn, or if
+        `onError` is Allow."""
+        name = policy.metadata.name
+        try:
+            async with asyncio.timeout(min(seconds, _SECONDS)):
+                answered = await self._counts.ask(policy.metadata, deletion)
+        except (KubernetesError, TimeoutError) as error:
+            logger.warning("cannot count a deletion", extra={"policy": name, "cause": str(error) or "it took too long"})
+            if deletion.exempt or policy.spec.mode == Mode.WARN or policy.spec.on_error == OnError.ALLOW:
+                return _Answer(name, hints=(texts.not_counted(name),))
+            return _Answer(name, texts.busy(name), busy=True)
+        if answered is None:  # the policy was deleted meanwhile
+            return _Answer(name)
+        verdict = answered.answer
+        if verdict.refusal and answered.stored is None and not deletion.dry_run:
+            self._note_soon(policy, deletion)
+        return _Answer(name, verdict.refusal, verdict.hints, counted=verdict.counted)
+
+    def _count(
+        self, policy: PodDeletionFlowControl, deletions: Sequence[Deletion]
+    ) -> Decision[PodDeletionFlowControl, Verdict]:
+        done = step(policy, deletions, self._clock())
+        if done.status is not None:
+            return Decision(done.verdicts, _with(policy, done.status))
+        # a person may have reset the breaker, or raised a limit, since the policy was read
+        return Decision(done.verdicts, needs_fresh=any(each.refusal for each in done.verdicts))
+
+    def _without(self, deletion: Deletion, policy: PodDeletionFlowControl) -> PodDeletionFlowControl | None:
+        """Take back the count of a deletion that another policy refuses. If this cannot be stored, the leading
+        reconciler takes it back later."""
+        status = undo(policy, deletion.uid, deletion.claim, self._clock())
+        return _with(policy, status) if status is not None else None
+
+    def _note_soon(self, policy: PodDeletionFlowControl, deletion: Deletion) -> None:
+        """Write a refused deletion, together with those that are refused in the next seconds."""
+        name = policy.metadata.name
+        if name not in self._denied:
+            self._denied[name] = deque(maxlen=_MAX_DENIED)
+            self._noting[name] = asyncio.create_task(self._note(policy))
+        self._denied[name].append(denied_entry(deletion, int(self._clock())))
+
+    async def _note(self, policy: PodDeletionFlowControl) -> None:
+        await asyncio.sleep(_DENIED_AFTER)
+        name = policy.metadata.name
+        denied = self._denied.pop(name)
+        del self._noting[name]
+        self._counts.change(policy.metadata, lambda found: _with(found, note_denied(found, denied)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,165 +185,5 @@ class _Answer(Decided):
     counted: bool = False
 
 
-async def _ask(counter: "_Counter", policy: PodDeletionFlowControl, deletion: Deletion, seconds: float) -> _Answer:
-    """Ask one policy. A deletion that cannot be counted passes if it is exempt, if the mode is Warn, or if `onError` is
-    Allow."""
-    name = policy.metadata.name
-    try:
-        async with asyncio.timeout(min(seconds, _SECONDS)):
-            verdict = await counter.ask(deletion)
-    except (KubernetesError, TimeoutError) as error:
-        logger.warning("cannot count a deletion", extra={"policy": name, "cause": str(error) or "it took too long"})
-        if deletion.exempt or policy.spec.mode == Mode.WARN or policy.spec.on_error == OnError.ALLOW:
-            return _Answer(name, hints=(texts.not_counted(name),))
-        return _Answer(name, texts.busy(name), busy=True)
-    return _Answer(name, verdict.refusal, verdict.hints, counted=verdict.counted)
-
-
-class _Waiting:
-    """A deletion and the future of its verdict."""
-
-    def __init__(self, deletion: Deletion) -> None:
-        self.deletion = deletion
-        self.verdict: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
-
-
-class _Counter:
-    """Counts deletions in the status of one policy."""
-
-    def __init__(
-        self,
-        client: Client,
-        policies: Informer[PodDeletionFlowControl],
-        name: str,
-        clock: Callable[[], float],
-    ) -> None:
-        self._client = client
-        self._policies = policies
-        self._name = name
-        self._clock = clock
-        self._waiting: list[_Waiting] = []
-        self._denied: list[Denied] = []
-        self._counting: asyncio.Task[None] | None = None
-        self._writing_denied: asyncio.Task[None] | None = None
-        self._writing = asyncio.Lock()
-        self._read_at = -_FRESH
-        """When the policy was last read from the API server, by the event loop's clock."""
-
-    async def ask(self, deletion: Deletion) -> Verdict:
-        """The verdict on a deletion. KubernetesError: it could not be counted."""
-        waiting = _Waiting(deletion)
-        self._waiting.append(waiting)
-        if self._counting is None or self._counting.done():
-            self._counting = asyncio.create_task(self._count())
-        return await waiting.verdict
-
-    async def take_back(self, deletion: Deletion) -> None:
-        """Take back the count of a deletion that another policy refuses. If this fails, the leading reconciler takes it
-        back later."""
-        with contextlib.suppress(KubernetesError, TimeoutError):
-            async with asyncio.timeout(_SECONDS), self._writing:
-                policy = self._policies.get("", self._name)
-                for _ in range(_TRIES):
-                    if policy is None:
-                        break
-                    status = undo(policy, deletion.uid, deletion.claim, self._clock())
-                    if status is None:
-                        break
-                    try:
-                        await self._write(policy, status)
-                    except ConflictError:
-                        policy = await self._read()
-                    else:
-                        break
-
-    async def _count(self) -> None:
-        """Decide about all deletions that wait, until none does."""
-        while self._waiting:
-            batch: list[_Waiting] = []
-            try:
-                async with asyncio.timeout(_SECONDS), self._writing:
-                    await self._decide(batch)
-            except Exception as error:
-                for each in batch:
-                    if not each.verdict.done():
-                        each.verdict.set_exception(error)
-
-    async def _decide(self, batch: list[_Waiting]) -> None:
-        """Put the deletions that wait into `batch`, and decide about them. KubernetesError: they are not counted."""
-        policy = self._policies.get("", self._name)
-        for _ in range(_TRIES):
-            batch += self._waiting
-            self._waiting.clear()
-            batch[:] = [each for each in batch if not each.verdict.done()]  # the others have timed out
-            if policy is None:  # it was deleted meanwhile
-                _answer(batch, [ADMITTED] * len(batch))
-                return
-            done = step(policy, [each.deletion for each in batch], self._clock())
-            try:
-                if done.status is not None:
-                    await self._write(policy, self._with_denied(done.status))
-                elif any(each.refusal for each in done.verdicts) and not self._is_fresh():
-                    policy = await self._read()
-                    continue
-            except ConflictError:
-                policy = await self._read()
-                continue
-            except NotFoundError:
-                policy = None
-                continue
-            self._write_denied_soon(done.denied)
-            _answer(batch, done.verdicts)
-            return
-        raise ConflictError(f"other clients changed the status {_TRIES} times", code=409)
-
-    async def _read(self) -> PodDeletionFlowControl | None:
-        began = asyncio.get_running_loop().time()
-        try:
-            found = await self._client.get(POD_DELETION_FLOW_CONTROLS, self._name, as_=PodDeletionFlowControl)
-        except NotFoundError:
-            return None
-        self._read_at = began
-        self._policies.observe(found)
-        return found
-
-    async def _write(self, policy: PodDeletionFlowControl, status: FlowControlStatus) -> None:
-        """Replace the status. ConflictError: the policy has changed since it was read."""
-        began = asyncio.get_running_loop().time()
-        changed = msgspec.structs.replace(policy, status=status)
-        written = await self._client.replace(
-            POD_DELETION_FLOW_CONTROLS, changed, self._name, subresource="status", as_=PodDeletionFlowControl
-        )
-        self._read_at = began
-        self._policies.observe(written)
-
-    def _is_fresh(self) -> bool:
-        """Whether the policy was read just now. A person may have reset the breaker since an older read."""
-        return asyncio.get_running_loop().time() - self._read_at < _FRESH
-
-    def _with_denied(self, status: FlowControlStatus) -> FlowControlStatus:
-        """The status with the refused deletions that wait to be written."""
-        policy = self._policies.get("", self._name)
-        denied, self._denied = self._denied, []
-        if not denied or policy is None:
-            return status
-        return note_denied(msgspec.structs.replace(policy, status=status), denied)
-
-    def _write_denied_soon(self, denied: tuple[Denied, ...]) -> None:
-        self._denied = [*self._denied, *denied][-_MAX_DENIED:]
-        if self._denied and (self._writing_denied is None or self._writing_denied.done()):
-            self._writing_denied = asyncio.create_task(self._write_denied())
-
-    async def _write_denied(self) -> None:
-        await asyncio.sleep(_DENIED_EVERY)
-        with contextlib.suppress(KubernetesError, TimeoutError):
-            async with asyncio.timeout(_SECONDS), self._writing:
-                policy = await self._read()
-                if policy is not None and self._denied:
-                    await self._write(policy, self._with_denied(policy.status))
-
-
-def _answer(batch: list[_Waiting], verdicts: "list[Verdict] | tuple[Verdict, ...]") -> None:
-    for each, verdict in zip(batch, verdicts, strict=True):
-        if not each.verdict.done():
-            each.verdict.set_result(verdict)
+def _with(policy: PodDeletionFlowControl, status: FlowControlStatus) -> PodDeletionFlowControl:
+    return msgspec.structs.replace(policy, status=status)

@@ -65,7 +65,7 @@ class _Admitted(NamedTuple):
 
 class _NeedsRecord(NamedTuple):
     """The budget admits the disruption, but a record has to be written first. `after`: the numbers with this record.
-    `excess`: as in `Reserve`."""
+    `excess`: why the budget would refuse the request without break glass; empty: it would not."""
 
     record: DisruptionRecord
     pod: Pod
@@ -119,7 +119,7 @@ def step(disruption: Disruption, lister: Lister, now: float, *, reserved: frozen
                     broken_glass = True
                     warnings.append(texts.passed_by_break_glass(excess))
                 if not disruption.dry_run and waiting is None:
-                    waiting = Reserve(budget, excess)
+                    waiting = Reserve(budget)
             case Refused():
                 return verdict
             case _:
@@ -153,18 +153,18 @@ def _deciding(covering: list[_Covering], *, break_glass: bool) -> list[_Covering
 
 def charge(
     budget: PodUnavailableBudget, disruptions: Sequence[Disruption], lister: Lister, now: float
-) -> tuple[PodUnavailableBudgetStatus, tuple[bool, ...]]:
+) -> tuple[PodUnavailableBudgetStatus, tuple[str | None, ...]]:
     """The status with the records of the requests that the budget admits, each decided after the records of the earlier
-    ones. The second value says for each request whether it has a record now. A request without a record has to be
-    decided again by `step`."""
+    ones. The second value has for each request with a record: why the budget would refuse the request without break
+    glass; empty: it would not. None: the request has no record, and has to be decided again by `step`."""
     status = budget.status
-    has_record: list[bool] = []
+    excesses: list[str | None] = []
     for disruption in disruptions:
         verdict = _judge_to_record(msgspec.structs.replace(budget, status=status), disruption, lister, now)
         if isinstance(verdict, _NeedsRecord):
             status = with_record(status, verdict.pod, verdict.record, verdict.after)
-        has_record.append(isinstance(verdict, _NeedsRecord))
-    return status, tuple(has_record)
+        excesses.append(verdict.excess if isinstance(verdict, _NeedsRecord) else None)
+    return status, tuple(excesses)
 
 
 def _judge_to_record(

@@ -65,11 +65,9 @@ class AwaitPods(NamedTuple):
 
 
 class Reserve(NamedTuple):
-    """Store a record of the request in this budget, then decide again. `excess`: why the budget would refuse the
-    request without break glass; empty: it would not."""
+    """Store a record of the request in this budget, then decide again."""
 
     budget: PodUnavailableBudget
-    excess: str = ""
 
 
 Step = Passed | Refused | ReadOwners | AwaitPods | Reserve

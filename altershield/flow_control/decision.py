@@ -22,7 +22,7 @@ from altershield.api.flow_control import (
 from altershield.api.meta import rfc3339, time_of
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control import statistics, texts
-from altershield.flow_control.deletion import Deletion
+from altershield.flow_control.deletion import Deletion, covers
 from altershield.flow_control.rules import Rule, rules_of, shortest
 from altershield.flow_control.texts import Hint
 from altershield.flow_control.windows import CLOCK_ERROR, tallies
@@ -51,9 +51,8 @@ class Step:
     needed, and they are valid at once."""
 
     status: FlowControlStatus | None
+    """It has the refused deletions, too."""
     verdicts: tuple[Verdict, ...]
-    denied: tuple[Denied, ...] = ()
-    """The refused deletions, if `status` is None. Otherwise `status` has them."""
 
 
 ADMITTED = Verdict()
@@ -135,12 +134,11 @@ class Working:
 
 def step(policy: PodDeletionFlowControl, deletions: Sequence[Deletion], now: float) -> Step:
     """The verdicts of one policy on `deletions`. Each verdict takes the earlier deletions as counted. A dry run gets
-    the same verdict and changes nothing. `now`: Unix seconds by the API server's clock."""
+    the same verdict and changes nothing. A deletion that the policy does not cover any more is admitted. `now`: Unix
+    seconds by the API server's clock."""
     work = Working(policy, now)
-    verdicts = tuple(_judge(work, deletion) for deletion in deletions)
-    if work.changed:
-        return Step(work.status(), verdicts)
-    return Step(None, verdicts, tuple(work.denied))
+    verdicts = tuple(_judge(work, each) if covers(policy, each) else ADMITTED for each in deletions)
+    return Step(work.status() if work.changed else None, verdicts)
 
 
 def in_order(
@@ -165,7 +163,7 @@ def undo(policy: PodDeletionFlowControl, uid: str, claim: str, now: float) -> Fl
     return work.status()
 
 
-def note_denied(policy: PodDeletionFlowControl, denied: Sequence[Denied]) -> FlowControlStatus:
+def note_denied(policy: PodDeletionFlowControl, denied: Iterable[Denied]) -> FlowControlStatus:
     """The status with more refused deletions in `lastDenied`."""
     return msgspec.structs.replace(policy.status, last_denied=statistics.with_denied(policy.status.last_denied, denied))
 

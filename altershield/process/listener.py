@@ -68,7 +68,7 @@ class _Server(web.Server):
 
     def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
         self._listener.used(protocol)
-        return web.BaseRequest(message, payload, protocol, writer, task, self._loop)
+        return web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
 
 
 class Listener:

@@ -9,6 +9,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition
 from altershield.api.policy import Mode
+from altershield.releases.texts import NOT_ROLLED_BACK
 
 
 class _Policy(Protocol):
@@ -61,5 +62,5 @@ def would(policy: _Policy, status: _Status) -> Would:
     if not only or status.status != WorkloadState.SUSPEND:
         return Would.NOTHING
     known = find_condition(status.conditions, ConditionType.ROLLED_BACK)
-    rollback = known is not None and not known.is_true and known.message.endswith(f"not rolled back: {only}")
+    rollback = known is not None and not known.is_true and known.message.endswith(f"{NOT_ROLLED_BACK}{only}")
     return Would.ROLLBACK if rollback else Would.SUSPEND

@@ -2,9 +2,24 @@
 
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
-from altershield.releases.release import NO_ROLLBACK_TARGET, OBSERVING, Release, failures, stalled, ungated, unsettled
+from altershield.releases.release import (
+    NO_ROLLBACK_TARGET,
+    OBSERVING,
+    FailedPod,
+    Release,
+    failures,
+    stalled,
+    ungated,
+    unsettled,
+    version,
+)
 
-_NOT_ROLLED_BACK = "; not rolled back: "  # as the reconciler writes it
+NOT_ROLLED_BACK = "; not rolled back: "
+"""Between the reason of a failure and the reason why the release is not rolled back."""
+
+ONLY_REPAIRS = "further releases are denied, except a repair"
+"""What follows from a suspension."""
+
 _NAMED = 3  # pods that a text names
 
 
@@ -14,9 +29,28 @@ def named(release: Release) -> str:
     pods = failures(release)
     by_message: dict[str, list[str]] = {}
     for pod in pods[:_NAMED]:
-        by_message.setdefault(pod.message or pod.verdict or "no message", []).append(pod.pod)
+        by_message.setdefault(why_failed(pod), []).append(pod.pod)
     text = "; ".join(f"{', '.join(shared)} ({message})" for message, shared in by_message.items())
     return f"{text} and {len(pods) - _NAMED} more" if len(pods) > _NAMED else text
+
+
+def why_failed(pod: FailedPod) -> str:
+    """Why a pod failed."""
+    return pod.message or pod.verdict or "no message"
+
+
+def suspended(kind: str, name: str) -> str:
+    """The denial of a release of a suspended workload."""
+    return f"{kind} {name} is suspended"
+
+
+def was_rolled_back(release: Release) -> str:
+    return f"version {version(release)} was rolled back"
+
+
+def went_back(release: Release) -> str:
+    """The answer to a request for a rollback that names no version, after the rollback of `release`."""
+    return f"{was_rolled_back(release)} to the current version; to go back further, name a version"
 
 
 def not_up(number: int, total: int, pod: str, words: str) -> str:
@@ -39,7 +73,7 @@ def _why(release: Release, *, current: bool) -> str:
         if not failed or rolled_back.is_true:
             return rolled_back.message
         # the message of a rollback that did not happen begins with the same pods
-        _, marker, refusal = rolled_back.message.rpartition(_NOT_ROLLED_BACK)
+        _, marker, refusal = rolled_back.message.rpartition(NOT_ROLLED_BACK)
         return f"{failed}{marker}{refusal}" if marker else f"{failed}; {rolled_back.message}"
     if failed:
         return failed

@@ -11,6 +11,7 @@ from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, SECRETS
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, NotFoundError, ServerError
+from altershield.releases.texts import suspended
 from altershield.workloads import change_workload_name
 from altershield.workloads.workload import Workload
 from command.check.objects import ADAPTER, NAME, RESOURCE
@@ -96,7 +97,7 @@ class Steps:
     async def denied(self) -> str:
         """Release another template. Returns the text of the denial."""
         change = {"spec": {"template": {"metadata": {"annotations": {"altershield-check": "denied"}}}}}
-        wanted = f"{RESOURCE.kind.lower()} {NAME} is suspended"
+        wanted = suspended(RESOURCE.kind.lower(), NAME)
         try:
             await self._client.patch(RESOURCE, change, NAME, self._namespace)
         except ForbiddenError as error:

@@ -21,6 +21,7 @@ from altershield.api.resources import CHANGE_PODS, NAMESPACES
 from altershield.kube.bodies import ObjectList
 from altershield.kube.client import PatchType
 from altershield.kube.errors import ApiError, NotFoundError
+from altershield.releases.texts import suspended
 from altershield.workloads.applied import of
 from command.demo.sample import (
     FIXED_IMAGE,
@@ -149,7 +150,7 @@ async def fail_a_pod(story: Story) -> str:
 
 async def next_release_denied(story: Story) -> str:
     error = await story.denied(lambda: story.patch(template_patch("test")))
-    text = f"{_KIND} {NAME} is suspended"
+    text = suspended(_KIND, NAME)
     full = f'admission webhook "{webhook_name(RESOURCE, mutating=False)}" denied the request: {text}'
     if (error.reason, str(error)) != (text, full):
         raise StepFailedError(f"denied with another reason: {error.reason}: {error}")

@@ -1,6 +1,7 @@
 """Decides about a disruption by the budgets of the pod, and does the I/O that the decision needs."""
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
@@ -18,13 +19,14 @@ from altershield.budgets.pods import Pod
 from altershield.budgets.steps import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve
 from altershield.errors import AlterShieldError
 from altershield.kube.client import Client
+from altershield.kube.errors import KubernetesError
 from altershield.workloads.meta import Owner
 from gatekeeper.budgets.lister import BudgetLister
-from gatekeeper.budgets.writer import Stored, Writer
+from gatekeeper.budgets.recording import Recorded, record, remove
+from gatekeeper.shared_status import SharedStatus
 
 logger = logging.getLogger(__name__)
 
-_TRIES = 6  # attempts to record one request
 _SECONDS = 3.0  # for one request
 _MAX_OWNERS = 32  # read in one step
 _STEPS = 50  # for one request
@@ -37,6 +39,15 @@ class Busy(NamedTuple):
 
 
 Verdict = Passed | Refused | Busy
+
+
+class _Records(NamedTuple):
+    """The records of one request so far."""
+
+    budgets: dict[str, PodUnavailableBudget | None]
+    """By uid: the budgets that have a record. None: another request may rely on the record too."""
+    excesses: list[str]
+    """Why budgets would have refused the request without break glass."""
 
 
 class Budgets(Protocol):
@@ -72,10 +83,13 @@ class Judge:
         self._client = client
         self._caches = caches
         self._lister = BudgetLister(client, caches)
-        self._writer = Writer(client, caches, self._lister, now)
         self._now = now
-        self._removals: set[asyncio.Task[None]] = set()
-        """They remove records of refused requests."""
+        self._shared: SharedStatus[PodUnavailableBudget, Disruption, Recorded | None] = SharedStatus(
+            client,
+            caches.budgets_informer,
+            PodUnavailableBudget,
+            lambda budget, disruptions: record(budget, disruptions, self._lister, now()),
+        )
         self._filled = False
 
     def filled(self, namespace: str) -> bool:
@@ -118,7 +132,7 @@ class Judge:
 
     async def judge(self, disruption: Disruption) -> Verdict:
         pod = disruption.pod
-        reserved: dict[str, Stored] = {}
+        records = _Records({}, [])
         try:
             async with asyncio.timeout(_SECONDS):
                 if self._caches.budgets(disruption.pod.namespace):
@@ -128,7 +142,7 @@ class Judge:
                     if live is None:
                         return Passed()  # the API server answers with 404
                     disruption = msgspec.structs.replace(disruption, pod=live)
-                verdict = await self._decided(disruption, reserved)
+                verdict = await self._decided(disruption, records)
         except TimeoutError:
             filled = self._caches.is_filled(disruption.pod.namespace)
             verdict = Busy("" if filled else texts.unread())
@@ -136,19 +150,18 @@ class Judge:
             logger.warning("cannot read a pod", extra={"cause": str(error)})
             verdict = Busy(texts.unread())
         if not isinstance(verdict, Passed):
-            self._remove_records(disruption, reserved)
+            self._remove_records(disruption, records)
         if isinstance(verdict, Busy):
             return self._without_decision(disruption, verdict)
         return verdict
 
-    async def _decided(self, disruption: Disruption, reserved: dict[str, Stored]) -> Verdict:
-        tries = 0
-        excesses: list[str] = []
+    async def _decided(self, disruption: Disruption, records: _Records) -> Verdict:
         for _ in range(_STEPS):
-            found = step(disruption, self._lister, self._now(), reserved=frozenset(reserved))
+            found = step(disruption, self._lister, self._now(), reserved=frozenset(records.budgets))
             busy: Busy | None = None
             match found:
-                case Passed() if excesses:
+                case Passed() if records.excesses:
+                    excesses = map(texts.passed_by_break_glass, records.excesses)
                     return found._replace(warnings=(*excesses, *found.warnings), broken_glass=True)
                 case Passed() | Refused():
                     return found
@@ -156,18 +169,8 @@ class Judge:
                     busy = await self._read_owners(owners[:_MAX_OWNERS], disruption.pod.namespace)
                 case AwaitPods(budget, version):
                     busy = await self._await_pods(budget, version)
-                case Reserve(budget, excess):
-                    tries += 1
-                    if tries > _TRIES:
-                        return Busy(texts.busy(budget.metadata.name))
-                    outcome = await self._writer.store(budget, disruption)
-                    if isinstance(outcome, Stored):
-                        reserved[budget.metadata.uid] = outcome
-                        if excess:
-                            excesses.append(texts.passed_by_break_glass(excess))
-                    elif outcome is not None:
-                        logger.warning("cannot write the status of a budget", extra={"cause": str(outcome)})
-                        busy = Busy(texts.busy(budget.metadata.name))
+                case Reserve(budget):
+                    busy = await self._record(budget, disruption, records)
             if busy is not None:
                 return busy
         return Busy("")
@@ -188,6 +191,22 @@ class Judge:
             return Busy(texts.unknown(budget.metadata.name))
         return None
 
+    async def _record(self, budget: PodUnavailableBudget, disruption: Disruption, records: _Records) -> Busy | None:
+        """Store a record, if the newest version of the budget still admits the request."""
+        try:
+            answered = await self._shared.ask(budget.metadata, disruption)
+        except KubernetesError as error:
+            logger.warning("cannot write the status of a budget", extra={"cause": str(error)})
+            return Busy(texts.busy(budget.metadata.name))
+        if answered is None:
+            self._lister.gone.add(budget.metadata.uid)
+        elif answered.answer is not None and answered.stored is not None:
+            stored, recorded = answered.stored, answered.answer
+            records.budgets[stored.metadata.uid] = stored if recorded.sole else None
+            if recorded.excess:
+                records.excesses.append(recorded.excess)
+        return None
+
     def _without_decision(self, disruption: Disruption, busy: Busy) -> Verdict:
         """The verdict on a request without a decision. It passes by break glass, or if all budgets only warn: those
         that cover the pod, or those of the namespace if objects could not be read."""
@@ -205,12 +224,11 @@ class Judge:
             return Passed((texts.only_warned(message),), only_warned=True, covered=True)
         return Busy(message)
 
-    def _remove_records(self, disruption: Disruption, reserved: dict[str, Stored]) -> None:
-        for stored in reserved.values():
-            if stored.sole:
-                task = asyncio.create_task(self._writer.remove(stored, disruption.pod.uid, disruption.operation))
-                self._removals.add(task)
-                task.add_done_callback(self._removals.discard)
+    def _remove_records(self, disruption: Disruption, records: _Records) -> None:
+        for stored in records.budgets.values():
+            if stored is not None:
+                removal = functools.partial(remove, stored, disruption.pod.uid, disruption.operation)
+                self._shared.change(stored.metadata, removal)
 
 
 def _only_warns(budget: PodUnavailableBudget) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 from altershield.api.change_workload import WorkloadState
 from altershield.kube.errors import ConflictError, InvalidError, KubernetesError, NotFoundError
 from altershield.releases.release import is_current, rolled_back, state
-from altershield.releases.release import version as version_of
+from altershield.releases.texts import went_back
 from altershield.workloads import Adapter
 from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
@@ -101,8 +101,7 @@ def _known(workload: Workload, own: Sequence[Release], to: str) -> Requested | N
             return _requested(workload, release, to, "this is the current version")
         # without this, a client that sends its request again after a rollback would go back one version more
         if not to and rolled_back(release) and went_back_to(release, workload):
-            message = f"version {version_of(release)} was rolled back to the current version"
-            return _requested(workload, release, to, f"{message}; to go back further, name a version")
+            return _requested(workload, release, to, went_back(release))
     return None
 
 

@@ -11,6 +11,7 @@ from altershield.api.meta import find_condition, rfc3339, unix
 from altershield.api.policy import OnPauseEnd
 from altershield.releases.enforcement import only_text
 from altershield.releases.release import By
+from altershield.releases.texts import ONLY_REPAIRS, why_failed
 from altershield.views.durations import age
 from altershield.views.names import printable, workload_name
 from altershield.views.releases.model import Release, waits
@@ -118,7 +119,7 @@ def _admission(workload: Workload, now: float) -> Iterator[tuple[str, str]]:
     if workload.suspended:
         since = int(workload.suspended) if workload.suspended.isdecimal() else 0
         once = "the next release passes, because it has the label ignored-suspend; others are denied"
-        text = once if workload.ignores_suspension else "further releases are denied, except a repair"
+        text = once if workload.ignores_suspension else ONLY_REPAIRS
         yield "Releases", f"suspended{f' since {_time(since, now)}' if since else ''}: {text}"
 
 
@@ -134,7 +135,7 @@ def _blocking(pods: Sequence[Pod], released: int, now: float) -> Iterator[tuple[
 
 
 def _pods(change: ChangeWorkload) -> list[str]:
-    failed = [(each.pod, each.message or each.verdict or "no message") for each in releases.failures(change)]
+    failed = [(each.pod, why_failed(each)) for each in releases.failures(change)]
     known = {pod for pod, _ in failed}
     down = [(each.pod, each.message or "not ready") for each in change.status.down_pods if each.pod not in known]
     restarting = [(each.pod, each.message) for each in change.status.settling.restarting]

@@ -6,6 +6,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.policy import Mode
 from altershield.releases.enforcement import Would, would
 from gatekeeper.handler import handler
+from gatekeeper.handlers.releases.texts import failed_pod
 from gatekeeper.handlers.releases.version import released_version
 from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
 from gatekeeper.listers import Listers
@@ -38,10 +39,7 @@ def warn(change: Change, listers: Listers) -> Response:
     return Response(
         warnings=(
             warning(text),
-            *(
-                warning(f"pod {pod.pod} failed: {pod.message or pod.verdict or 'no message'}")
-                for pod in pods[:_MAX_PODS]
-            ),
+            *map(failed_pod, pods[:_MAX_PODS]),
             warning(f"the DefensePolicy {policy.namespace}/{policy.name} has mode warn, so the change is admitted"),
         )
     )

@@ -3,6 +3,7 @@
 from altershield import releases
 from altershield.api import labels
 from altershield.api.pages import DENIED
+from altershield.releases.texts import was_rolled_back
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.bypass import bypass, not_processed
 from gatekeeper.handlers.releases.reasons import BLOCKING_OFF, BYPASSES, Reason
@@ -55,7 +56,7 @@ def _message(change: Change, release: Release) -> str:
     else:
         way_out = f"run this command, which lets one release pass, and release it again: {repair_command(change)}"
     return (
-        f"AlterShield: {change.kind} {clean(change.name, _MAX_WHY)}: version {releases.version(release)} "
-        f"was rolled back{time_text('at', releases.since(release))}{why}; see {DENIED}; change the template, or "
+        f"AlterShield: {change.kind} {clean(change.name, _MAX_WHY)}: {was_rolled_back(release)}"
+        f"{time_text('at', releases.since(release))}{why}; see {DENIED}; change the template, or "
         f"{way_out}"
     )

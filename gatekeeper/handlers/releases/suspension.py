@@ -8,11 +8,12 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.names import is_name
 from altershield.api.pages import DENIED
 from altershield.releases.enforcement import only_text
+from altershield.releases.texts import suspended
 from altershield.workloads import change_workload_name
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.bypass import bypass, is_processed, not_processed
 from gatekeeper.handlers.releases.reasons import BYPASSES, Reason
-from gatekeeper.handlers.releases.texts import namespace_option, repair_command, why_command
+from gatekeeper.handlers.releases.texts import failed_pod, namespace_option, repair_command, why_command
 from gatekeeper.handlers.releases.version import released_version
 from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
 from gatekeeper.listers import Listers
@@ -41,7 +42,7 @@ def deny_suspended(change: Change, listers: Listers) -> Response:
     passes = bypass(change, listers)
     if passes is not None:
         return Response(reason=passes, audit={"version": version, "bypass": passes})
-    text = f"{change.kind} {change.name} is suspended"
+    text = suspended(change.kind, change.name)
     return Response(
         warnings=(*not_processed(change, listers), *_explain(change, old, listers)),
         audit={"version": version, "reason": text},
@@ -90,7 +91,7 @@ def _failure(change: Change, version: str, release: Release | None, suspended: s
     gone = "" if release is not None else " (its ChangeWorkload does not exist)"
     yield warning(f"{suspended}: version {version or 'unknown'} failed verification{gone}")
     for pod in pods[:_MAX_PODS]:
-        yield warning(f"pod {pod.pod} failed: {pod.message or pod.verdict or 'no message'}")
+        yield failed_pod(pod)
     if len(pods) > _MAX_PODS:
         yield warning(f"and {len(pods) - _MAX_PODS} more pods failed")
     yield advice("to repair, run this command, which lets one release pass, then release", repair_command(change))

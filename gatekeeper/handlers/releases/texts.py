@@ -1,7 +1,15 @@
 """Texts that several handlers of releases use."""
 
 from altershield.api import labels
+from altershield.releases.release import FailedPod
+from altershield.releases.texts import why_failed
 from gatekeeper.handlers.releases.workload import Change
+from gatekeeper.texts import warning
+
+
+def failed_pod(pod: FailedPod) -> str:
+    """The warning about a failed pod."""
+    return warning(f"pod {pod.pod} failed: {why_failed(pod)}")
 
 
 def namespace_option(change: Change) -> str:

@@ -7,6 +7,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.releases import state
 from altershield.releases.release import version
+from altershield.releases.texts import NOT_ROLLED_BACK
 from reconciler.releases.decisions import pause, requests, rollback, suspension
 from reconciler.releases.decisions.advance import advance
 from reconciler.releases.findings import failure, verification
@@ -87,7 +88,7 @@ def _fail(snapshot: Snapshot, now: float) -> Decision | None:
         elif not refusal:
             step = rollback.store_intent(snapshot, target, RollbackReason.VERIFICATION_FAILED, why, now)
             return replace(step, after=(pause.ended_with_rollback(snapshot), *step.after)) if paused else step
-    return advance(snapshot, (), now, f"{why}; not rolled back: {refusal}")
+    return advance(snapshot, (), now, f"{why}{NOT_ROLLED_BACK}{refusal}")
 
 
 def _end(snapshot: Snapshot, now: float) -> Decision | None:
@@ -111,7 +112,7 @@ def _end(snapshot: Snapshot, now: float) -> Decision | None:
         verification.failed_now(snapshot.groups, tracked, health_verdict(snapshot, tracked, now))
         for tracked in found.pods
     ]
-    return advance(snapshot, failing, now, f"{found.why}; not rolled back: {refusal}")
+    return advance(snapshot, failing, now, f"{found.why}{NOT_ROLLED_BACK}{refusal}")
 
 
 def _while_refused(snapshot: Snapshot, step: Decision, now: float) -> Decision:

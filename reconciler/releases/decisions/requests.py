@@ -16,6 +16,7 @@ from altershield.api.pod_verdicts import PodInfo, Verdict
 from altershield.api.workload_requests import Request, Result, Verb
 from altershield.releases import rolled_back, state
 from altershield.releases.release import version
+from altershield.releases.texts import went_back
 from altershield.workloads.pods import clip
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release, went_back_to
@@ -160,8 +161,7 @@ def _roll_back(snapshot: Snapshot, request: Request, now: float) -> Decision:
     back = next((each for each in snapshot.others if rolled_back(each) and went_back_to(each, workload)), None)
     if not to and back is not None:
         # without this, a client that sends its request again after a rollback goes back one version more
-        outcome = f"version {version(back)} was rolled back to the current version; to go back further, name a version"
-        return answered(draft, request, Result.UNCHANGED, outcome)
+        return answered(draft, request, Result.UNCHANGED, went_back(back))
     requested = msgspec.structs.replace(status, rollback_to=to, rollback_target=SourceRef())
     step = rollback.next_step(replace(snapshot, release=msgspec.structs.replace(release, status=requested)), now)
     if step.status is None:

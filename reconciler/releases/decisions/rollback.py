@@ -23,6 +23,7 @@ from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import Condition, find_condition, has_reason, rfc3339
 from altershield.api.workload_requests import Result, Verb
 from altershield.releases.release import version as version_of
+from altershield.releases.texts import was_rolled_back
 from altershield.workloads.workload import Workload
 from reconciler.cluster.release import Release, went_back_to
 from reconciler.releases.findings import failure, verification
@@ -198,7 +199,7 @@ def close(release: Release, workload: Workload, now: float, restored_paths: tupl
     draft = draft.condition(ConditionType.ROLLED_BACK, True, reason, message)
     if reason is RollbackReason.POD_NOT_UP:
         draft = draft.condition(ConditionType.VERIFIED, False, Giver.HEALTH, why)
-    announcement = Announce("RolledBack", f"version {version_of(release)} was rolled back: {message}")
+    announcement = Announce("RolledBack", f"{was_rolled_back(release)}: {message}")
     return Decision(with_update_time(draft.status, now), before=(RestoreManagers(target),), after=(announcement,))
 
 

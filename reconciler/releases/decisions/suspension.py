@@ -9,6 +9,7 @@ from altershield.api import labels
 from altershield.api.change_workload import WorkloadState
 from altershield.releases import state
 from altershield.releases.release import version
+from altershield.releases.texts import ONLY_REPAIRS
 from reconciler.releases.findings.failure import is_resumed
 from reconciler.releases.pods.group import Group
 from reconciler.releases.terms.effects import Announce, Resume, Suspend
@@ -55,7 +56,7 @@ def announce(snapshot: Snapshot, target: WorkloadState, message: str) -> tuple[A
     before, own = state(snapshot.release), version(snapshot.release)
     if target is WorkloadState.SUSPEND and before is not target:
         consequence = (
-            f"further releases are denied, except a repair with the label {labels.IGNORED_SUSPEND}=true"
+            f"{ONLY_REPAIRS} with the label {labels.IGNORED_SUSPEND}=true"
             if snapshot.settings.blocking
             else f"further releases are admitted, because {snapshot.settings.blocking_off}"
         )

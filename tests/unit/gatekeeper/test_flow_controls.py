@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from altershield.api.flow_control import BreakerMode, Mode, OnError, PodDeletionFlowControl
+from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
 from altershield.api.selectors import Selector
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control.deletion import Deletion, Operation
@@ -45,7 +46,9 @@ class Api:
             raise NotFoundError("gone", code=404)
         return self.stored[name]
 
-    async def replace(self, resource: Any, obj: PodDeletionFlowControl, name: str, **_: Any) -> PodDeletionFlowControl:
+    async def replace(
+        self, resource: Any, obj: PodDeletionFlowControl, name: str, *_: Any, **__: Any
+    ) -> PodDeletionFlowControl:
         self.puts += 1
         await asyncio.sleep(self.seconds)
         if self.error is not None:
@@ -65,6 +68,7 @@ class Cache:
     """An informer whose watch never brings anything."""
 
     synced = True
+    resource = POD_DELETION_FLOW_CONTROLS
 
     def __init__(self, api: Api) -> None:
         self._objects = dict(api.stored)
@@ -133,6 +137,7 @@ async def test_deletion_that_one_policy_refuses_is_not_counted_in_the_others() -
     await decide(gatekeeper(one), deletion("first"))
     (refused,) = await decide(stale, deletion("second"))
     assert refused.policy == "b"
+    await asyncio.sleep(0.1)
     assert (one.used("a"), one.used("b")) == (1, 1)
 
 
@@ -186,6 +191,18 @@ async def test_refused_deletions_are_written_soon_and_together() -> None:
     assert len(api.stored["guard"].status.last_denied) == 20
 
 
+async def test_deletion_that_is_refused_in_a_write_or_as_a_dry_run_is_not_written_again() -> None:
+    api = Api()
+    api.put(policy("1h/1"))
+    controls = gatekeeper(api)
+    answers = await decide(controls, deletion("a"), deletion("b"), deletion("c", dry_run=True))
+    assert [bool(each.refusal) for each in answers] == [False, True, True]
+    await decide(controls, deletion("c", dry_run=True))
+    await asyncio.sleep(10)
+    assert [(each.name, each.count) for each in api.stored["guard"].status.last_denied] == [("web-b", 1)]
+    assert api.puts == 1
+
+
 async def test_dry_runs_write_nothing_and_deleted_or_other_policies_decide_nothing() -> None:
     api = Api()
     api.put(policy("1h/1"))
@@ -200,6 +217,17 @@ async def test_dry_runs_write_nothing_and_deleted_or_other_policies_decide_nothi
     other.put(policy("1h/0", namespace_selector=Selector({"team": "bank"})))
     assert await gatekeeper(other).decide(deletion("a"), 3.0) is None
     assert gatekeeper(other).decide_unread("shop/web") is not None
+
+
+@pytest.mark.parametrize("covers", [True, False])
+async def test_policy_that_was_created_again_decides_only_about_what_it_covers(covers: bool) -> None:
+    api = Api()
+    api.put(policy("1h/5"))
+    controls = gatekeeper(api)
+    api.put(policy("1h/0", namespace_selector=Selector({"team": "shop" if covers else "bank"})))
+    (found,) = await decide(controls, deletion("a"))
+    assert bool(found.refusal) == covers
+    assert api.used() == 0
 
 
 @pytest.mark.parametrize("synced", [(True, True), (True, False), (False, True)])
@@ -248,4 +276,4 @@ async def test_memory_of_refused_deletions_that_wait_to_be_written_is_bounded() 
     api.put(policy("1h/0"))
     controls = gatekeeper(api)
     await decide(controls, *uids(150))
-    assert len(controls._counters["guard"]._denied) == 100
+    assert len(controls._denied["guard"]) == 100

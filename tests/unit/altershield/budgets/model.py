@@ -296,8 +296,8 @@ class Model:
             case AwaitPods():
                 self._see(process, 999)
             case Reserve(found):
-                status, (recorded,) = charge(found, [disruption], world, now)
-                if recorded:
+                status, (excess,) = charge(found, [disruption], world, now)
+                if excess is not None:
                     request.write = msgspec.structs.replace(found, status=status)
                     if not self.cures.answers_after_writing:
                         request.admitted = True

@@ -44,7 +44,7 @@ class World:
         self.writing = self.most = 0
         self.judge = Judge(self, self.caches, lambda: NOW)  # type: ignore[arg-type]
         self.lister = self.judge._lister
-        self.writer = self.judge._writer
+        self.shared = self.judge._shared
 
     def fill(self) -> None:
         """Complete the first lists."""
@@ -222,6 +222,17 @@ async def test_record_on_which_an_earlier_request_may_have_passed_is_not_taken_b
     assert world.records("a") == ["uid-web-0"]
 
 
+async def test_record_in_a_budget_that_has_changed_since_is_not_taken_back(world: World) -> None:
+    world.put(free("a"), free("b"))
+    world.conflicts["b"] = [frozen("b")]
+    asked = asyncio.create_task(world.asked())
+    await asyncio.sleep(0.015)
+    world.put(world.stored["a"], seen=False)
+    assert isinstance(await asked, Refused)
+    await asyncio.sleep(1)
+    assert world.records("a") == ["uid-web-0"]
+
+
 async def test_record_that_two_requests_for_a_pod_share_is_not_taken_back(world: World) -> None:
     world.put(free("a"), free("b"))
     world.conflicts["b"] = [frozen("b")]
@@ -251,7 +262,7 @@ async def test_request_without_a_decision_is_refused_in_the_name_of_a_budget_tha
     async def hang(*_: Any) -> None:
         await asyncio.sleep(3600)
 
-    monkeypatch.setattr(world.writer, "store", hang)
+    monkeypatch.setattr(world.shared, "ask", hang)
     world.put(free("a", selector={"matchLabels": {"app": "other"}}), free("z"))
     assert await world.asked() == Busy("PodUnavailableBudget z is busy with other requests: try again")
     world.put(free("a", selector={"matchLabels": {"app": "other"}}), free("z", mode="Warn"))
@@ -260,8 +271,10 @@ async def test_request_without_a_decision_is_refused_in_the_name_of_a_budget_tha
     assert found.only_warned, "the budget that does not only warn covers other pods"
 
 
-async def test_break_glass_is_recorded_and_warned_about(world: World) -> None:
-    world.put(frozen())
+@pytest.mark.parametrize("late", [False, True], ids=["frozen", "frozen while the request is recorded"])
+async def test_break_glass_is_recorded_and_warned_about(world: World, late: bool) -> None:
+    world.put(free() if late else frozen())
+    world.conflicts["web"] = [frozen()] if late else []
     text = "PodUnavailableBudget web: 3 of 3 pods are available and 3 must be (maxUnavailable 0)"
     assert await world.asked(break_glass=True) == Passed(
         (f"passed by break glass, and recorded: {text}",), broken_glass=True, covered=True
@@ -277,11 +290,15 @@ async def test_budget_that_the_api_server_does_not_have_any_more_decides_nothing
     assert world.puts == ["web"], "it is not written again"
 
 
-async def test_budget_that_was_replaced_meanwhile_is_not_written(world: World) -> None:
+@pytest.mark.parametrize("covers", [True, False])
+async def test_budget_that_was_created_again_meanwhile_decides_by_its_own_spec(world: World, covers: bool) -> None:
     old = free()
-    world.put(msgspec.structs.replace(old, metadata=msgspec.structs.replace(old.metadata, uid="another")))
-    assert await world.writer.store(old, Disruption(Operation.DELETE, world.pods["web-0"], "ann")) is None
-    assert world.puts == []
+    world.put(old)
+    again = budget(maxUnavailable=0, **({} if covers else {"selector": {"matchLabels": {"app": "other"}}}))
+    world.put(msgspec.structs.replace(again, metadata=ObjectMeta("web", NAMESPACE, uid="another")), seen=False)
+    found = await world.asked()
+    assert isinstance(found, Refused) if covers else found == Passed()
+    assert (world.puts, world.records("web")) == (["web"], [])
 
 
 async def test_requests_that_come_during_a_write_share_the_next_one_and_a_refused_one_costs_none(world: World) -> None:
@@ -293,8 +310,10 @@ async def test_requests_that_come_during_a_write_share_the_next_one_and_a_refuse
     assert (len(world.puts), world.most) == (2, 1)
     world.put(frozen())
     assert isinstance(await world.asked("web-2"), Refused)
-    refused = await world.writer.store(world.stored["web"], Disruption(Operation.DELETE, world.pods["web-2"], "ann"))
-    assert (refused, len(world.puts)) == (None, 2)
+    refused = await world.shared.ask(
+        world.stored["web"].metadata, Disruption(Operation.DELETE, world.pods["web-2"], "ann")
+    )
+    assert (refused, len(world.puts)) == ((None, None), 2)
 
 
 def behind(world: World, version: int) -> PodUnavailableBudget:
