@@ -21,9 +21,9 @@ from altershield.process.health import serving
 from altershield.process.listener import Listener
 from altershield.process.signals import stop_event
 from altershield.process.watchdog import watched
-from gatekeeper import memory
 from gatekeeper.budgets.judge import Judge
 from gatekeeper.flow_controls import CountedFlowControls
+from gatekeeper.intake import memory
 from gatekeeper.journal import Journal
 from gatekeeper.listers import CacheListers, caches
 from gatekeeper.live import LiveReads

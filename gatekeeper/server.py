@@ -21,7 +21,7 @@ from altershield.api.pages import DENIED
 from altershield.process.health import Health
 from gatekeeper.dispatch import decide, decide_with_io
 from gatekeeper.errors import ReviewError
-from gatekeeper.intake import Body, Intake, arrived
+from gatekeeper.intake.body import Body, Intake, arrived
 from gatekeeper.journal import Journal
 from gatekeeper.listers import Listers
 from gatekeeper.metrics import Metrics

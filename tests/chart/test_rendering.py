@@ -15,7 +15,8 @@ import yaml
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.workloads import ADAPTERS
 from command.install import policies
-from gatekeeper import intake, process, server
+from gatekeeper import process, server
+from gatekeeper.intake.body import body as intake
 from tests.chart import operators
 from tests.chart.rendering import (
     CHART,

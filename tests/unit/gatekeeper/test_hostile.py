@@ -13,9 +13,9 @@ from prometheus_client import generate_latest
 
 from altershield.process import listener
 from altershield.process.listener import Listener
-from gatekeeper import intake
 from gatekeeper.errors import ReviewError
-from gatekeeper.intake import MAX_BODY, Intake
+from gatekeeper.intake import body as intake
+from gatekeeper.intake.body import MAX_BODY, Intake
 from tests.support.polling import until
 
 from .reviews import MUTATING_PATH, deployment, encode, review

@@ -17,8 +17,8 @@ import pytest
 from prometheus_client import generate_latest
 
 from altershield.api.change_workload import WorkloadRef
-from gatekeeper import intake
-from gatekeeper.intake import MAX_BODY
+from gatekeeper.intake import body as intake
+from gatekeeper.intake.body import MAX_BODY
 from gatekeeper.projection import Release
 from tests.support.polling import until
 

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gatekeeper import structure
-
-from .reviews import deployment, encode, released, review
+from gatekeeper.intake import structure
+from tests.unit.gatekeeper.reviews import deployment, encode, released, review
 
 texts = st.text(alphabet='[]{},"\\:a \n', max_size=12)
 values = st.recursive(

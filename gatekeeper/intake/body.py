@@ -15,9 +15,9 @@ import itertools
 from aiohttp import web
 
 from altershield.process.listener import ask_for_body
-from gatekeeper import memory
 from gatekeeper.errors import ReviewError
-from gatekeeper.structure import is_dense, problem
+from gatekeeper.intake import memory
+from gatekeeper.intake.structure import is_dense, problem
 
 MAX_BODY = 8 * 1024 * 1024
 """Bytes of a review: it carries the object twice, and etcd takes 1.5 MiB of one."""
