@@ -4,13 +4,17 @@ A setting counts only under its name in the system namespace. An invalid setting
 accepted last (stored in its status) stay in effect, or the defaults if there are none.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
 
+from altershield.api.amounts import percentage, scaled
 from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoSpec
 from altershield.api.policy import OnFailure
+
+_NUMBER = re.compile("[0-9]{1,9}")  # of pods
 
 BLOCKING = "blocking"
 BRANCH = "branch"
@@ -129,9 +133,7 @@ def problem(setting: OpsConfigInfo, system_namespace: str) -> Problem | None:
 
 def _number(content: str, replicas: int) -> int | None:
     """The number of pods that `content` means for so many replicas; None if it is neither a number nor a share."""
-    digits = content.removesuffix("%")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 9) or int(digits) == 0:
-        return None
-    if digits == content:
-        return int(digits)
-    return -(-replicas * int(digits) // 100) if int(digits) <= 100 else None  # rounded up
+    percent = percentage(content)
+    if percent is not None:
+        return scaled(content, replicas, round_up=True) if 1 <= percent <= 100 else None
+    return (int(content) or None) if _NUMBER.fullmatch(content) else None

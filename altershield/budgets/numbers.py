@@ -8,11 +8,11 @@ because several decisions use one count.
 from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple, Protocol
 
+from altershield.api.amounts import scaled
 from altershield.api.budgets import DisruptionRecord, PodUnavailableBudget, PodUnavailableBudgetSpec
 from altershield.budgets.coverage import Scales, Workload, protects, unread_owner, workload_of
 from altershield.budgets.index import Group
 from altershield.budgets.pods import Flag, Pod
-from altershield.workloads.amounts import share
 from altershield.workloads.meta import Owner, Packed, packed
 
 _OPTED_OUT = int(Flag.OPTED_OUT)
@@ -126,9 +126,9 @@ def _total(
 def desired(spec: PodUnavailableBudgetSpec, total: int) -> int:
     """How many of `total` pods have to be available. Shares are rounded up, as Kubernetes rounds them."""
     if spec.min_available is not None:
-        available = share(spec.min_available, total)
+        available = scaled(spec.min_available, total, round_up=True) or 0
     elif spec.max_unavailable is not None:
-        available = total - share(spec.max_unavailable, total)
+        available = total - (scaled(spec.max_unavailable, total, round_up=True) or 0)
     else:
         available = 0
     return min(max(available, 0), total)

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from altershield.api.amounts import percentage, scaled
 from altershield.api.resources import Resource
 from altershield.workloads.adapter import Operation
 from altershield.workloads.meta import WorkloadMeta
@@ -83,11 +84,6 @@ def held_back(partition: int | str | None, replicas: int) -> int:
     """
     if partition is None:
         return 0
-    if isinstance(partition, int):
-        return min(max(partition, 0), replicas)
-    digits = partition.removesuffix("%")
-    if digits == partition or not (digits.isascii() and digits.isdigit() and len(digits) <= 9):
-        return 0
-    percent = int(digits)
-    found = min(-(-replicas * percent // 100), replicas)
-    return replicas - 1 if found == replicas and replicas > 0 and percent < 100 else found
+    percent = percentage(partition) if isinstance(partition, str) else None
+    most = max(replicas - 1, 0) if percent is not None and percent < 100 else replicas
+    return min(max(scaled(partition, replicas, round_up=True) or 0, 0), most)

@@ -112,11 +112,13 @@ SOURCES = (
         ),
     ),
     Source(
-        "altershield/workloads/amounts.py",
-        _NUMBERS[:1],
+        "altershield/api/amounts.py",
+        ("tests/unit/altershield/api/test_amounts.py",),
         (
-            ("-(-total * int(digits) // 100)", "total * int(digits) // 100"),
-            ("digits == amount or not (", "not ("),
+            ("-(-total * percent // 100) if round_up", "total * percent // 100 if round_up"),
+            ("else total * percent // 100", "else -(-total * percent // 100)"),
+            ('"0*([0-9]{1,19})%"', '"([0-9]{1,19})%"'),
+            ("number <= _MOST", "number < _MOST"),
         ),
     ),
     Source(

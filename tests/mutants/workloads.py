@@ -142,11 +142,16 @@ SOURCES = (
         "altershield/workloads/clone_sets.py",
         _KINDS,
         (
-            ("return min(max(partition, 0), replicas)", "return max(partition, 0)"),
-            ("return min(max(partition, 0), replicas)", "return min(partition, replicas)"),
-            ("-(-replicas * percent // 100)", "replicas * percent // 100"),
-            ("return replicas - 1 if found == replicas and replicas > 0 and percent < 100 else found", "return found"),
-            ("if digits == partition or not", "if not"),
+            (
+                "max(scaled(partition, replicas, round_up=True) or 0, 0), most)",
+                "max(scaled(partition, replicas, round_up=True) or 0, 0), 10**9)",
+            ),
+            (
+                "max(scaled(partition, replicas, round_up=True) or 0, 0)",
+                "(scaled(partition, replicas, round_up=True) or 0)",
+            ),
+            ("scaled(partition, replicas, round_up=True)", "scaled(partition, replicas, round_up=False)"),
+            ("percent is not None and percent < 100 else replicas", "False else replicas"),
             ("paused=spec.update_strategy.paused", "paused=False"),
             ("update_revision=status.update_revision", 'update_revision=""'),
         ),

@@ -3,7 +3,7 @@ I/O."""
 
 from collections.abc import Iterator
 
-from altershield.workloads.amounts import share
+from altershield.api.amounts import scaled
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 
@@ -68,4 +68,5 @@ class OlderPods:
         counted = max(present, workload.updated)  # the status may still count a pod whose deletion is known here
         replicas = workload.replicas
         older = len(self._pods) - len(self._ending)
-        return counted > replicas or counted + older > replicas + share(workload.max_surge, replicas)
+        surge = scaled(workload.max_surge, replicas, round_up=True) or 0
+        return counted > replicas or counted + older > replicas + surge

@@ -13,7 +13,6 @@ from altershield.budgets.coverage import group_of
 from altershield.budgets.numbers import Numbers, counted, desired, numbers
 from altershield.budgets.pods import Pod
 from altershield.workloads import ADAPTERS
-from altershield.workloads.amounts import share
 from altershield.workloads.meta import Owner
 from tests.unit.altershield.budgets import builders
 from tests.unit.altershield.budgets.builders import (
@@ -154,11 +153,6 @@ def test_total_of_a_target_is_that_of_its_workload_if_it_has_pods() -> None:
 def test_pods_that_have_ended_do_not_count_into_the_total() -> None:
     ended = [pod(f"web-{number}", owner=ROLLOUT, phase="Succeeded") for number in range(2)]
     assert found([*ended, pod("web-3", owner=ROLLOUT)], Cluster()).total == 1
-
-
-@pytest.mark.parametrize("amount", ["5", "", "%", "-5%", "٣%", "5%%"])
-def test_text_that_is_no_share_is_no_pod(amount: str) -> None:
-    assert share(amount, 10) == 0
 
 
 def test_change_in_place_alone_takes_its_pod_out() -> None:
