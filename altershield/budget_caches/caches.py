@@ -23,6 +23,7 @@ from altershield.budgets.scaled import Reader, Scaled
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from altershield.kube.optional import definition_informer, run_while_defined
+from altershield.kube.queue import as_backlog
 from altershield.workloads import ADAPTERS
 
 _NAMESPACE = "namespace"
@@ -212,7 +213,8 @@ class BudgetCaches:
                 group.create_task(run)
             for informer in self.counted_informers:
                 await informer.wait_synced()
-            self.namespaces.announce()
+            with as_backlog():
+                self.namespaces.announce()
 
     def of(self, resource: Resource, namespace: str) -> list[PodUnavailableBudget | DisruptionBudget]:
         """All budgets of this resource in the namespace."""

@@ -17,6 +17,7 @@ from altershield.kube.cache import Cache, Handler
 from altershield.kube.client import Client
 from altershield.kube.errors import UnreachableError
 from altershield.kube.objects import T
+from altershield.kube.queue import as_backlog
 from altershield.kube.reflector import Reflector, Selection
 from altershield.kube.time_slices import time_slices
 
@@ -35,7 +36,8 @@ class Informer(Generic[T]):
     such calls.
 
     Handlers, index functions, `keep` and `read` run in the event loop and must not block. Errors of handlers and index
-    functions are logged and have no other effect.
+    functions are logged and have no other effect. Keys that handlers add to a WorkQueue go to its backlog if the object
+    has not changed: in the first list, in a resync and in `refill`.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class Informer(Generic[T]):
         self._cache.indexes.add(name, key)
 
     def read(self, data: bytes | msgspec.Raw) -> T:
-        """Decode an object as this cache keeps it, for `observe`. UnreadableError if that fails."""
+        """Decode an object as this cache keeps it, for `observe`. SchemaError if that fails."""
         return self._cache.read(data)
 
     def get(self, namespace: str, name: str) -> T | None:
@@ -167,7 +169,8 @@ class Informer(Generic[T]):
                     for item in page.items:
                         if self._reflector.lists != lists:
                             return False
-                        self._cache.add_missing(refill, item)
+                        with as_backlog():
+                            self._cache.add_missing(refill, item)
                         await slices.yield_if_over()
         finally:
             self._cache.end_refill(refill)
@@ -193,5 +196,6 @@ class Informer(Generic[T]):
         while True:
             await asyncio.sleep(self._resync * random.uniform(0.9, 1.1))  # noqa: S311  (spreads load)
             for key in self._cache.list_keys():
-                self._cache.resync(key)
+                with as_backlog():
+                    self._cache.resync(key)
                 await slices.yield_if_over()

@@ -39,6 +39,7 @@ from altershield.kube.errors import (
     UnreadableError,
 )
 from altershield.kube.objects import KeySet, key_of, metadata_of, version_of
+from altershield.kube.queue import as_backlog
 from altershield.kube.time_slices import time_slices
 from altershield.kube.watch_stream import WatchEvent
 
@@ -75,6 +76,7 @@ class Reflector:
         self._selection = selection
         self._cache = cache
         self._resume = ""  # the resourceVersion to watch from; empty: list first
+        self._first_list = True  # since `run` began, no list is complete
         self._in_pages = False  # the API server does not stream lists
         self._incomplete_lists = 0  # incomplete streamed lists in a row
         self._started_at: float | None = None
@@ -99,6 +101,7 @@ class Reflector:
         """List and watch until cancelled. Each call begins with a list, because the resource may have been deleted and
         created again since the last call."""
         self._started_at = asyncio.get_running_loop().time()
+        self._first_list = True
         self._resume = ""
         try:
             await self._list_and_watch()
@@ -181,6 +184,7 @@ class Reflector:
         self._cache.changed_version = version_number(version)  # only after the unlisted objects are removed
         self._resume = version
         self._incomplete_lists = 0
+        self._first_list = False
         self.synced.set()
         self.watching.set()
 
@@ -194,7 +198,8 @@ class Reflector:
                 self._received()
                 version = page.metadata.resource_version
                 for item in page.items:
-                    unlisted.discard(key_of(self._cache.apply(item)))
+                    with self._lane():
+                        unlisted.discard(key_of(self._cache.apply(item)))
                     await slices.yield_if_over()
         await self._end_list(unlisted, version)
 
@@ -223,7 +228,8 @@ class Reflector:
                 contextlib.aclosing(self._events(listing=listing)) as events,
             ):
                 async for event in events:
-                    metadata = self._apply(event)
+                    with self._lane():
+                        metadata = self._apply(event)
                     if unlisted is not None and turn is not None:
                         if event.type != "BOOKMARK":
                             unlisted.discard(key_of(metadata))
@@ -278,6 +284,11 @@ class Reflector:
             server_timeout=_SERVER_TIMEOUT + random.randrange(_SERVER_TIMEOUT),  # noqa: S311  (spreads load)
             on_data=self._received,
         )
+
+    def _lane(self) -> contextlib.AbstractContextManager[None]:
+        """For the keys that handlers add. Objects of the first list have not changed. A later list calls handlers only
+        for objects that have changed since the watch ended."""
+        return as_backlog() if self._first_list else contextlib.nullcontext()
 
     def _apply(self, event: WatchEvent) -> Any:
         """Apply an event to the cache. Return the metadata of its object."""

@@ -13,6 +13,7 @@ import msgspec
 from prometheus_client import Counter
 
 from altershield.api.change_workload import MAX_NOTIFIED
+from altershield.kube.queue import as_backlog
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.release import Release
@@ -103,10 +104,11 @@ class Notifier:
                 lane = Lane(receiver, present.cluster, self._send, self._on_end, self._count, self._clock)
                 self._lanes[name] = lane
                 tasks[name] = group.create_task(lane.run())
-        for release in self._caches.releases.all():
-            self.on_release(None, release)
-        for batch in self._caches.batches.all():
-            self.on_batch(None, batch)
+        with as_backlog():
+            for release in self._caches.releases.all():
+                self.on_release(None, release)
+            for batch in self._caches.batches.all():
+                self.on_batch(None, batch)
 
     async def reconcile(self, key: Key) -> float | None:
         """Offer the events of a release to the lanes, and store the notifications that ended. It sends nothing

@@ -1,15 +1,19 @@
-"""The work queue: duplicates, delays, backoff and figures."""
+"""The work queue: duplicates, lanes, delays, backoff and figures."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Literal
 
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from hypothesis.strategies import sampled_from
+from hypothesis.strategies import DataObject, data, lists, sampled_from
 
-from altershield.kube.queue import WorkQueue
+from altershield.kube.queue import LIVE_IN_A_ROW, WorkQueue, as_backlog
 
 pytestmark = pytest.mark.looptime
+
+Lane = Literal["live", "backlog"]
 
 
 async def taken_at(queue: WorkQueue[str]) -> tuple[str, float]:
@@ -155,48 +159,203 @@ async def test_cancelled_get_takes_no_key() -> None:
     assert await asyncio.wait_for(queue.get(), 1) == "a"
 
 
+async def drained(queue: WorkQueue[str]) -> list[str]:
+    """The ready keys, in the order in which one worker gets them."""
+    found = []
+    while queue.depth:
+        found.append(await queue.get())
+        queue.done(found[-1])
+    return found
+
+
+def add_backlog(queue: WorkQueue[str], *keys: str) -> None:
+    with as_backlog():
+        for key in keys:
+            queue.add(key)
+
+
+async def test_live_keys_come_before_the_backlog_which_has_one_turn_in_five() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    add_backlog(queue, "A", "B", "C")
+    for key in "abcdefghi":
+        queue.add(key)
+    assert "".join(await drained(queue)) == "abcdAefghBiC"
+
+
+async def test_key_that_waits_in_both_lanes_is_handed_out_once_at_the_earlier_of_both_turns() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    add_backlog(queue, "A", "B", "C")
+    for key in "abcdefgACh":
+        queue.add(key)
+    assert queue.depth == 11
+    add_backlog(queue, "h")
+    assert "".join(await drained(queue)) == "abcdAefgCBh"
+
+
+async def test_all_keys_that_wait_can_become_the_backlog_in_the_order_of_arrival() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    queue.add("w")
+    await queue.get()
+    queue.add("a")
+    add_backlog(queue, "b")
+    queue.add("c")
+    queue.add("w")
+    queue.to_backlog()
+    queue.add("d")
+    queue.done("w")
+    assert "".join(await drained(queue)) == "dabcw"
+
+
+async def test_live_key_that_is_added_while_it_is_worked_on_is_live_afterwards() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    add_backlog(queue, "a", "b")
+    assert await queue.get() == "a"
+    queue.add("a")
+    add_backlog(queue, "a")
+    queue.done("a")
+    assert await drained(queue) == ["a", "b"]
+
+
+async def test_delayed_key_goes_to_the_lane_for_which_it_was_added() -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    with as_backlog():
+        for key in "abc":
+            queue.add_after(key, 10)
+    queue.add_after("b", 20)
+    queue.add_after("d", 10)
+    with as_backlog():
+        queue.add_after("d", 20)
+    await asyncio.sleep(30)
+    assert await drained(queue) == ["b", "d", "a", "c"]
+
+
+@pytest.mark.parametrize("throttled", [False, True])
+async def test_failed_key_goes_back_to_its_lane(throttled: bool) -> None:
+    queue: WorkQueue[str] = WorkQueue()
+    add_backlog(queue, "a")
+    queue.add("b")
+    for _ in range(2):
+        key = await queue.get()
+        if throttled:
+            queue.add_throttled(key, None)
+        else:
+            queue.add_rate_limited(key)
+        queue.done(key)
+    add_backlog(queue, "c")
+    await asyncio.sleep(10)
+    assert await drained(queue) == ["b", "c", "a"]
+
+
+async def test_slow_retry_comes_after_a_minute_in_the_backlog() -> None:
+    queue: WorkQueue[int] = WorkQueue()
+    for key in range(1000):
+        queue.add_slowly(key)
+    await asyncio.sleep(59)
+    assert queue.depth == 0
+    await asyncio.sleep(8)
+    assert 300 < queue.depth < 700
+    await asyncio.sleep(9)
+    assert queue.depth == 1000
+    queue.add(1000)
+    assert await queue.get() == 1000
+
+
 class QueueMachine(RuleBasedStateMachine):
-    """In any order of calls, no added key is lost, and no key is handed out while it is worked on."""
+    """In any order of calls, no added key is lost, no key is handed out while it is worked on, and the number of other
+    keys that are handed out before a ready key is bounded."""
 
     def __init__(self) -> None:
         super().__init__()
         self.runner = asyncio.Runner()
         self.queue: WorkQueue[str] = WorkQueue()
-        self.expected: set[str] = set()
-        self.working: set[str] = set()
+        self.waiting: dict[str, set[Lane]] = {}  # in the order of arrival
+        self.working: dict[str, Lane] = {}  # with the lane from which the key was taken
+        self.turns: dict[str, int] = {}
+        """By ready key: after how many more keys it is handed out at the latest, itself included."""
 
     def teardown(self) -> None:
+        while self.turns:
+            self.get()
         self.runner.close()
 
-    def call(self, function: object, *arguments: object) -> None:
+    def call(self, function: Callable[..., None], *arguments: object) -> None:
         async def run() -> None:
-            function(*arguments)  # type: ignore[operator]
+            function(*arguments)
 
         self.runner.run(run())
 
-    @rule(key=sampled_from("abc"))
-    def add(self, key: str) -> None:
-        self.call(self.queue.add, key)
-        self.expected.add(key)
+    def ready(self, key: str, lane: Lane) -> None:
+        """The key is ready in this lane."""
+        self.waiting.setdefault(key, set()).add(lane)
+        place = sum(lane in lanes for each, lanes in self.waiting.items() if each not in self.working)
+        turns = place + -(-place // LIVE_IN_A_ROW) if lane == "live" else place * (LIVE_IN_A_ROW + 1)
+        self.turns[key] = min(turns, self.turns.get(key, turns))
 
-    @precondition(lambda self: self.expected - self.working)
+    @rule(keys=lists(sampled_from("abcdefghijklmnop"), min_size=1, max_size=12), lane=sampled_from(["live", "backlog"]))
+    def add(self, keys: list[str], lane: Lane) -> None:
+        for key in keys:
+            self.add_one(key, lane)
+
+    def add_one(self, key: str, lane: Lane) -> None:
+        if lane == "live":
+            self.call(self.queue.add, key)
+        else:
+            self.call(add_backlog, self.queue, key)
+        if key in self.working:
+            self.waiting.setdefault(key, set()).add(lane)
+        elif lane not in self.waiting.get(key, set()) and (key not in self.waiting or lane == "live"):
+            self.ready(key, lane)
+
+    @rule()
+    def to_backlog(self) -> None:
+        self.call(self.queue.to_backlog)
+        self.turns.clear()
+        waiting, self.waiting = self.waiting, {}
+        for key in waiting:
+            if key in self.working:
+                self.waiting[key] = {"backlog"}
+            else:
+                self.ready(key, "backlog")
+
+    @precondition(lambda self: self.turns)
     @rule()
     def get(self) -> None:
-        key = self.runner.run(self.queue.get())
-        assert key in self.expected
+        key = self.runner.run(asyncio.wait_for(self.queue.get(), 1))
         assert key not in self.working
-        self.expected.remove(key)
-        self.working.add(key)
+        self.working[key] = "live" if "live" in self.waiting.pop(key) else "backlog"
+        del self.turns[key]
+        self.turns = {each: turns - 1 for each, turns in self.turns.items()}
+        assert all(turns > 0 for turns in self.turns.values())
 
     @precondition(lambda self: self.working)
-    @rule()
-    def done(self) -> None:
-        self.call(self.queue.done, self.working.pop())
+    @rule(data=data())
+    def done(self, data: DataObject) -> None:
+        key = data.draw(sampled_from(sorted(self.working)))
+        self.call(self.queue.done, key)
+        del self.working[key]
+        lanes = self.waiting.get(key)
+        if lanes is not None:
+            self.waiting[key] = set()
+            self.ready(key, "live" if "live" in lanes else "backlog")
+
+    @precondition(lambda self: self.working)
+    @rule(data=data())
+    def fail(self, data: DataObject) -> None:
+        """The work on a key fails, and the delay ends."""
+        key = data.draw(sampled_from(sorted(self.working)))
+
+        async def run() -> None:
+            self.queue.add_rate_limited(key)
+            await asyncio.sleep(0.006)  # the first delay is 5 ms
+            self.queue.forget(key)
+
+        self.runner.run(run())
+        self.waiting.setdefault(key, set()).add(self.working[key])
 
     @invariant()
     def depth_is_what_waits(self) -> None:
-        assert self.queue.depth == len(self.expected)
+        assert self.queue.depth == len(self.waiting)
 
 
 TestQueueMachine = QueueMachine.TestCase
-TestQueueMachine.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)
+TestQueueMachine.settings = settings(max_examples=50, stateful_step_count=20, deadline=None)
