@@ -3,6 +3,7 @@
     logger.info("released again", extra={"namespace": "shop", "workload": "sleep"})
 
 writes `{"time": ..., "level": "info", "logger": ..., "message": "released again", "namespace": "shop", ...}`.
+A line that is written during a reconcile also has `"reconcile"`, the id of this reconcile.
 Do not log secrets. Text that looks like a secret is replaced as a second line of defense.
 """
 
@@ -12,11 +13,16 @@ import logging
 import re
 import sys
 import traceback
+from contextvars import ContextVar
 from typing import Any
 
 import orjson
 
 from altershield.errors import UsageError
+
+RECONCILE: ContextVar[str] = ContextVar("RECONCILE", default="")
+"""The id of the reconcile that runs in this context; empty outside of reconciles. Tasks that a reconcile starts inherit
+it."""
 
 _LEVELS = ("debug", "info", "warning", "error")
 _COMMON = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime"}  # the attributes of every record
@@ -72,12 +78,15 @@ def _time(record: logging.LogRecord) -> str:
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    """The caller's `extra`, and an exception as `error` and `stack`."""
+    """The caller's `extra`, the id of the reconcile, and an exception as `error` and `stack`."""
     fields = {
         key: value[:_MAX_TEXT] if isinstance(value, str) else value
         for key, value in record.__dict__.items()
         if key not in _COMMON
     }
+    reconcile = RECONCILE.get()
+    if reconcile:
+        fields["reconcile"] = reconcile
     error = record.exc_info[1] if record.exc_info else None
     if error is not None:
         fields["error"] = f"{type(error).__name__}: {error}"[:_MAX_TEXT]

@@ -1,5 +1,6 @@
 """Logs: one JSON object per record, text for terminals, and no secrets."""
 
+import contextvars
 import io
 import json
 import logging
@@ -53,6 +54,20 @@ def json_log(monkeypatch: pytest.MonkeyPatch) -> tuple[logging.Logger, Any]:
 @pytest.fixture
 def text_log(monkeypatch: pytest.MonkeyPatch) -> tuple[logging.Logger, Any]:
     return output(Terminal(), monkeypatch)
+
+
+def test_line_of_a_reconcile_has_its_id(json_log: tuple[logging.Logger, Any]) -> None:
+    logger, lines = json_log
+
+    def reconcile() -> None:
+        logs.RECONCILE.set("17")
+        logger.info("during", extra={"namespace": "shop"})
+
+    contextvars.copy_context().run(reconcile)
+    logger.info("after")
+    during, after = map(json.loads, lines())
+    assert (during["reconcile"], during["namespace"]) == ("17", "shop")
+    assert list(after) == ["time", "level", "logger", "message"]
 
 
 def test_record_is_one_line_of_json_with_its_fields(json_log: tuple[logging.Logger, Any]) -> None:
