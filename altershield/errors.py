@@ -4,7 +4,8 @@ AlterShieldError                    (altershield.errors)
 ├── UsageError                      an option, an environment variable or a file is invalid
 ├── KubernetesError                 (altershield.kube.errors) a request to the Kubernetes API failed
 │   ├── UnreachableError            no complete answer: refused, timed out, TLS failed, connection cut
-│   │   └── UnreadableError         an answer that is not of the expected type
+│   │   └── UnreadableError         an answer that cannot be decoded
+│   │       └── SchemaError         an answer, or an object in it, of another schema than expected
 │   └── ApiError                    an answer with a Status of another code than the following
 │       ├── BadRequestError         400
 │       ├── UnauthorizedError       401

@@ -4,12 +4,13 @@ msgspec decodes the response's bytes directly into the type that the caller asks
 have are dropped.
 """
 
+from collections.abc import Callable
 from typing import Annotated, Generic, TypeVar
 
 import msgspec
 import orjson
 
-from altershield.kube.errors import UnreadableError
+from altershield.kube.errors import SchemaError, UnreadableError
 
 T = TypeVar("T")
 
@@ -50,8 +51,18 @@ def encode(body: object) -> bytes:
 
 
 def decode(data: bytes | msgspec.Raw, as_: type[T]) -> T:
-    """The body as this type. UnreadableError: it has another type."""
+    """The body as this type. UnreadableError: it is no JSON; SchemaError: it has another type."""
     try:
         return msgspec.json.decode(data, type=as_)
     except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableError(f"the API server's response cannot be decoded: {error}") from error
+        kind = SchemaError if isinstance(error, msgspec.ValidationError) else UnreadableError
+        raise kind(f"the API server's response cannot be decoded: {error}") from error
+
+
+def project(data: bytes | msgspec.Raw, read: Callable[[bytes | msgspec.Raw], T], name: str) -> T:
+    """The projection that `read` makes of an object of `name`. SchemaError: `read` raises msgspec.DecodeError or
+    ValueError."""
+    try:
+        return read(data)
+    except (ValueError, RecursionError) as error:  # msgspec.DecodeError is a ValueError
+        raise SchemaError(f"an object of {name} cannot be read: {error}") from error

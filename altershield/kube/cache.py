@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple
 
 import msgspec
 
-from altershield.kube.errors import UnreadableError
+from altershield.kube.errors import SchemaError
 from altershield.kube.indexes import Indexes
 from altershield.kube.objects import Key, KeySet, Metadata, Store, T, key_of, metadata_of, version_of
 
@@ -77,11 +77,11 @@ class Cache(Generic[T]):
         return len(self._objects)
 
     def read(self, data: bytes | msgspec.Raw) -> T:
-        """Decode an object. UnreadableError if that fails."""
+        """Decode an object. SchemaError if that fails."""
         try:
             return self._read(data)
-        except (msgspec.DecodeError, ValueError, RecursionError) as error:
-            raise UnreadableError(f"an object of {self.name} cannot be read: {error}") from error
+        except (ValueError, RecursionError) as error:  # msgspec.DecodeError is a ValueError
+            raise SchemaError(f"an object of {self.name} cannot be read: {error}") from error
 
     # called for the watch and for complete lists
 
@@ -172,7 +172,7 @@ class Cache(Generic[T]):
         """Decode an object, or return None. The first failure for an object is logged. Its cached version stays."""
         try:
             return self.read(data)
-        except UnreadableError as error:
+        except SchemaError as error:
             key = key_of(metadata_of(data))
             self.skipped += 1
             if key not in self._unreadable:

@@ -13,13 +13,22 @@ _MAX_MESSAGE = 1024  # characters; a Status may contain a whole object
 class KubernetesError(AlterShieldError):
     """A request to the Kubernetes API failed."""
 
+    may_heal = True
+    """Whether the request may succeed although no object changes. If not, it is repeated slowly."""
+
 
 class UnreachableError(KubernetesError):
     """No complete response: connection refused, timeout, TLS error, connection lost."""
 
 
 class UnreadableError(UnreachableError):
-    """The response cannot be decoded: it is no JSON, or has another type than expected."""
+    """The response cannot be decoded: it is no JSON, or a SchemaError."""
+
+
+class SchemaError(UnreadableError):
+    """The response, or an object in it, has another schema than expected."""
+
+    may_heal = False
 
 
 class ApiError(KubernetesError):
@@ -78,6 +87,8 @@ class GoneError(ApiError):
 
 class InvalidError(ApiError):
     """422: the object is invalid, or a `test` operation of a JSON patch failed."""
+
+    may_heal = False
 
 
 class TooManyRequestsError(ApiError):

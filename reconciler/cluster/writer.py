@@ -20,6 +20,7 @@ from altershield.api.resources import (
     PODS,
     Resource,
 )
+from altershield.kube.bodies import decode
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import (
     ConflictError,
@@ -157,7 +158,7 @@ class Writer:
         patch = merge_patch(msgspec.to_builtins(batch.status), msgspec.to_builtins(status))
         answer = await self._save(CHANGE_PODS, batch.metadata, patch)
         self._to_cache(self._caches.batches, answer, "patch status")
-        return msgspec.json.decode(answer, type=ChangePod)
+        return decode(answer, ChangePod)
 
     async def save_status(self, informer: Informer[S], obj: S, status: msgspec.Struct) -> S:
         """Store the changed fields of the status, guarded by the resourceVersion."""

@@ -7,7 +7,7 @@ from altershield.api.policy import KIND, DefensePolicy
 from altershield.api.resources import DEFENSE_POLICIES
 from altershield.api.rights import Right
 from altershield.kube.objects import key_of
-from altershield.kube.queue import WorkQueue
+from altershield.kube.queue import WorkQueue, as_backlog
 from reconciler.cluster.caches import Caches, Key
 from reconciler.policies.acceptance import rule_of
 from reconciler.policies.policy_reconciler import PolicyReconciler
@@ -25,8 +25,9 @@ class PolicyRoutes:
 
     def add_all(self) -> None:
         """Queue all policies: their conditions name receivers that do not exist, and the receivers have changed."""
-        for policy in self._caches.policies.all():
-            self._queue.add(key_of(policy.metadata))
+        with as_backlog():
+            for policy in self._caches.policies.all():
+                self._queue.add(key_of(policy.metadata))
 
     def _policy(self, old: DefensePolicy | None, new: DefensePolicy | None) -> None:
         policy = new or old

@@ -8,6 +8,7 @@ import msgspec
 from altershield.api.resources import DISRUPTION_BUDGETS, PODS
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budgets import pods as budget_pods
+from altershield.kube.bodies import decode, project
 from altershield.kube.client import Client
 from altershield.kube.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError
 from altershield.workloads import pods as pod_projections
@@ -104,15 +105,15 @@ class StuckPodsCheck:
             raw = await self._client.get(PODS, name, namespace, as_=msgspec.Raw)
         except NotFoundError:
             return None
-        pod = pod_projections.read(raw)
+        pod = project(raw, pod_projections.read, PODS.plural)
         if pod.metadata.uid != known.metadata.uid or not blocking_pods(workload, [pod]):
             return None  # it is another pod, or the watch queues the workload when it brings the change
         if timing is not None:
-            spec = msgspec.json.decode(raw, type=_WithSpec).spec
+            spec = decode(raw, _WithSpec).spec
             starts = starts_until(pod, start_budget(spec, workload.start.init), timing)
             if now < starts:
                 return starts - now
-        refusal = await self._budget_refusal(namespace, budget_pods.read(raw))
+        refusal = await self._budget_refusal(namespace, project(raw, budget_pods.read, PODS.plural))
         if not refusal:
             try:
                 deleted = await self._writer.delete(PODS, pod.metadata, unchanged=True)

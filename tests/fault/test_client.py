@@ -163,8 +163,9 @@ async def test_a_response_of_another_shape_raises_unreadable_error(body: bytes) 
 
     async with serving() as (api, client):
         api.fault(anything, strange, times=2)
-        with pytest.raises(UnreadableError):
+        with pytest.raises(UnreadableError) as found:
             await client.get(PODS, "a", "shop", as_=Pod)
+        assert found.value.may_heal is not body.startswith((b"[", b"{"))  # a page of a proxy may be gone soon
         with pytest.raises(UnreadableError):
             await client.list(PODS, as_=Pod)
 

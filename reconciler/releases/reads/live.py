@@ -11,7 +11,7 @@ from altershield.api.change_workload import SourceRef
 from altershield.api.managed_fields import ManagedMeta
 from altershield.api.meta import unix
 from altershield.api.resources import Resource
-from altershield.kube.bodies import decode
+from altershield.kube.bodies import decode, project
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
 from altershield.kube.time_slices import time_slices
@@ -61,17 +61,16 @@ class LiveWorkload(NamedTuple):
     @property
     def template(self) -> Object:
         """Its pod template."""
-        found: Object = msgspec.json.decode(self.raw, type=_WithTemplate).spec.template
-        return found
+        return decode(self.raw, _WithTemplate).spec.template
 
     @property
     def applied(self) -> Applied | None:
         """What clients stored about its pod template; see `altershield.workloads.applied.of`."""
-        return applied.of(msgspec.json.decode(self.raw))
+        return applied.of(decode(self.raw, _RAW))
 
     def selects(self, own: Mapping[str, str]) -> bool:
         """Whether its selector matches these labels."""
-        return msgspec.json.decode(self.raw, type=_WithSelector).spec.selector.matches(own)
+        return decode(self.raw, _WithSelector).spec.selector.matches(own)
 
 
 class LiveReader:
@@ -84,20 +83,20 @@ class LiveReader:
         """The workload with the uid of `known`. ConflictError if it does not exist any more."""
         adapter, metadata = BY_KIND[known.kind], known.metadata
         raw = await self._raw(known)
-        found = adapter.read(raw)
+        found = project(raw, adapter.read, adapter.resource.plural)
         if found.metadata.uid != metadata.uid or found.metadata.deleting:
             raise changed(known)
-        managed = msgspec.json.decode(raw, type=_Managed)
+        managed = decode(raw, _Managed)
         return LiveWorkload(found, managed.metadata.released_at, managed.metadata.annotations, raw)
 
     async def raw(self, known: Workload) -> Object:
         """The workload as the API server sends it. ConflictError if it does not exist any more, or if another version
         was released."""
-        raw: Object = msgspec.json.decode(await self._raw(known))
-        found = BY_KIND[known.kind].read(msgspec.json.encode(raw))
+        data, adapter = await self._raw(known), BY_KIND[known.kind]
+        found = project(data, adapter.read, adapter.resource.plural)
         if found.metadata.uid != known.metadata.uid or found.metadata.deleting or found.version != known.version:
             raise changed(known)
-        return raw
+        return decode(data, _RAW)
 
     async def own_pause(self, known: Workload) -> bool:
         """Whether the rollout is paused as AlterShield paused it, and nobody else has changed the fields since."""
@@ -161,11 +160,13 @@ class LiveReader:
             data = await self._client.get(resource, source.name, workload.metadata.namespace, as_=msgspec.Raw)
         except NotFoundError as error:
             raise changed(workload) from error
-        if resource == history.RESOURCE and owns(workload, entry := history.read(data)):
+        if resource == history.RESOURCE and owns(
+            workload, entry := project(data, history.read, history.RESOURCE.plural)
+        ):
             if (entry.metadata.uid, entry.fingerprint) != (source.uid, source.fingerprint):
                 raise changed(workload)
             return history.with_version(entry.template, source.version or source.fingerprint)
-        raw: Object = msgspec.json.decode(data)
+        raw = decode(data, _RAW)
         template = adapter.template(raw)
         if template is None or raw["metadata"].get("uid") != source.uid or not _controls(workload, raw):
             raise changed(workload)

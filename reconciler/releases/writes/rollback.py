@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-import msgspec
-
 from altershield.api import labels, released_by
 from altershield.api.change_workload import SourceRef
 from altershield.api.json_patch import Operation, label_path
+from altershield.kube.bodies import decode
 from altershield.kube.errors import (
     ApiError,
     ConflictError,
@@ -16,6 +15,7 @@ from altershield.kube.errors import (
     UnauthorizedError,
 )
 from altershield.workloads import BY_KIND
+from altershield.workloads.adapter import Object
 from altershield.workloads.applied import LAST_APPLIED, last_applied, managed_fields
 from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
@@ -68,7 +68,7 @@ class RollbackWriter:
         operations.append({"op": "add", "path": _VERSION, "value": version})
         annotations = {released_by.ANNOTATION: released_by.encode(by, version, self._clock())} if by else {}
         applied = await self._live.applied(workload, target)
-        manifest = last_applied(msgspec.json.decode(present.raw), applied) if applied is not None else None
+        manifest = last_applied(decode(present.raw, Object), applied) if applied is not None else None
         if manifest is not None:
             annotations[LAST_APPLIED] = manifest
         if present.annotations:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from altershield.kube.cache import Cache
-from altershield.kube.errors import UnreadableError
+from altershield.kube.errors import SchemaError
 from tests.support.projections import Pod
 
 A = ("shop", "a")
@@ -51,11 +51,11 @@ def world() -> World:
 
 
 @pytest.mark.parametrize("error", [RecursionError, ValueError])
-def test_read_raises_unreadable_error_for_undecodable_bytes(error: type[Exception]) -> None:
+def test_read_raises_schema_error_for_undecodable_bytes(error: type[Exception]) -> None:
     def read(data: Any) -> Pod:
         raise error
 
-    with pytest.raises(UnreadableError, match="an object of pods cannot be read"):
+    with pytest.raises(SchemaError, match="an object of pods cannot be read"):
         Cache("pods", read, lambda pod: True).read(b"{}")
 
 

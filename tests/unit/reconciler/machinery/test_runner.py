@@ -1,11 +1,13 @@
-"""A controller retries after every error, and logs only errors that are not expected."""
+"""A controller retries after every error, and logs only errors that are not expected. Live changes come first."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
-from altershield.kube.errors import KubernetesError, from_status
-from altershield.kube.queue import WorkQueue
+from altershield.kube.errors import KubernetesError, SchemaError, from_status
+from altershield.kube.queue import LIVE_IN_A_ROW, WorkQueue
+from altershield.process.logs import RECONCILE
 from reconciler.cluster.caches import Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import work
@@ -133,3 +135,124 @@ async def test_waiting_workers_that_get_keys_at_the_same_time_share_a_time_slice
     working.cancel()
     await asyncio.wait((working,))
     assert (done, most <= 4) == (2 * len(keys), True)
+
+
+KEYS: list[Key] = [("shop", f"pod-{number}") for number in range(5000)]
+
+
+@pytest.mark.parametrize("workers", [1, 16])
+async def test_live_change_does_not_wait_for_the_backlog_of_a_take_over(workers: int) -> None:
+    queue: WorkQueue[Key] = WorkQueue()
+    order: list[Key] = []
+
+    async def reconcile(key: Key) -> None:
+        await asyncio.sleep(0.01)
+        order.append(key)
+
+    for key in KEYS:
+        queue.add(key)  # before this replica leads
+    working = asyncio.create_task(work("pods", queue, reconcile, Metrics(), at_most=workers))
+    await asyncio.sleep(1.001)
+    done = len(order)
+    queue.add(KEY)
+    queue.add(KEYS[-1])
+    await asyncio.sleep(60)
+    working.cancel()
+    await asyncio.wait((working,))
+    assert 0 < done < 2000
+    assert {KEY, KEYS[-1]} <= set(order[done : done + 2 * workers + 2])
+    assert len(order) == len(set(order)) == len(KEYS) + 1
+
+
+async def test_backlog_is_reconciled_under_a_steady_stream_of_live_changes() -> None:
+    queue: WorkQueue[Key] = WorkQueue()
+    order: list[Key] = []
+
+    async def reconcile(key: Key) -> None:
+        order.append(key)
+        if key not in backlog:
+            queue.add(key)
+        await asyncio.sleep(0.01)
+
+    backlog = set(KEYS[:100])
+    for key in backlog:
+        queue.add(key)
+    working = asyncio.create_task(work("pods", queue, reconcile, Metrics(), at_most=2))
+    await asyncio.sleep(0.001)
+    for key in KEYS[100:150]:
+        queue.add(key)
+    await asyncio.sleep(10)
+    working.cancel()
+    await asyncio.wait((working,))
+    turns = [number for number, key in enumerate(order) if key in backlog]
+    assert len(turns) == len(backlog)
+    assert max(after - before for before, after in pairwise(turns)) <= LIVE_IN_A_ROW + 1
+    assert len(order) > 2 * max(turns)
+
+
+@pytest.mark.parametrize(
+    "error", [from_status(422, {"message": "spec.replicas: Invalid value"}), SchemaError("an object cannot be read")]
+)
+async def test_failure_that_a_retry_cannot_end_is_retried_slowly_and_logged_once(
+    error: KubernetesError, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue: WorkQueue[Key] = WorkQueue()
+    metrics = Metrics()
+    times: list[float] = []
+    failing = [error]
+
+    async def reconcile(_: Key) -> None:
+        times.append(asyncio.get_running_loop().time())
+        for each in failing:
+            raise each
+
+    working = asyncio.create_task(work("pods", queue, reconcile, metrics))
+    queue.add(KEY)
+    await asyncio.sleep(59)
+    assert len(times) == 1
+    await asyncio.sleep(541)
+    assert 8 <= len(times) - 1 <= 10
+    assert [each.levelname for each in caplog.records] == ["WARNING"]
+    assert vars(caplog.records[0])["cause"] == str(error)
+    assert "retrying does not help" in caplog.text
+    tries = len(times)
+    labels = {"controller": "pods", "outcome": "error"}
+    assert metrics.registry.get_sample_value("altershield_reconciles_total", labels) == tries
+
+    queue.add(KEY)  # the object has changed
+    failing[:] = [from_status(422, {"message": "another cause"})]
+    await asyncio.sleep(1)
+    assert (len(times), len(caplog.records)) == (tries + 1, 2)
+    failing.clear()
+    await asyncio.sleep(80)
+    failing.append(error)
+    queue.add(KEY)
+    await asyncio.sleep(1)
+    assert len(caplog.records) == 3
+    working.cancel()
+    await asyncio.wait((working,))
+
+
+async def test_log_lines_of_a_reconcile_have_its_id_also_those_of_its_tasks() -> None:
+    queue: WorkQueue[Key] = WorkQueue()
+    seen: dict[Key, set[str]] = {}
+
+    async def below(key: Key) -> None:
+        await asyncio.sleep(1)
+        seen.setdefault(key, set()).add(RECONCILE.get())
+
+    async def reconcile(key: Key) -> None:
+        seen.setdefault(key, set()).add(RECONCILE.get())
+        await asyncio.gather(below(key), below(key))
+        await below(key)
+
+    keys = KEYS[:20]
+    for key in keys:
+        queue.add(key)
+    working = asyncio.create_task(work("pods", queue, reconcile, Metrics(), at_most=4))
+    await asyncio.sleep(60)
+    working.cancel()
+    await asyncio.wait((working,))
+    assert all(len(ids) == 1 for ids in seen.values())
+    assert len({"", *(each for ids in seen.values() for each in ids)}) == len(keys) + 1
+    assert RECONCILE.get() == ""

@@ -7,7 +7,7 @@ import pytest
 
 from altershield.api import labels
 from altershield.api.resources import REPLICA_SETS
-from altershield.kube.errors import ConflictError
+from altershield.kube.errors import ConflictError, SchemaError
 from altershield.releases import history
 from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import template_of
@@ -47,6 +47,18 @@ async def test_revisions_are_read_a_few_at_a_time() -> None:
         assert {each.source.name for each in found} == {f"web-{number:02}" for number in range(COUNT)}
         assert len(lists) > 1
         assert all(int(each.query["limit"]) <= AT_ONCE for each in lists)
+
+
+async def test_workload_of_another_schema_is_a_failure_that_a_retry_cannot_end() -> None:
+    async with serving() as (api, client):
+        await api.put(
+            BY_KIND["Deployment"].resource,
+            {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": "two"}},
+        )
+        for read in (LiveReader(client).workload, LiveReader(client).raw):
+            with pytest.raises(SchemaError, match="deployments") as found:
+                await read(deployment())
+            assert not found.value.may_heal
 
 
 async def test_selector_that_is_too_long_for_a_url_is_not_sent() -> None:
