@@ -68,7 +68,7 @@ class CloneSets(OfRevisions):
             max_surge=spec.update_strategy.max_surge or 0,
             max_unavailable=spec.update_strategy.max_unavailable,
             holds_share=isinstance(spec.update_strategy.partition, str),
-            **common(CLONE_SETS.kind, wire.metadata, spec.selector, spec.template, status.observed_generation),
+            **common(self.resource.group_kind, wire.metadata, spec.selector, spec.template, status.observed_generation),
         )
 
     def pause(self, workload: Workload) -> list[Operation]:

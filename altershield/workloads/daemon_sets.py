@@ -70,7 +70,9 @@ class DaemonSets(OfRevisions):
             max_unavailable=spec.update_strategy.rolling_update.max_unavailable
             if spec.update_strategy.rolling_update is not None
             else 1,
-            **common(DAEMON_SETS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),
+            **common(
+                self.resource.group_kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation
+            ),
         )
 
     def pause(self, workload: Workload) -> list[Operation]:

@@ -86,7 +86,7 @@ class Deployments:
             updated=wire.status.updated_replicas,
             max_unavailable=spec.strategy.rolling_update.max_unavailable if spec.strategy.rolling_update else 1,
             **common(
-                DEPLOYMENTS.kind,
+                self.resource.group_kind,
                 wire.metadata,
                 spec.selector,
                 spec.template,

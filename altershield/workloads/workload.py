@@ -16,6 +16,7 @@ from altershield.api.annotations import GENERATE, PAUSED, START_TIMEOUT
 from altershield.api.fingerprint import Template, canonical, fingerprint
 from altershield.api.label_selectors import selects
 from altershield.api.released_by import ANNOTATION as RELEASED_BY
+from altershield.api.resources import GroupKind
 from altershield.workloads.applied import digest
 from altershield.workloads.meta import Meta, WorkloadMeta
 from altershield.workloads.start_budget import StartBudget, start_budget
@@ -38,7 +39,7 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """The projection of a workload."""
 
     metadata: Meta
-    kind: str
+    group_kind: GroupKind
     generation: int
     version: str
     """The version label; empty if there is none."""
@@ -110,6 +111,11 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """The digest of what clients stored about the pod template (`applied.digest`)."""
     start: StartBudget = StartBudget()
     """How long its pods may take to start, by the probes of its template."""
+
+    @property
+    def kind(self) -> str:
+        """The name of its kind, for texts. Workloads of another API group may have a kind of the same name."""
+        return self.group_kind.kind
 
     @property
     def list_selector(self) -> str:
@@ -197,7 +203,7 @@ def generates(annotations: Mapping[str, Any] | None) -> tuple[tuple[str, str], .
 
 
 def common(
-    kind: str,
+    group_kind: GroupKind,
     metadata: WorkloadMeta,
     selector: WireSelector,
     template: WireTemplate,
@@ -209,7 +215,7 @@ def common(
     own: Mapping[str, str] = metadata.labels or {}
     return {
         "metadata": metadata.projection,
-        "kind": kind,
+        "group_kind": group_kind,
         "generation": metadata.generation,
         "version": sys.intern(own.get(labels.VERSION, "")),
         "processed": own.get(labels.DEFENSE_STATUS) == labels.PROCESSED,

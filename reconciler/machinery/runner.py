@@ -21,7 +21,7 @@ from reconciler.machinery.outcome import Outcome
 logger = logging.getLogger(__name__)
 
 
-K = TypeVar("K", bound=tuple[str, ...])
+K = TypeVar("K", bound=tuple[object, ...])
 
 
 Reconcile = Callable[[K], Awaitable[float | None]]
@@ -94,5 +94,6 @@ async def _reconcile_once(name: str, queue: WorkQueue[K], reconcile: Reconcile[K
     return Outcome.DONE
 
 
-def _log_fields(name: str, key: tuple[str, ...], error: Exception) -> dict[str, str]:
-    return {"controller": name, "namespace": key[-2], "object": "/".join((*key[:-2], key[-1])), "cause": str(error)}
+def _log_fields(name: str, key: tuple[object, ...], error: Exception) -> dict[str, str]:
+    *kinds, namespace, obj = map(str, key)
+    return {"controller": name, "namespace": namespace, "object": "/".join((*kinds, obj)), "cause": str(error)}

@@ -116,7 +116,7 @@ def cause_unknown(snapshot: Snapshot, now: float) -> bool:
         return True
     if (known and not cause.changed) or not _is_creation_late(snapshot, groups, now):
         return False
-    if BY_KIND[workload.kind].intermediate is not None:
+    if BY_KIND[workload.group_kind].intermediate is not None:
         return not known and bool(workload.refused)
     return now >= cause.refusal_until
 

@@ -200,11 +200,11 @@ class Executor:
     async def label(self, workload: Workload, operations: Sequence[Operation]) -> Workload:
         """Change labels of the workload, if it still has the version that the decision was about."""
         same: Operation = {"op": "test", "path": _VERSION, "value": workload.version}
-        return await self._writer.patch(self._caches.workloads[workload.kind], workload, [same, *operations])
+        return await self._writer.patch(self._caches.workloads[workload.group_kind], workload, [same, *operations])
 
     async def _pause(self, workload: Workload, effect: Pause) -> None:
         raw = await self._live.raw(workload)
-        wanted = BY_KIND[workload.kind].pause(workload)
+        wanted = BY_KIND[workload.group_kind].pause(workload)
         marker = pausing.Marker(
             rfc3339(self._clock()), effect.version, effect.reason, until=rfc3339(effect.until) if effect.until else ""
         )
@@ -212,7 +212,7 @@ class Executor:
 
     async def _unpause(self, workload: Workload) -> None:
         raw = await self._live.raw(workload)
-        await self._patch_read(workload, raw, pausing.unpause(raw, BY_KIND[workload.kind].pause(workload)))
+        await self._patch_read(workload, raw, pausing.unpause(raw, BY_KIND[workload.group_kind].pause(workload)))
 
     async def _patch_read(self, workload: Workload, raw: Object, operations: Sequence[Operation]) -> None:
         """Change the workload, if it has not changed since it was read."""
@@ -221,7 +221,7 @@ class Executor:
         unchanged: Operation = {
             "op": "test", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"],
         }  # fmt: skip
-        await self._writer.patch(self._caches.workloads[workload.kind], workload, [unchanged, *operations])
+        await self._writer.patch(self._caches.workloads[workload.group_kind], workload, [unchanged, *operations])
 
     def _count_end(self, release: Release, status: ChangeWorkloadStatus) -> None:
         """Count the release in the metrics if the new state ends it. A superseded rollback does not count."""

@@ -7,9 +7,9 @@ import jsonpatch
 import pytest
 
 from altershield.api.annotations import PAUSED
-from altershield.workloads import BY_KIND
 from altershield.workloads import hold as pausing
 from altershield.workloads.hold import Marker
+from tests.support.workloads import BY_NAME
 
 DEPLOYMENT = [{"op": "add", "path": "/spec/paused", "value": True}]
 CLONE_SET = [{"op": "add", "path": "/spec/updateStrategy/paused", "value": True}]
@@ -150,5 +150,5 @@ def test_workload_without_annotation_is_not_changed() -> None:
 
 
 def test_every_kind_can_be_paused() -> None:
-    for adapter in BY_KIND.values():
+    for adapter in BY_NAME.values():
         assert all(each["op"] == "add" for each in adapter.pause(None))  # type: ignore[arg-type]

@@ -9,10 +9,10 @@ from altershield.api import labels
 from altershield.api.annotations import GENERATE
 from altershield.api.budgets import PodUnavailableBudget
 from altershield.api.meta import ObjectMeta
-from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
 from reconciler.generated_budgets.budget_plan import RESOURCES, Budget, DisruptionBudget, Plan, Target, plan
 from reconciler.generated_budgets.wanted import Amount, BudgetKind, Invalid, wanted_amount
+from tests.support.workloads import BY_NAME
 from tests.unit.altershield.workloads import objects
 
 Object = dict[str, Any]
@@ -93,7 +93,7 @@ def test_amount_is_that_of_the_update_strategy(kind: str, spec: Object, amount: 
 
 
 def target(*, replicas: int = 3, name: str = "web", **metadata: Any) -> Target:
-    resource = BY_KIND["Deployment"].resource
+    resource = BY_NAME["Deployment"].resource
     return Target(
         resource, ObjectMeta(name=name, namespace="shop", uid=UID, **metadata), replicas, SELECTOR, {"app": "web"}
     )

@@ -9,12 +9,12 @@ from altershield.api import labels
 from altershield.api.resources import REPLICA_SETS
 from altershield.kube.errors import ConflictError
 from altershield.releases import history
-from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import Workload, version_of
 from reconciler.releases.reads.live import LiveReader
 from tests.support import workloads
 from tests.support.stub_api import is_list, serving
+from tests.support.workloads import BY_NAME, GROUP_KINDS
 
 Object = dict[str, Any]
 
@@ -28,7 +28,7 @@ def deployment(*values: str) -> Workload:
     made = workloads.manifest("Deployment", "web", "busybox", metadata={"namespace": "shop", "uid": "uid-web"})
     if values:
         made["spec"]["selector"]["matchExpressions"] = [{"key": "app", "operator": "NotIn", "values": list(values)}]
-    return BY_KIND["Deployment"].read(msgspec.json.encode(made))
+    return BY_NAME["Deployment"].read(msgspec.json.encode(made))
 
 
 def held(number: int, **more: Any) -> Object:
@@ -77,7 +77,7 @@ async def test_history_is_listed_without_the_templates() -> None:
 
 async def test_revision_of_somebody_else_with_the_label_of_the_history_is_left_out() -> None:
     async with serving() as (api, client):
-        name = history.entry_name("Deployment", "web", "a" * 8)
+        name = history.entry_name(GROUP_KINDS["Deployment"], "web", "a" * 8)
         for number, data in enumerate(({"version": 7}, None, "x")):
             made = {**held(number, labels={labels.HISTORY: "web"}), "data": data, "revision": 1}
             await api.put(history.RESOURCE, made)

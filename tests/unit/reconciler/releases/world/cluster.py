@@ -10,7 +10,6 @@ from altershield.api.annotations import PAUSED
 from altershield.api.meta import rfc3339
 from altershield.api.ops_config import Settings
 from altershield.api.policy import AppliedPolicy
-from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import template_of
 from altershield.workloads.pods import Pod
 from altershield.workloads.start_budget import StartBudget, start_budget
@@ -18,6 +17,7 @@ from altershield.workloads.workload import Workload, version_of
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.pods.health import Timing
 from tests.support import workloads
+from tests.support.workloads import BY_NAME
 
 from .pods import NAMESPACE, SimPod
 
@@ -41,7 +41,7 @@ def fingerprint(image: str) -> str:
 
 class Cluster:
     def __init__(self, kind: str, *, replicas: int, observe: float, start_timeout: float) -> None:
-        self.kind, self.adapter = kind, BY_KIND[kind]
+        self.kind, self.adapter = kind, BY_NAME[kind]
         self.t = NOW
         self.ours = self.api = self.kubelet = self.node_clock = 0.0
         self.timing = Timing(start_timeout, observe)

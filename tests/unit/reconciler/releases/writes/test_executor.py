@@ -13,7 +13,7 @@ from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, Wor
 from altershield.api.json_patch import label_path
 from altershield.api.meta import Condition, plain_time
 from altershield.api.pod_verdicts import PodInfo
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, REPLICA_SETS
 from altershield.kube.errors import (
     ApiError,
     BadRequestError,
@@ -50,6 +50,7 @@ from reconciler.releases.terms.effects import (
 from reconciler.releases.writes.events import ReleaseEvents
 from reconciler.releases.writes.executor import Executor
 from reconciler.releases.writes.rollback import Refused
+from tests.support.workloads import GROUP_KINDS
 from tests.unit.altershield.releases import builders
 from tests.unit.altershield.releases.builders import NOW, V1, V2
 from tests.unit.reconciler.filled import change_pod, empty_caches, newer, pod, release, replica_set
@@ -262,7 +263,7 @@ async def test_version_label_of_pods_and_replica_sets_is_restored(world: World) 
     label = {"op": "add", "path": VERSION, "value": V1}
     assert world.writer.writes == [
         ("patch", world.caches.pods, pod(), [label]),
-        ("patch", world.caches.sets["ReplicaSet"], replica_set(), [label]),
+        ("patch", world.caches.sets[REPLICA_SETS.group_kind], replica_set(), [label]),
     ]
 
 
@@ -304,7 +305,7 @@ async def test_created_batch_names_its_pods_its_change_workload_and_who_failed_i
 async def test_suspend_label_is_removed_only_if_the_version_is_unchanged(world: World) -> None:
     await world.do(Resume())
     operations = [SAME_VERSION, {"op": "remove", "path": SUSPEND}]
-    assert world.only_write == ("patch", world.caches.workloads["Deployment"], world.workload, operations)
+    assert world.only_write == ("patch", world.caches.workloads[GROUP_KINDS["Deployment"]], world.workload, operations)
 
 
 # effects after the status
@@ -313,7 +314,7 @@ async def test_suspend_label_is_removed_only_if_the_version_is_unchanged(world: 
 async def test_suspend_label_is_added_only_if_the_version_is_unchanged(world: World) -> None:
     await world.do(after=(Suspend(1234),))
     operations = [SAME_VERSION, {"op": "add", "path": SUSPEND, "value": "1234"}]
-    assert world.only_write == ("patch", world.caches.workloads["Deployment"], world.workload, operations)
+    assert world.only_write == ("patch", world.caches.workloads[GROUP_KINDS["Deployment"]], world.workload, operations)
 
 
 async def test_ignored_suspend_label_is_removed_when_the_workload_is_suspended(world: World) -> None:
@@ -418,7 +419,7 @@ async def test_older_template_is_released_on_the_present_workload(world: World) 
         {"op": "add", "path": VERSION, "value": V2},
         {"op": "remove", "path": label_path(labels.DEFENSE_STATUS)},
     ]
-    assert world.only_write == ("patch", world.caches.workloads["Deployment"], world.workload, operations)
+    assert world.only_write == ("patch", world.caches.workloads[GROUP_KINDS["Deployment"]], world.workload, operations)
 
 
 async def test_released_template_without_a_version_gets_its_fingerprint_as_version(world: World) -> None:
