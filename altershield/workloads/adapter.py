@@ -9,8 +9,10 @@ import msgspec
 from altershield.api import names
 from altershield.api.fingerprint import Template
 from altershield.api.resources import Resource
+from altershield.workloads.amounts import is_amount
+from altershield.workloads.hold import with_own_fields
 from altershield.workloads.pods import Pod
-from altershield.workloads.workload import Workload
+from altershield.workloads.workload import HOLDABLE, Workload
 
 Object = dict[str, Any]
 Operation = dict[str, Any]
@@ -63,7 +65,11 @@ class Adapter(Protocol):
         """The prefix of its ChangeWorkloads' names."""
 
     def read(self, data: bytes | msgspec.Raw) -> Workload:
-        """The projection of a workload in JSON. msgspec.DecodeError if it is not one."""
+        """The projection of a workload in JSON, with the user's own values of what a hold has changed.
+        msgspec.DecodeError if it is not one."""
+
+    def read_in_force(self, data: bytes | msgspec.Raw) -> Workload:
+        """The projection with the values that the fields have now. msgspec.DecodeError if `data` is no workload."""
 
     def template(self, revision: Object) -> Object | None:
         """The pod template that a revision holds, as the workload had it; None if it holds none."""
@@ -76,6 +82,26 @@ class Adapter(Protocol):
 
     def pause(self, workload: Workload) -> list[Operation]:
         """The patch that stops the replacement of its pods; empty if the kind has no such field."""
+
+
+def with_own_values(adapter: Adapter, data: bytes | msgspec.Raw) -> Workload:
+    """What `Adapter.read` returns, from `read_in_force`. If the annotation has values that the kind cannot have, the
+    values are those of the hold."""
+    found = adapter.read_in_force(data)
+    if found.hold is None:
+        return found
+    try:
+        raw = msgspec.json.decode(data)
+        own = with_own_fields(raw, adapter.pause(found))
+        if own is raw:
+            return found
+        read = adapter.read_in_force(msgspec.json.encode(own))
+    except (ValueError, RecursionError):
+        return found
+    if not (is_amount(read.max_unavailable) and is_amount(read.max_surge)):
+        return found
+    values = {name: getattr(read, name) for name in HOLDABLE}
+    return msgspec.structs.replace(found, **values, hold=msgspec.structs.replace(found.hold, in_force=found))
 
 
 def is_pod_of_revision(adapter: Adapter, pod: Pod, name: str, uid: str) -> bool:

@@ -3,7 +3,7 @@
 import msgspec
 
 from altershield.api.resources import Resource
-from altershield.workloads.adapter import Operation
+from altershield.workloads.adapter import Operation, with_own_values
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
@@ -62,6 +62,9 @@ class StatefulSets(OfRevisions):
     change_workload_prefix: str = "statefulset."
 
     def read(self, data: bytes | msgspec.Raw) -> Workload:
+        return with_own_values(self, data)
+
+    def read_in_force(self, data: bytes | msgspec.Raw) -> Workload:
         wire = _decode(data)
         spec = wire.spec
         on_delete = spec.update_strategy.type == "OnDelete"

@@ -150,7 +150,7 @@ SOURCES = (
         (
             ("return max(0, replicas - len(self._pods))", "return 0"),
             ("return counted > replicas or counted + older >", "return counted + older >"),
-            ("or counted + older > replicas + share(workload.max_surge, replicas)", ""),
+            ("or counted + older > replicas + share(workload.in_force.max_surge, replicas)", ""),
             ("len(self._pods) - len(self._ending)", "len(self._pods)"),
             ("return reach if self._pods else replicas", "return reach"),
             ("return reach if self._pods else replicas", "return replicas"),

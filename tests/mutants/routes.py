@@ -177,14 +177,6 @@ SOURCES = (
         ),
     ),
     Source(
-        "altershield/workloads/__init__.py",
-        (_T + "test_kinds_of_one_name.py",),
-        (
-            ("    if not reference.api_version:\n", "    if False:\n"),
-            ("    if not reference.api_version:\n", "    if True:\n"),
-        ),
-    ),
-    Source(
         "reconciler/cluster/ownership.py",
         (_T + "cluster/test_caches.py", _T + "test_routes.py"),
         (

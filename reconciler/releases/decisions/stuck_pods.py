@@ -81,7 +81,7 @@ class StuckPods:
             return Stuck([], [], timing, None)  # the present version is about to be replaced
         waits_for = blocking_pods(workload, (tracked.pod for tracked in self._tracked.values()))
         rolled_back = _of_rolled_back(workload, waits_for, others)
-        if not enabled or workload.held or workload.strategy is not Strategy.ROLLING:
+        if not enabled or workload.held or workload.in_force.strategy is not Strategy.ROLLING:
             return Stuck(rolled_back, [], timing, None)
         known = {pod.metadata.uid for pod in rolled_back}
         candidates = [

@@ -17,8 +17,7 @@ from altershield.kube.errors import ConflictError, NotFoundError
 from altershield.kube.time_slices import time_slices
 from altershield.releases import history
 from altershield.releases.history import Entry
-from altershield.workloads import BY_KIND, applied
-from altershield.workloads import hold as pausing
+from altershield.workloads import BY_KIND, applied, hold
 from altershield.workloads.adapter import Object, template_of
 from altershield.workloads.applied import Applied
 from altershield.workloads.workload import WireSelector, Workload
@@ -103,7 +102,7 @@ class LiveReader:
         """Whether the rollout is paused as AlterShield paused it, and nobody else has changed the fields since."""
         if not known.held:
             return False
-        return pausing.is_own(await self.raw(known), BY_KIND[known.group_kind].pause(known))
+        return hold.is_own(await self.raw(known), BY_KIND[known.group_kind].pause(known))
 
     async def _raw(self, known: Workload) -> msgspec.Raw:
         metadata = known.metadata

@@ -114,6 +114,8 @@ async def test_objects_of_other_namespaces_are_not_kept(caches: Caches) -> None:
         ({}, True),
         ({"apiVersion": "apps/v1", "kind": "StatefulSet"}, True),
         ({"apiVersion": "example.com/v1", "kind": "StatefulSet"}, False),
+        ({"apiVersion": "apps/v1beta1", "kind": "StatefulSet"}, False),
+        ({"apiVersion": "apps/v1beta1"}, False),
         ({"apiVersion": "example.com/v1"}, False),
         ({"apiVersion": "batch/v1", "kind": "Job"}, False),
         ({"controller": False}, False),

@@ -1,12 +1,13 @@
 """Which budget the annotations of a workload and its Namespace ask for, and what is done about it."""
 
+import json
 from typing import Any
 
 import msgspec
 import pytest
 
 from altershield.api import labels
-from altershield.api.annotations import GENERATE
+from altershield.api.annotations import GENERATE, ROLLOUT
 from altershield.api.budgets import PodUnavailableBudget
 from altershield.api.meta import ObjectMeta
 from altershield.workloads.workload import Workload
@@ -90,6 +91,17 @@ def test_amount_is_that_of_the_update_strategy(kind: str, spec: Object, amount: 
     assert wanted_amount(BudgetKind.PDB, workload(kind, {"pdb": "true"}, **spec), {}) == Amount(
         "maxUnavailable", amount
     )
+
+
+@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet"])
+def test_amount_of_a_held_workload_is_that_of_the_user(kind: str) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+    adapter, hold = BY_NAME[kind], {"causes": [{"by": "pause"}], "fields": {"/spec/updateStrategy": strategy}}
+    (paused,) = adapter.pause(workload(kind))
+    annotations = {f"{GENERATE}pdb": "true", ROLLOUT: json.dumps(hold)}
+    held = objects.workload(kind, metadata={"annotations": annotations}, updateStrategy=paused["value"])
+    assert held.in_force.max_unavailable == 1
+    assert wanted_amount(BudgetKind.PDB, held, {}) == Amount("maxUnavailable", 2)
 
 
 def target(*, replicas: int = 3, name: str = "web", **metadata: Any) -> Target:

@@ -1,5 +1,6 @@
 """The executor carries out a decision in order, and only on the objects that the decision is about."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -8,10 +9,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from altershield.api import labels
+from altershield.api.annotations import ROLLOUT
 from altershield.api.announcements import MAX_LATE
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, WorkloadState
 from altershield.api.json_patch import label_path
-from altershield.api.meta import Condition, plain_time
+from altershield.api.meta import Condition, plain_time, rfc3339
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, REPLICA_SETS
 from altershield.kube.errors import (
@@ -39,6 +41,7 @@ from reconciler.releases.terms.effects import (
     CreateBatch,
     Decision,
     Mark,
+    Pause,
     ReleaseAgain,
     Remove,
     RestoreLabel,
@@ -46,6 +49,7 @@ from reconciler.releases.terms.effects import (
     Resume,
     SetThreshold,
     Suspend,
+    Unpause,
 )
 from reconciler.releases.writes.events import ReleaseEvents
 from reconciler.releases.writes.executor import Executor
@@ -583,3 +587,57 @@ async def test_clock_that_is_behind_counts_a_duration_of_zero(world: World) -> N
     world.now = NOW - 10
     await world.do(status=status())
     assert world.durations("success") == (1, 0)
+
+
+# a pause
+
+
+RESOURCE_VERSION = {"op": "test", "path": "/metadata/resourceVersion", "value": "5"}
+PAUSED_AT = rfc3339(NOW + 42)
+
+
+def whole(spec: dict[str, Any], hold: dict[str, Any] | None = None) -> dict[str, Any]:
+    annotations = {"annotations": {ROLLOUT: json.dumps(hold)}} if hold is not None else {}
+    return {"metadata": {"resourceVersion": "5", **annotations}, "spec": spec}
+
+
+async def test_pause_stores_the_hold_in_the_annotation(world: World) -> None:
+    world.reader.whole = whole({"replicas": 3})
+    await world.do(after=(Pause(V1, "a pod failed", NOW + 100),))
+    *_, operations = world.only_write
+    same, pause, annotations, stored = operations
+    assert (same, pause) == (RESOURCE_VERSION, {"op": "add", "path": "/spec/paused", "value": True})
+    assert annotations == {"op": "add", "path": "/metadata/annotations", "value": {}}
+    assert stored["path"] == "/metadata/annotations/altershield.defense.antgroup.com~1rollout"
+    cause = {"by": "pause", "reason": "a pod failed", "time": PAUSED_AT, "until": rfc3339(NOW + 100)}
+    assert json.loads(stored["value"]) == {"version": V1, "causes": [cause], "fields": {"/spec/paused": None}}
+
+
+async def test_workload_that_is_paused_already_is_not_written(world: World) -> None:
+    world.reader.whole = whole({"paused": True})
+    await world.do(after=(Pause(V1, "a pod failed"),))
+    assert world.writer.writes == []
+
+
+def held(before: Any) -> dict[str, Any]:
+    hold = {"version": V1, "causes": [{"by": "pause"}], "fields": {"/spec/paused": before}}
+    return whole({"paused": True}, hold)
+
+
+FORGET = {"op": "remove", "path": "/metadata/annotations/altershield.defense.antgroup.com~1rollout"}
+
+
+async def test_end_of_a_pause_restores_the_field(world: World) -> None:
+    world.reader.whole = held(None)
+    await world.do(after=(Unpause(),))
+    assert world.only_write[-1] == [RESOURCE_VERSION, {"op": "remove", "path": "/spec/paused"}, FORGET]
+
+
+async def test_value_that_the_api_server_does_not_accept_stays_out_of_the_field(world: World) -> None:
+    """Anybody who may change the workload may have written the annotation. Its reconciles go on."""
+    world.reader.whole = held("yes")
+    world.writer.errors = [InvalidError("spec.paused: must be a boolean")]
+    await world.do(after=(Unpause(),))
+    first, second = (write[-1] for write in world.writer.writes)
+    assert first == [RESOURCE_VERSION, {"op": "replace", "path": "/spec/paused", "value": "yes"}, FORGET]
+    assert second == [RESOURCE_VERSION, FORGET]
