@@ -21,6 +21,7 @@ import msgspec
 from altershield.api.annotations import PAUSED, ROLLOUT
 from altershield.api.json_patch import Operation
 
+T = TypeVar("T")
 Object = dict[str, Any]
 
 PAUSE = "pause"
@@ -28,7 +29,6 @@ PAUSE = "pause"
 
 _NAMES = (ROLLOUT, PAUSED)
 _MAX_REASON = 512
-T = TypeVar("T")
 _HIGHEST = 2**31 - 1
 _MAX_DEPTH = 16  # of a recorded value; update strategies have three levels
 
@@ -93,7 +93,7 @@ def read(annotations: Mapping[str, Any] | None) -> Hold | None:
     return known
 
 
-def hold(raw: Object, wanted: Sequence[Operation], version: str, cause: Cause) -> list[Operation]:
+def begin(raw: Object, wanted: Sequence[Operation], version: str, cause: Cause) -> list[Operation]:
     """The patch that holds this version for another cause. Empty if it is held for this cause already, if the user
     holds it, or if its annotation cannot be read.
 
@@ -120,7 +120,7 @@ def hold(raw: Object, wanted: Sequence[Operation], version: str, cause: Cause) -
     return [*operations, *_stored(raw, Hold(version, (*causes, cause), {**held, **changed}))]
 
 
-def release(raw: Object, wanted: Sequence[Operation], by: str) -> list[Operation]:
+def end(raw: Object, wanted: Sequence[Operation], by: str) -> list[Operation]:
     """The patch that ends a cause. With the last one, the fields return; a field that somebody else has changed since
     stays as it is. Empty if there is no such cause."""
     known = read(_annotations(raw))

@@ -206,13 +206,13 @@ class Executor:
         until = rfc3339(effect.until) if effect.until else ""
         cause = hold.Cause(hold.PAUSE, effect.reason, rfc3339(self._clock()), until)
         wanted = BY_KIND[workload.group_kind].pause(workload)
-        await self._patch_read(workload, raw, hold.hold(raw, wanted, effect.version, cause))
+        await self._patch_read(workload, raw, hold.begin(raw, wanted, effect.version, cause))
 
     async def _unpause(self, workload: Workload) -> None:
         raw = await self._live.raw(workload)
         wanted = BY_KIND[workload.group_kind].pause(workload)
         try:
-            await self._patch_read(workload, raw, hold.release(raw, wanted, hold.PAUSE))
+            await self._patch_read(workload, raw, hold.end(raw, wanted, hold.PAUSE))
         except InvalidError as error:
             # somebody changed the annotation: the API server does not accept its values of the fields
             metadata = workload.metadata

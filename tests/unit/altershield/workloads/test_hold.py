@@ -27,11 +27,11 @@ STATEFUL_SET = [
 
 def paused(raw: dict[str, Any], wanted: list[dict[str, Any]], by: str = PAUSE, version: str = "v") -> Any:
     cause = Cause(by, "a pod failed", "2026-01-01T00:00:00Z")
-    return jsonpatch.apply_patch(raw, holding.hold(raw, wanted, version, cause))
+    return jsonpatch.apply_patch(raw, holding.begin(raw, wanted, version, cause))
 
 
 def continued(raw: dict[str, Any], wanted: list[dict[str, Any]], by: str = PAUSE) -> Any:
-    return jsonpatch.apply_patch(raw, holding.release(raw, wanted, by))
+    return jsonpatch.apply_patch(raw, holding.end(raw, wanted, by))
 
 
 def paused_by_an_older_release(raw: dict[str, Any], wanted: list[dict[str, Any]]) -> Any:
@@ -93,7 +93,7 @@ def test_defaults_that_the_api_server_adds_do_not_keep_the_pause() -> None:
 
 def test_workload_that_is_paused_already_gets_no_annotation() -> None:
     raw = {"metadata": {}, "spec": {"paused": True}}
-    assert holding.hold(raw, DEPLOYMENT, "v", Cause(PAUSE)) == []
+    assert holding.begin(raw, DEPLOYMENT, "v", Cause(PAUSE)) == []
 
 
 def test_field_that_somebody_changed_since_stays() -> None:
@@ -106,13 +106,13 @@ def test_field_that_somebody_changed_since_stays() -> None:
 
 def test_annotation_says_when_the_pause_ends() -> None:
     cause = Cause(PAUSE, "", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z")
-    held = jsonpatch.apply_patch({"metadata": {}, "spec": {}}, holding.hold({"spec": {}}, DEPLOYMENT, "v", cause))
+    held = jsonpatch.apply_patch({"metadata": {}, "spec": {}}, holding.begin({"spec": {}}, DEPLOYMENT, "v", cause))
     (found,) = json.loads(held["metadata"]["annotations"][ROLLOUT])["causes"]
     assert found["until"] == "2026-01-01T01:00:00Z"
 
 
 def test_long_reason_is_cut() -> None:
-    (*_, stored) = holding.hold({"spec": {}}, DEPLOYMENT, "v", Cause(PAUSE, "r" * 10_000))
+    (*_, stored) = holding.begin({"spec": {}}, DEPLOYMENT, "v", Cause(PAUSE, "r" * 10_000))
     assert len(json.loads(stored["value"])["causes"][0]["reason"]) == 512
 
 
@@ -196,7 +196,7 @@ UNREADABLE = [
 def test_annotation_that_cannot_be_read_is_removed_and_nothing_else(value: str) -> None:
     raw = {"metadata": {"annotations": {ROLLOUT: value}}, "spec": {"paused": True, "replicas": 3}}
     assert holding.read(raw["metadata"]["annotations"]) == Hold()
-    assert holding.hold({**raw, "spec": {}}, DEPLOYMENT, "v", Cause(PAUSE)) == []
+    assert holding.begin({**raw, "spec": {}}, DEPLOYMENT, "v", Cause(PAUSE)) == []
     assert not holding.is_own(raw, DEPLOYMENT)
     after = continued(raw, DEPLOYMENT)
     assert after == {"metadata": {"annotations": {}}, "spec": raw["spec"]}
@@ -217,7 +217,7 @@ def test_forged_annotation_changes_no_other_field(name: str) -> None:
 def test_huge_annotation_is_read() -> None:
     causes = [{"by": str(number)} for number in range(20_000)]
     raw = {"metadata": {"annotations": {ROLLOUT: json.dumps({"causes": causes})}}, "spec": {"paused": True}}
-    assert holding.release(raw, DEPLOYMENT, PAUSE) == []
+    assert holding.end(raw, DEPLOYMENT, PAUSE) == []
 
 
 # the annotation of older releases
@@ -239,7 +239,7 @@ def test_pause_of_an_older_release_is_taken_back(wanted: list[dict[str, Any]], s
     assert found is not None
     assert (found.version, found.causes) == ("v", (Cause(PAUSE, "a pod failed", "2026-01-01T00:00:00Z"),))
     assert holding.is_own(held, wanted)
-    assert holding.hold(held, wanted, "v", Cause(PAUSE)) == []
+    assert holding.begin(held, wanted, "v", Cause(PAUSE)) == []
     assert continued(held, wanted) == raw
 
 
@@ -280,7 +280,7 @@ def test_whoever_continues_by_hand_ends_the_causes_before() -> None:
 
 def test_user_who_paused_again_keeps_the_pause() -> None:
     held = managed(paused({"metadata": {}, "spec": {}}, DEPLOYMENT, "a"), kubectl=IS_PAUSED)
-    assert holding.hold(held, DEPLOYMENT, "v", Cause("b")) == []
+    assert holding.begin(held, DEPLOYMENT, "v", Cause("b")) == []
     assert continued(held, DEPLOYMENT, "a")["spec"] == {"paused": True}
 
 
@@ -297,12 +297,12 @@ specs = st.one_of(
     st.tuples(st.sampled_from(["StatefulSet", "DaemonSet"]), strategies),
     st.tuples(st.just("CloneSet"), st.sampled_from([{"updateStrategy": {}}, {"updateStrategy": {"paused": False}}])),
 )
-steps = st.lists(st.tuples(st.sampled_from([holding.hold, holding.release]), st.sampled_from(["a", "b", PAUSE])))
+steps = st.lists(st.tuples(st.sampled_from([holding.begin, holding.end]), st.sampled_from(["a", "b", PAUSE])))
 annotations = st.sampled_from([{"own": "1"}, {}])
 
 
 def stepped(raw: Any, wanted: Any, step: Any, by: str) -> Any:
-    return paused(raw, wanted, by) if step is holding.hold else continued(raw, wanted, by)
+    return paused(raw, wanted, by) if step is holding.begin else continued(raw, wanted, by)
 
 
 def with_defaults(raw: Any, kind: str) -> Any:
@@ -319,11 +319,11 @@ def test_fields_of_the_user_return_after_any_steps(found: Any, own: Any, taken: 
     kind, spec = found
     raw: dict[str, Any] = {"metadata": {"annotations": own}, "spec": spec}
     wanted, held, causes = BY_NAME[kind].pause(None), raw, set()  # type: ignore[arg-type]
-    holds = holding.hold(raw, wanted, "v", Cause(PAUSE)) != []
-    for step, by in (*taken, *((holding.release, by) for by in ends)):
+    holds = holding.begin(raw, wanted, "v", Cause(PAUSE)) != []
+    for step, by in (*taken, *((holding.end, by) for by in ends)):
         held = with_defaults(stepped(held, wanted, step, by), kind)
         assert stepped(held, wanted, step, by) == held, "twice is as once"
-        causes = causes | {by} if step is holding.hold else causes - {by}
+        causes = causes | {by} if step is holding.begin else causes - {by}
         assert holding.is_own(held, wanted) == bool(causes and holds)
         seen = holding.with_own_fields(held, wanted)
         assert {**seen, "metadata": {}} == {**raw, "metadata": {}}, "the values of the user are known at any time"
@@ -343,7 +343,7 @@ def test_field_that_somebody_else_writes_stays(found: Any, first: Any, then: Any
         "CloneSet": {"updateStrategy": {"paused": False, "partition": 1}},
     }.get(kind, {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}})
     held: Any = {**raw, "spec": by_hand}
-    for step, by in (*then, *((holding.release, by) for by in ("a", "b", PAUSE))):
+    for step, by in (*then, *((holding.end, by) for by in ("a", "b", PAUSE))):
         held = stepped(held, wanted, step, by)
         assert holding.with_own_fields(held, wanted)["spec"] == by_hand
     assert held == {"metadata": {"annotations": {}}, "spec": by_hand}
@@ -374,7 +374,7 @@ def test_any_value_of_a_field_in_the_annotation_lets_the_workload_be_read(value:
     assert (found.fingerprint, found.replicas) == (in_force.fingerprint, in_force.replicas)
     for amount in (found.max_unavailable, found.max_surge):
         assert isinstance(amount, int) or amount.removesuffix("%").isdecimal()
-    holding.release(held, adapter.pause(found), PAUSE)
+    holding.end(held, adapter.pause(found), PAUSE)
 
 
 ROLLING = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
@@ -432,7 +432,7 @@ def test_annotation_that_cannot_be_read_counts_as_a_pause() -> None:
 
 
 def test_workload_without_annotation_is_not_changed() -> None:
-    assert holding.release({"metadata": {}, "spec": {"paused": True}}, DEPLOYMENT, PAUSE) == []
+    assert holding.end({"metadata": {}, "spec": {"paused": True}}, DEPLOYMENT, PAUSE) == []
 
 
 def test_every_kind_can_be_paused() -> None:
