@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from altershield.api.annotations import ROLLOUT, START_TIMEOUT
+from altershield.api.annotations import PAUSED, ROLLOUT, START_TIMEOUT
 from altershield.api.labels import IGNORED_SUSPEND, SUSPEND, VERSION
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import API_VERSION
@@ -419,6 +419,40 @@ def test_other_kinds_are_paused_and_get_their_strategy_back(kubectl: Kubectl, ki
     eventually(lambda: strategy() != before, "the rollout to be paused")
     request(kubectl, "Approve")
     eventually(lambda: strategy() == before, "the rollout to continue as before")
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_pause_by_an_older_release_of_altershield_is_taken_back(kubectl: Kubectl, kind: str) -> None:
+    policy(kubectl, "own", onFailure="pause")
+    until_accepted(kubectl, "own")
+    kubectl.apply(sleep(kind=kind, replicas=2))
+    until_release(kubectl, "Success")
+
+    def annotations() -> Json:
+        found: Json = kubectl.json(kind.lower(), "sleep")["metadata"].get("annotations", {})
+        return found
+
+    before = kubectl.json(kind.lower(), "sleep")["spec"]
+    fail_a_pod(kubectl)
+    eventually(lambda: ROLLOUT in annotations(), "the rollout to be paused")
+    hold = json.loads(annotations()[ROLLOUT])
+    ((path, value),) = hold["fields"].items()
+    (cause,) = hold["causes"]
+    old = {
+        "time": cause["time"],
+        "version": hold["version"],
+        "reason": cause["reason"],
+        "changes": [{"path": path, "value": None, "before": value}],
+        "until": "",
+    }
+    own = ("--field-manager", "altershield")  # the annotation belongs to the manager of the field
+    kubectl("annotate", kind.lower(), "sleep", *own, f"{PAUSED}={json.dumps(old)}", f"{ROLLOUT}-")
+    request(kubectl, "Approve")
+    eventually(lambda: PAUSED not in annotations(), "the end of the pause")
+    after = kubectl.json(kind.lower(), "sleep")["spec"]
+    assert {name: after.get(name) for name in ("paused", "updateStrategy")} == {
+        name: before.get(name) for name in ("paused", "updateStrategy")
+    }
 
 
 @pytest.mark.parametrize("strategy", ["RollingUpdate", "Recreate"])
