@@ -1,14 +1,16 @@
 """The interface of an adapter, which describes a kind of workload. To add a kind, add a module to this package and one
 line to the registry (`ADAPTERS`)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from altershield.api import names
+from altershield.api.change_workload import WorkloadRef
 from altershield.api.fingerprint import Template
-from altershield.api.resources import Resource
+from altershield.api.meta import OwnerReference
+from altershield.api.resources import GroupKind, Resource
 from altershield.workloads.amounts import is_amount
 from altershield.workloads.hold import with_own_fields
 from altershield.workloads.pods import Pod
@@ -112,6 +114,16 @@ def is_pod_of_revision(adapter: Adapter, pod: Pod, name: str, uid: str) -> bool:
     if adapter.intermediate is not None:
         return pod.owner.uid == uid
     return bool(pod.hash) and (pod.hash == name or name.endswith(f"-{pod.hash}"))
+
+
+def named_kind(known: Iterable[GroupKind], reference: WorkloadRef | OwnerReference) -> GroupKind:
+    """The kind that a reference names. Without an apiVersion, which objects of older releases of AlterShield may lack,
+    it is the first known kind with this name."""
+    if not reference.api_version:
+        for kind in known:
+            if kind.kind == reference.kind:
+                return kind
+    return GroupKind.of(reference.api_version, reference.kind)
 
 
 def template_of(template: Object) -> Template:
