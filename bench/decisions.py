@@ -74,7 +74,7 @@ class Release:
 
     def __init__(self, count: int) -> None:
         objects = Objects(Shape(1, replicas=count, revisions=1, fat=0))
-        self.workload = BY_KIND[DEPLOYMENTS.kind].read(objects.maker("deployments", metadata_only=False)(0))
+        self.workload = BY_KIND[DEPLOYMENTS.group_kind].read(objects.maker("deployments", metadata_only=False)(0))
         self.whole = msgspec.json.decode(objects.maker("changeworkloads", metadata_only=False)(0), type=ChangeWorkload)
         status = self.whole.status
         self.source = status.source

@@ -69,7 +69,7 @@ def tail(log: Path) -> str:
 async def kubernetes(kubeconfig: Path) -> AsyncIterator[None]:
     """Serve the part of a Kubernetes API that the gatekeeper watches, and write a kubeconfig for it."""
     release = {
-        "metadata": {"name": change_workload_name(DEPLOYMENTS.kind, "sleep", "0" * 32), "namespace": "default"},
+        "metadata": {"name": change_workload_name(DEPLOYMENTS.group_kind, "sleep", "0" * 32), "namespace": "default"},
         "status": {"status": "Rollback"},
     }
 

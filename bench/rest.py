@@ -105,7 +105,7 @@ async def _release(user: Client, name: str, image: str) -> None:
     shown: dict[str, Any] = await user.create(
         DEPLOYMENTS, wanted | {"metadata": {"name": f"{name}-{image}"}}, "default"
     )
-    version = BY_KIND[DEPLOYMENTS.kind].read(json.dumps(shown).encode()).fingerprint
+    version = BY_KIND[DEPLOYMENTS.group_kind].read(json.dumps(shown).encode()).fingerprint
     wanted["metadata"]["labels"][labels.VERSION] = version
     wanted["spec"]["template"]["metadata"]["labels"][labels.VERSION] = version
     if image == "busybox" or name.startswith("bad"):

@@ -141,7 +141,7 @@ async def releases(deployments: int, replicas: int, rate: float, latency: tuple[
             if new is not None and new.suspended:
                 suspended.setdefault(new.metadata.name, time.time())
 
-        manager.caches.workloads[DEPLOYMENTS.kind].add_handler(labelled)
+        manager.caches.workloads[DEPLOYMENTS.group_kind].add_handler(labelled)
         check = {"fail_share": fails, "delay": latency}
         await server.script(seed=1, latency=latency, pre=check, post=check)
         following = asyncio.create_task(server.follow())

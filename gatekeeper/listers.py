@@ -10,7 +10,7 @@ from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
-from altershield.workloads import change_workload_name
+from altershield.workloads import change_workload_name, named_kind
 from gatekeeper.budgets.judge import Budgets
 from gatekeeper.flow_controls import FlowControls
 from gatekeeper.live import Live
@@ -95,7 +95,7 @@ class CacheListers:
         return ops_config.effective(self._settings.all(), self._system_namespace).blocking
 
     def release(self, namespace: str, workload: WorkloadRef, version: str) -> Release | None:
-        found = self._releases.get(namespace, change_workload_name(workload.kind, workload.name, version))
+        found = self._releases.get(namespace, change_workload_name(named_kind(workload), workload.name, version))
         return found if found is not None and releases.belongs(found, workload) else None
 
     def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Release]:

@@ -11,6 +11,9 @@ GENERATE = "policy.kruise.io/generate-"
 The user sets them on a workload, or on a Namespace as the default of its workloads. AlterShield makes such a budget for
 the workload. The names are those of OpenKruise's proposal."""
 
+ROLLOUT = "altershield.defense.antgroup.com/rollout"
+"""On a workload, set by AlterShield while it holds the rollout. The value is JSON: the version, why and since when it
+is held, and the values that the changed fields had before (`altershield/workloads/hold.py`)."""
+
 PAUSED = "altershield.defense.antgroup.com/paused"
-"""On a workload, set by AlterShield when it pauses the rollout. The value is JSON: the time, the reason and the changed
-fields."""
+"""The annotation of a pause by an older release of AlterShield, which is still read and removed."""

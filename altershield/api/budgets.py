@@ -14,7 +14,7 @@ from altershield.api.announcements import Announcements
 from altershield.api.fields import Name
 from altershield.api.kinds import AGE, Column, Kind
 from altershield.api.meta import Condition, PartialObjectMeta
-from altershield.api.resources import API_VERSION, POD_UNAVAILABLE_BUDGETS
+from altershield.api.resources import API_VERSION, POD_UNAVAILABLE_BUDGETS, GroupKind
 from altershield.api.schema import doc, extra, rules
 from altershield.api.selectors import Selector
 
@@ -104,6 +104,10 @@ class TargetRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
     api_version: Annotated[Name, doc("Its apiVersion, for example `apps/v1`.")]
     kind: Annotated[Annotated[str, msgspec.Meta(min_length=1, max_length=63)], doc("Its kind.")]
     name: Annotated[Annotated[str, msgspec.Meta(min_length=1, max_length=253)], doc("Its name.")]
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind.of(self.api_version, self.kind)
 
 
 class PodUnavailableBudgetSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):

@@ -1,8 +1,25 @@
 """The Kubernetes resources that AlterShield reads or writes, and their URLs."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 from urllib.parse import quote
+
+
+class GroupKind(NamedTuple):
+    """A kind of an API group, in any version. Several groups may have a kind of the same name."""
+
+    group: str
+    kind: str
+
+    @classmethod
+    def of(cls, api_version: str, kind: str) -> Self:
+        """The kind that an apiVersion and a kind name. The group is empty for the core group."""
+        return cls(api_version.rpartition("/")[0], kind)
+
+    def __str__(self) -> str:
+        """The kind alone, as logs show it."""
+        return self.kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +31,11 @@ class Resource:
     plural: str
     kind: str
     namespaced: bool = True
+    group_kind: GroupKind = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # made once, because the objects in caches refer to it
+        object.__setattr__(self, "group_kind", GroupKind(self.group, self.kind))
 
     @property
     def api_version(self) -> str:

@@ -9,6 +9,7 @@ from altershield.api.resources import (
     DISRUPTION_BUDGETS,
     POD_UNAVAILABLE_BUDGETS,
     PODS,
+    GroupKind,
     Resource,
 )
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
@@ -42,7 +43,7 @@ class BudgetCaches:
         client: Client,
         governs: Callable[[str], bool],
         is_terminating: Callable[[str], bool],
-        definitions: Mapping[str, Informer[Any]] | None = None,
+        definitions: Mapping[GroupKind, Informer[Any]] | None = None,
     ) -> None:
         """`definitions`: the informers of CustomResourceDefinitions that the process runs already, by the kind that the
         definition defines."""
@@ -78,8 +79,8 @@ class BudgetCaches:
         }
         known = definitions or {}
         self._definitions = {
-            adapter.resource: known[adapter.resource.kind]
-            if adapter.resource.kind in known
+            adapter.resource: known[adapter.resource.group_kind]
+            if adapter.resource.group_kind in known
             else definition_informer(client, adapter.crd)
             for adapter in ADAPTERS
             if adapter.crd

@@ -5,8 +5,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 
 from altershield.api.budgets import TargetRef
-from altershield.api.resources import Resource
-from altershield.budgets.coverage import group_of
+from altershield.api.resources import GroupKind, Resource
 from altershield.budgets.scaled import Reader, Scaled
 from altershield.kube.client import Client
 from altershield.kube.errors import NotFoundError
@@ -16,16 +15,11 @@ from altershield.workloads.meta import Owner
 _MAX_READ = 4096  # results of live reads that are kept
 _OWNER = "owner"
 
-_Kind = tuple[str, str]  # API group and kind
-_Reference = tuple[str, _Kind, str, str]  # uid, kind, namespace and name
+_Reference = tuple[str, GroupKind, str, str]  # uid, kind, namespace and name
 
 
 def _reference(owner: Owner, namespace: str) -> _Reference:
-    return owner.uid, _kind(owner), namespace, owner.name
-
-
-def _kind(named: Owner | TargetRef) -> _Kind:
-    return group_of(named.api_version), named.kind
+    return owner.uid, owner.group_kind, namespace, owner.name
 
 
 class KnownScales:
@@ -37,7 +31,7 @@ class KnownScales:
         self._client = client
         self._informers = informers
         self._readers = readers
-        self._by_kind = {(resource.group, resource.kind): resource for resource in informers}
+        self._by_kind = {resource.group_kind: resource for resource in informers}
         self._cached: dict[str, Scaled] = {}
         """The objects of the caches, by uid."""
         self._read: OrderedDict[_Reference, Scaled | None] = OrderedDict()
@@ -57,7 +51,7 @@ class KnownScales:
         changed = new if new is not None else old
         if changed is not None:
             self._changes[changed.namespace] += 1
-            self._read.pop((changed.uid, (changed.group, changed.kind), changed.namespace, changed.name), None)
+            self._read.pop((changed.uid, changed.group_kind, changed.namespace, changed.name), None)
 
     def changes(self, namespace: str) -> int:
         """The number of changes and live reads of objects of the namespace so far."""
@@ -69,7 +63,7 @@ class KnownScales:
     async def read(self, owner: Owner, namespace: str) -> None:
         """Read the owner of pods of this namespace live, once for each owner reference. KubernetesError: it cannot be
         read."""
-        resource = self._by_kind.get(_kind(owner))
+        resource = self._by_kind.get(owner.group_kind)
         if resource is None:
             return
         try:
@@ -96,7 +90,7 @@ class NamespaceScales:
         cached: Mapping[str, Scaled],
         read: Mapping[_Reference, Scaled | None],
         informers: Mapping[Resource, Informer[Scaled]],
-        by_kind: Mapping[_Kind, Resource],
+        by_kind: Mapping[GroupKind, Resource],
     ) -> None:
         self._namespace = namespace
         self._cached = cached
@@ -109,7 +103,7 @@ class NamespaceScales:
         found = self._cached.get(owner.uid)
         if found is None:
             return self._read.get(_reference(owner, self._namespace))
-        same = (found.group, found.kind) == _kind(owner) and found.namespace == self._namespace
+        same = found.group_kind == owner.group_kind and found.namespace == self._namespace
         return found if same else None
 
     def owned_by(self, uid: str) -> Sequence[Scaled]:
@@ -119,7 +113,7 @@ class NamespaceScales:
 
     def named(self, target: TargetRef) -> Scaled | None:
         """The workload that a budget names, or None."""
-        resource = self._by_kind.get(_kind(target))
+        resource = self._by_kind.get(target.group_kind)
         return self._informers[resource].get(self._namespace, target.name) if resource is not None else None
 
     def is_gone(self, owner: Owner) -> bool:
@@ -129,4 +123,4 @@ class NamespaceScales:
 
     def can_read(self, owner: Owner) -> bool:
         """Whether a live read is possible: the kind is known, and the object was not read live yet."""
-        return _kind(owner) in self._by_kind and _reference(owner, self._namespace) not in self._read
+        return owner.group_kind in self._by_kind and _reference(owner, self._namespace) not in self._read

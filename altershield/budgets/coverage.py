@@ -113,13 +113,7 @@ def protects(spec: PodUnavailableBudgetSpec, owner: Owner, labels: Mapping[str, 
 
 def is_target(target: TargetRef, other: Owner | TargetRef) -> bool:
     """Whether both name the same workload. The versions of an API group do not matter."""
-    same_group = group_of(other.api_version) == group_of(target.api_version)
-    return same_group and (other.kind, other.name) == (target.kind, target.name)
-
-
-def group_of(api_version: str) -> str:
-    """The API group of an apiVersion; empty for the core group."""
-    return api_version.rpartition("/")[0]
+    return (other.group_kind, other.name) == (target.group_kind, target.name)
 
 
 def unread_owner(spec: PodUnavailableBudgetSpec, owner: Owner, scales: Scales) -> Owner | None:

@@ -4,7 +4,7 @@ import sys
 
 import msgspec
 
-from altershield.api.resources import Resource
+from altershield.api.resources import GroupKind, Resource
 from altershield.workloads.meta import Flat, Owner, WireMeta, packed, packed_version
 from altershield.workloads.workload import WireSelector
 
@@ -12,8 +12,7 @@ from altershield.workloads.workload import WireSelector
 class Scaled(Flat, frozen=True, gc=False):
     """The projection of a workload or of a set."""
 
-    group: str
-    kind: str
+    group_kind: GroupKind
     replicas: int
     deleting: bool
     owner: Owner
@@ -59,8 +58,7 @@ class Reader:
             sys.intern(metadata.name),  # the owner references of its pods have the same string
             packed(metadata.uid),
             packed_version(metadata.resource_version) if metadata.resource_version else "",
-            self._resource.group,
-            self._resource.kind,
+            self._resource.group_kind,
             wire.spec.replicas if scheduled is None else scheduled,
             metadata.deletion_timestamp is not None,
             metadata.owner,

@@ -2,13 +2,13 @@
 
 from altershield.api.change_workload import WorkloadRef
 from altershield.releases.release import Release, version
-from altershield.workloads import change_workload_name
+from altershield.workloads import change_workload_name, named_kind
 
 
 def workload_index_key(namespace: str, workload: WorkloadRef) -> str:
     """The key of a workload in an index by `release_index_key`: its namespace, and the common prefix of its
     ChangeWorkloads' names."""
-    return f"{namespace}/{change_workload_name(workload.kind, workload.name, '')}"
+    return f"{namespace}/{change_workload_name(named_kind(workload), workload.name, '')}"
 
 
 def release_index_key(release: Release) -> str:
@@ -30,4 +30,4 @@ def belongs(release: Release, workload: WorkloadRef) -> bool:
     if owner is not None:
         ours = (workload.api_version, workload.kind, workload.uid)
         return (owner.api_version, owner.kind, owner.uid) == ours
-    return not reference.kind or (reference.kind, reference.name) == (workload.kind, workload.name)
+    return not reference.kind or (named_kind(reference), reference.name) == (named_kind(workload), workload.name)

@@ -25,8 +25,9 @@ import msgspec
 from altershield.api import labels, names
 from altershield.api.change_workload import WorkloadState
 from altershield.api.meta import ObjectMeta, OwnerReference
+from altershield.api.resources import GroupKind
 from altershield.api.workload_requests import Action
-from altershield.workloads import BY_KIND, applied, change_workload_name
+from altershield.workloads import BY_KIND, applied, change_workload_name, named_kind
 from altershield.workloads.adapter import template_of
 from altershield.workloads.applied import Applied
 from altershield.workloads.revision_data import CONTROLLER_REVISIONS
@@ -167,23 +168,23 @@ class Entry:
         containers = (self.template.get("spec") or {}).get("containers") or ()
         return tuple(str(each.get("image") or "") for each in containers if isinstance(each, dict))
 
-    def is_of(self, kind: str, name: str, uid: str) -> bool:
+    def is_of(self, kind: GroupKind, name: str, uid: str) -> bool:
         """Whether the workload owns this entry."""
         return self.is_named_for(kind, name) and any(
             _names(owner, kind, uid) for owner in self.metadata.owner_references
         )
 
-    def is_named_for(self, kind: str, name: str) -> bool:
+    def is_named_for(self, kind: GroupKind, name: str) -> bool:
         """Whether this is the entry of a workload with this kind and name."""
         return bool(self.version) and self.metadata.name == entry_name(kind, name, self.version)
 
 
-def _names(owner: OwnerReference, kind: str, uid: str) -> bool:
+def _names(owner: OwnerReference, kind: GroupKind, uid: str) -> bool:
     """Whether an owner reference names the workload."""
-    return (owner.api_version, owner.kind, owner.uid) == (BY_KIND[kind].resource.api_version, kind, uid)
+    return (owner.api_version, owner.kind, owner.uid) == (BY_KIND[kind].resource.api_version, kind.kind, uid)
 
 
-def entry_name(kind: str, workload: str, version: str) -> str:
+def entry_name(kind: GroupKind, workload: str, version: str) -> str:
     """The name of the entry of a version: that of its ChangeWorkload."""
     return change_workload_name(kind, workload, version)
 
@@ -218,7 +219,7 @@ def manifest(
         "apiVersion": RESOURCE.api_version,
         "kind": RESOURCE.kind,
         "metadata": {
-            "name": entry_name(owner.kind, owner.name, version),
+            "name": entry_name(named_kind(owner), owner.name, version),
             "namespace": namespace,
             "labels": entry_labels(owner.name),
             "annotations": dict(annotations),

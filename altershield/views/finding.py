@@ -9,7 +9,7 @@ import msgspec
 
 from altershield.api import labels, names
 from altershield.api.change_pod import ChangePod
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, GroupKind
 from altershield.errors import UsageError
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, NotFoundError
@@ -17,7 +17,7 @@ from altershield.views import permission
 from altershield.views.asking import RequestError
 from altershield.views.releases.model import StoredRelease, stored
 from altershield.views.targets import Target
-from altershield.workloads import BY_KIND
+from altershield.workloads import named_kind
 
 
 async def current(client: Client, namespace: str, target: Target) -> StoredRelease:
@@ -30,16 +30,18 @@ async def current(client: Client, namespace: str, target: Target) -> StoredRelea
         raise RequestError(f"AlterShield is not installed in the cluster at {client.server}") from None
     except ForbiddenError as error:
         raise _forbidden(namespace, error) from error
-    kinds = {adapter.resource.kind for adapter in target.adapters}
+    kinds = {adapter.resource.group_kind for adapter in target.adapters}
     found = [each for each in map(stored, listed.items) if _is_of(each, target.name, kinds)]
     if not found:
         raise RequestError(
             f'{target.described} has no release in namespace "{namespace}"; set another namespace with -n, or run '
             f"`altershield status -n {namespace} {target.argument}`, which says what to do"
         )
-    types = sorted({each.release.spec.workload_ref.kind for each in found})
+    types = sorted(
+        {named_kind(each.release.spec.workload_ref) for each in found}, key=lambda kind: (kind.kind, kind.group)
+    )
     if len(types) > 1:
-        choice = " or ".join(f"{kind.lower()}/{target.name}" for kind in types)
+        choice = " or ".join(f"{kind.kind.lower()}/{target.name}" for kind in types)
         raise UsageError(f'several workloads in namespace "{namespace}" have the name {target.name}: name {choice}')
     return max(found, key=_age)
 
@@ -61,9 +63,9 @@ async def batch_of(client: Client, namespace: str, pod: str) -> ChangePod:
     return max(found, key=lambda each: (each.spec.create_time_unix, names.change_pod_number(each.metadata.name)))
 
 
-def _is_of(release: StoredRelease, name: str, kinds: set[str]) -> bool:
+def _is_of(release: StoredRelease, name: str, kinds: set[GroupKind]) -> bool:
     ref = release.release.spec.workload_ref
-    return ref.name == name and ref.kind in kinds and ref.kind in BY_KIND
+    return ref.name == name and named_kind(ref) in kinds
 
 
 def _age(release: StoredRelease) -> tuple[int, int]:

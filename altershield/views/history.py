@@ -36,7 +36,7 @@ async def read(client: Client, namespace: str, target: Target) -> Found:
     """The history of the workload. StatusError: it does not exist, or has no history. UsageError: several workloads
     have the name."""
     workload = await _workload(client, namespace, target)
-    kind, metadata = workload.kind, workload.metadata
+    metadata = workload.metadata
     try:
         listed = await client.list(
             history.RESOURCE, namespace, as_=msgspec.Raw, label_selector=history.label_selector(metadata.name)
@@ -44,7 +44,7 @@ async def read(client: Client, namespace: str, target: Target) -> Found:
     except ForbiddenError as error:
         raise _forbidden(f"{history.RESOURCE.plural}.{history.RESOURCE.group}", namespace, error) from error
     versions = [Version(history.read(raw), _whole(raw)) for raw in listed.items]
-    own = [each for each in versions if each.entry.is_of(kind, metadata.name, metadata.uid)]
+    own = [each for each in versions if each.entry.is_of(workload.group_kind, metadata.name, metadata.uid)]
     if not own:
         raise StatusError(
             f'{target.described} in namespace "{namespace}" has no history; AlterShield keeps a version when its '

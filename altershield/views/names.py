@@ -1,6 +1,6 @@
 """Names and texts of objects, as they are shown."""
 
-from altershield.api.resources import Resource
+from altershield.api.resources import GroupKind, Resource
 from altershield.workloads import BY_KIND
 
 
@@ -9,7 +9,7 @@ def resource_name(resource: Resource, name: str) -> str:
     return f"{f'{resource.kind.lower()}.{resource.group}'.removesuffix('.')}/{name}"
 
 
-def workload_name(kind: str, name: str) -> str:
+def workload_name(kind: GroupKind, name: str) -> str:
     """The `resource_name` of a workload."""
     return resource_name(BY_KIND[kind].resource, name)
 

@@ -1,7 +1,9 @@
 """The kinds of workloads that AlterShield handles, each described by an adapter. No other code knows a kind by name."""
 
 from collections.abc import Sequence
+from functools import partial
 
+from altershield.api.resources import GroupKind
 from altershield.workloads import adapter as _adapter
 from altershield.workloads.adapter import Adapter, is_pod_of_revision
 from altershield.workloads.clone_sets import CloneSets
@@ -11,14 +13,18 @@ from altershield.workloads.stateful_sets import StatefulSets
 
 ADAPTERS: Sequence[Adapter] = (Deployments(), StatefulSets(), DaemonSets(), CloneSets())
 
-BY_KIND = {adapter.resource.kind: adapter for adapter in ADAPTERS}
+BY_KIND = {adapter.resource.group_kind: adapter for adapter in ADAPTERS}
 
 _PREFIXES = tuple(adapter.change_workload_prefix for adapter in ADAPTERS)
 
 
-def change_workload_name(kind: str, workload: str, version: str) -> str:
+named_kind = partial(_adapter.named_kind, BY_KIND)
+"""The kind that a reference to a workload names."""
+
+
+def change_workload_name(kind: GroupKind, workload: str, version: str) -> str:
     """The name of the ChangeWorkload of a version."""
     return _adapter.change_workload_name(BY_KIND[kind], workload, version, _PREFIXES)
 
 
-__all__ = ["ADAPTERS", "BY_KIND", "Adapter", "change_workload_name", "is_pod_of_revision"]
+__all__ = ["ADAPTERS", "BY_KIND", "Adapter", "change_workload_name", "is_pod_of_revision", "named_kind"]

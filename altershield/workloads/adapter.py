@@ -1,16 +1,20 @@
 """The interface of an adapter, which describes a kind of workload. To add a kind, add a module to this package and one
 line to the registry (`ADAPTERS`)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
 
 from altershield.api import names
+from altershield.api.amounts import scaled
+from altershield.api.change_workload import WorkloadRef
 from altershield.api.fingerprint import Template
-from altershield.api.resources import Resource
+from altershield.api.meta import OwnerReference
+from altershield.api.resources import GroupKind, Resource
+from altershield.workloads.hold import with_own_fields
 from altershield.workloads.pods import Pod
-from altershield.workloads.workload import Workload
+from altershield.workloads.workload import HOLDABLE, Workload
 
 Object = dict[str, Any]
 Operation = dict[str, Any]
@@ -63,7 +67,11 @@ class Adapter(Protocol):
         """The prefix of its ChangeWorkloads' names."""
 
     def read(self, data: bytes | msgspec.Raw) -> Workload:
-        """The projection of a workload in JSON. msgspec.DecodeError if it is not one."""
+        """The projection of a workload in JSON, with the user's own values of what a hold has changed.
+        msgspec.DecodeError if it is not one."""
+
+    def read_in_force(self, data: bytes | msgspec.Raw) -> Workload:
+        """The projection with the values that the fields have now. msgspec.DecodeError if `data` is no workload."""
 
     def template(self, revision: Object) -> Object | None:
         """The pod template that a revision holds, as the workload had it; None if it holds none."""
@@ -78,6 +86,27 @@ class Adapter(Protocol):
         """The patch that stops the replacement of its pods; empty if the kind has no such field."""
 
 
+def with_own_values(adapter: Adapter, data: bytes | msgspec.Raw) -> Workload:
+    """What `Adapter.read` returns, from `read_in_force`. If the annotation has values that the kind cannot have, the
+    values are those of the hold."""
+    found = adapter.read_in_force(data)
+    if found.hold is None:
+        return found
+    try:
+        raw = msgspec.json.decode(data)
+        own = with_own_fields(raw, adapter.pause(found))
+        if own is raw:
+            return found
+        read = adapter.read_in_force(msgspec.json.encode(own))
+    except (ValueError, RecursionError):
+        return found
+    amounts = (scaled(each, 100, round_up=True) for each in (read.max_unavailable, read.max_surge))
+    if any(each is None or each < 0 for each in amounts):
+        return found
+    values = {name: getattr(read, name) for name in HOLDABLE}
+    return msgspec.structs.replace(found, **values, hold=msgspec.structs.replace(found.hold, in_force=found))
+
+
 def is_pod_of_revision(adapter: Adapter, pod: Pod, name: str, uid: str) -> bool:
     """Whether a pod of a workload of this kind was created from the revision with this name and uid.
 
@@ -86,6 +115,16 @@ def is_pod_of_revision(adapter: Adapter, pod: Pod, name: str, uid: str) -> bool:
     if adapter.intermediate is not None:
         return pod.owner.uid == uid
     return bool(pod.hash) and (pod.hash == name or name.endswith(f"-{pod.hash}"))
+
+
+def named_kind(known: Iterable[GroupKind], reference: WorkloadRef | OwnerReference) -> GroupKind:
+    """The kind that a reference names. Without an apiVersion, which objects of older releases of AlterShield may lack,
+    it is the first known kind with this name."""
+    if not reference.api_version:
+        for kind in known:
+            if kind.kind == reference.kind:
+                return kind
+    return GroupKind.of(reference.api_version, reference.kind)
 
 
 def template_of(template: Object) -> Template:

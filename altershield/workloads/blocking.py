@@ -35,7 +35,7 @@ def _is_kept(workload: Workload, pod: Pod) -> bool:
     """Whether the pod is created again with the same template when it is deleted: a partition holds it back, and it has
     the revision that was rolled out completely."""
     number = _ordinal(pod)
-    return pod.hash == workload.kept_revision and number is not None and number < workload.kept_below
+    return pod.hash == workload.kept_revision and number is not None and number < workload.in_force.kept_below
 
 
 def _is_wanted(workload: Workload, pod: Pod) -> bool:

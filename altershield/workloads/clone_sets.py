@@ -4,7 +4,7 @@ import msgspec
 
 from altershield.api.amounts import percentage, scaled
 from altershield.api.resources import Resource
-from altershield.workloads.adapter import Operation
+from altershield.workloads.adapter import Operation, with_own_values
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
@@ -54,6 +54,9 @@ class CloneSets(OfRevisions):
     change_workload_prefix: str = "cloneset."
 
     def read(self, data: bytes | msgspec.Raw) -> Workload:
+        return with_own_values(self, data)
+
+    def read_in_force(self, data: bytes | msgspec.Raw) -> Workload:
         wire = _decode(data)
         spec, status = wire.spec, wire.status
         on_delete = spec.update_strategy.type == "OnDelete"
@@ -69,7 +72,7 @@ class CloneSets(OfRevisions):
             max_surge=spec.update_strategy.max_surge or 0,
             max_unavailable=spec.update_strategy.max_unavailable,
             holds_share=isinstance(spec.update_strategy.partition, str),
-            **common(CLONE_SETS.kind, wire.metadata, spec.selector, spec.template, status.observed_generation),
+            **common(self.resource.group_kind, wire.metadata, spec.selector, spec.template, status.observed_generation),
         )
 
     def pause(self, workload: Workload) -> list[Operation]:

@@ -3,7 +3,7 @@
 import msgspec
 
 from altershield.api.resources import Resource
-from altershield.workloads.adapter import Operation
+from altershield.workloads.adapter import Operation, with_own_values
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
@@ -54,6 +54,9 @@ class DaemonSets(OfRevisions):
     change_workload_prefix: str = "daemonset."
 
     def read(self, data: bytes | msgspec.Raw) -> Workload:
+        return with_own_values(self, data)
+
+    def read_in_force(self, data: bytes | msgspec.Raw) -> Workload:
         wire = _decode(data)
         spec, desired = wire.spec, wire.status.desired_number_scheduled
         on_delete = spec.update_strategy.type == "OnDelete"
@@ -70,7 +73,9 @@ class DaemonSets(OfRevisions):
             max_unavailable=spec.update_strategy.rolling_update.max_unavailable
             if spec.update_strategy.rolling_update is not None
             else 1,
-            **common(DAEMON_SETS.kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation),
+            **common(
+                self.resource.group_kind, wire.metadata, spec.selector, spec.template, wire.status.observed_generation
+            ),
         )
 
     def pause(self, workload: Workload) -> list[Operation]:

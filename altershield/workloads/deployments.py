@@ -7,7 +7,7 @@ import msgspec
 
 from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS, Resource
 from altershield.workloads import sets
-from altershield.workloads.adapter import Object, Operation
+from altershield.workloads.adapter import Object, Operation, with_own_values
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
@@ -71,6 +71,9 @@ class Deployments:
     change_workload_prefix: str = ""
 
     def read(self, data: bytes | msgspec.Raw) -> Workload:
+        return with_own_values(self, data)
+
+    def read_in_force(self, data: bytes | msgspec.Raw) -> Workload:
         wire = _decode(data)
         spec = wire.spec
         return Workload(
@@ -86,7 +89,7 @@ class Deployments:
             updated=wire.status.updated_replicas,
             max_unavailable=spec.strategy.rolling_update.max_unavailable if spec.strategy.rolling_update else 1,
             **common(
-                DEPLOYMENTS.kind,
+                self.resource.group_kind,
                 wire.metadata,
                 spec.selector,
                 spec.template,

@@ -1,121 +1,241 @@
-"""The patches that pause the rollout of a workload, and that take back exactly this pause. Pure functions.
+"""The annotation with which AlterShield holds a rollout, and the patches that hold it and let go. Pure functions.
 
-The annotation `paused` has the changed fields, with their values before. Anybody who may change the workload can write
-the annotation. So it decides only the values of the fields that the adapter names.
+The annotation has the values that the user gave the held fields, once, and the causes of the hold. The fields return
+with the last cause, so no cause takes the held value of another one for the user's.
+
+Anybody who may change the workload can write the annotation. So it decides only the values of the fields that the
+adapter names, and an annotation that cannot be read is removed at the end without a change of a field.
 
 A field is restored only if nobody else has written it since. If somebody continued the rollout and paused it again, the
 value of the field does not show this. `metadata.managedFields` shows it: a field that AlterShield wrote last belongs to
 the same manager as the annotation.
+
+`wanted`, in all functions: the changes that hold this workload, each one an `add`.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from altershield.api.annotations import PAUSED
+from altershield.api.annotations import PAUSED, ROLLOUT
 from altershield.api.json_patch import Operation
-from altershield.workloads.adapter import Object
 
-_ANNOTATION = "/metadata/annotations/" + PAUSED.replace("~", "~0").replace("/", "~1")
+T = TypeVar("T")
+Object = dict[str, Any]
+
+PAUSE = "pause"
+"""The cause of a pause after a failure (`onFailure: pause`)."""
+
+_NAMES = (ROLLOUT, PAUSED)
 _MAX_REASON = 512
+_HIGHEST = 2**31 - 1
+_MAX_DEPTH = 16  # of a recorded value; update strategies have three levels
 
 
-class Change(msgspec.Struct, frozen=True):
-    """A field that was changed. `before` is null if the field did not exist."""
+class Cause(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Why a rollout is held."""
 
+    by: str
+    """Identifies the cause: a hold has at most one of each."""
+    reason: str = ""
+    time: str = ""
+    """Since when, in the format of Kubernetes."""
+    until: str = ""
+    """When the cause ends by itself, in the same format; empty: it does not end by itself."""
+    pods: Annotated[int, msgspec.Meta(ge=0, le=_HIGHEST)] = 0
+    """The number of pods that may have the version."""
+
+
+class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The value of the annotation, as JSON."""
+
+    version: str = ""
+    """The version that is held."""
+    causes: tuple[Cause, ...] = ()
+    """Empty if the annotation cannot be read."""
+    fields: dict[str, Any] = {}
+    """The user's own values, by the path of the field; null if the field did not exist."""
+
+    @property
+    def pods(self) -> int:
+        """The number of pods that may have the version: the fewest of all causes."""
+        return min((each.pods for each in self.causes), default=0)
+
+
+class _Change(msgspec.Struct, frozen=True):
     path: str
-    value: Any
     before: Any = None
 
 
-class Marker(msgspec.Struct, frozen=True):
-    """The value of the annotation, as JSON."""
+class _Paused(msgspec.Struct, frozen=True):
+    """The value of the annotation `paused` of older releases of AlterShield."""
 
-    time: str
-    """When the rollout was paused, in the format of Kubernetes."""
-    version: str
-    """The version that failed."""
-    reason: str
-    changes: tuple[Change, ...] = ()
+    time: str = ""
+    version: str = ""
+    reason: str = ""
+    changes: tuple[_Change, ...] = ()
     until: str = ""
-    """When the pause ends by itself, in the same format; empty: it does not end by itself."""
 
 
-def pause(raw: Object, wanted: Sequence[Operation], marker: Marker) -> list[Operation]:
-    """The patch that makes the changes `wanted` (each one an `add`) and stores them with `marker` in the annotation;
-    empty if the workload is paused already, or if its kind cannot be paused."""
-    changes = [
-        Change(str(each["path"]), each["value"], before)
-        for each in wanted
-        if not _covers(before := _get(raw, str(each["path"])), each["value"])
-    ]
-    if not changes or PAUSED in _annotations(raw):
+def read(annotations: Mapping[str, Any] | None) -> Hold | None:
+    """The hold in the annotations of a workload; None if there is none. A hold without causes: it cannot be read."""
+    found = annotations or {}
+    if ROLLOUT in found:
+        known = _decoded(found[ROLLOUT], Hold)
+    elif PAUSED in found:
+        old = _decoded(found[PAUSED], _Paused)
+        known = _converted(old) if old is not None else None
+    else:
+        return None
+    if known is None or not all(_is_plain(each, _MAX_DEPTH) for each in known.fields.values()):
+        return Hold()
+    return known
+
+
+def begin(raw: Object, wanted: Sequence[Operation], version: str, cause: Cause) -> list[Operation]:
+    """The patch that holds this version for another cause. Empty if it is held for this cause already, if the user
+    holds it, or if its annotation cannot be read.
+
+    A field that somebody else has written since the hold began is the user's. If no field is held any more, the earlier
+    causes have ended.
+    """
+    known = read(_annotations(raw))
+    if known is not None and (not known.causes or any(each.by == cause.by for each in known.causes)):
         return []
-    marker = msgspec.structs.replace(marker, reason=marker.reason[:_MAX_REASON], changes=tuple(changes))
+    held = own_fields(raw, wanted)
+    changed = {path: before for path, value, before in _current(raw, wanted) if not _covers(before, value)}
+    if not held and not changed:
+        return []
     operations: list[Operation] = []
-    for change in changes:
-        parent = change.path.rpartition("/")[0]
+    for path, value, _ in _current(raw, wanted):
+        if path not in changed:
+            continue
+        parent = path.rpartition("/")[0]
         if _get(raw, parent) is None:
             operations.append({"op": "add", "path": parent, "value": {}})
-        operations.append({"op": "add", "path": change.path, "value": change.value})
-    if not _annotations(raw):
-        operations.append({"op": "add", "path": "/metadata/annotations", "value": {}})
-    operations.append({"op": "add", "path": _ANNOTATION, "value": msgspec.json.encode(marker).decode()})
-    return operations
+        operations.append({"op": "add", "path": path, "value": value})
+    causes = known.causes if known is not None and held else ()
+    cause = msgspec.structs.replace(cause, reason=cause.reason[:_MAX_REASON])
+    return [*operations, *_stored(raw, Hold(version, (*causes, cause), {**held, **changed}))]
 
 
-def unpause(raw: Object, wanted: Sequence[Operation]) -> list[Operation]:
-    """The patch that takes back a pause. `wanted`: the changes that pause this workload. A field that somebody else has
-    changed since stays as it is."""
-    if PAUSED not in _annotations(raw):
+def end(raw: Object, wanted: Sequence[Operation], by: str) -> list[Operation]:
+    """The patch that ends a cause. With the last one, the fields return; a field that somebody else has changed since
+    stays as it is. Empty if there is no such cause."""
+    known = read(_annotations(raw))
+    if known is None:
         return []
-    operations: list[Operation] = []
-    for change in _own_changes(raw, wanted):
-        if change.before is None:
-            operations.append({"op": "remove", "path": change.path})
-        else:
-            operations.append({"op": "replace", "path": change.path, "value": change.before})
-    return [*operations, {"op": "remove", "path": _ANNOTATION}]
+    left = tuple(each for each in known.causes if each.by != by)
+    if not left:
+        return [*_restored(own_fields(raw, wanted)), *forget(raw)]
+    if len(left) == len(known.causes):
+        return []
+    return _stored(raw, msgspec.structs.replace(known, causes=left))
+
+
+def forget(raw: Object) -> list[Operation]:
+    """The patch that removes the annotation, and leaves the fields as they are."""
+    return [{"op": "remove", "path": _path(name)} for name in _NAMES if name in _annotations(raw)]
 
 
 def is_own(raw: Object, wanted: Sequence[Operation]) -> bool:
-    """Whether a change in the annotation of the workload is still in force, and nobody else has written its field
-    since."""
-    return bool(_own_changes(raw, wanted))
+    """Whether a field is held, and nobody else has written it since."""
+    return bool(own_fields(raw, wanted))
 
 
-def _own_changes(raw: Object, wanted: Sequence[Operation]) -> list[Change]:
-    """The changes in the annotation that are still in force, and that nobody else has written since."""
+def own_fields(raw: Object, wanted: Sequence[Operation]) -> dict[str, Any]:
+    """The user's own values of the fields that are held now, and that nobody else has written since; by path."""
+    known = read(_annotations(raw))
+    if known is None:
+        return {}
+    return {
+        path: known.fields[path]
+        for path, value, current in _current(raw, wanted)
+        if path in known.fields
+        and _covers(current, value)
+        and not _has_other_manager(raw, path, value, known.fields[path])
+    }
+
+
+def with_own_fields(raw: Object, wanted: Sequence[Operation]) -> Object:
+    """The workload with the user's own values of the held fields."""
+    for path, before in own_fields(raw, wanted).items():
+        raw = _with(raw, path.split("/")[1:], before)
+    return raw
+
+
+def _with(obj: Object, path: Sequence[str], value: Any) -> Object:
+    first, *rest = path
+    if rest:
+        return {**obj, first: _with(obj[first], rest, value)}
+    others = {key: known for key, known in obj.items() if key != first}
+    return others if value is None else {**others, first: value}
+
+
+def _restored(fields: Mapping[str, Any]) -> Iterator[Operation]:
+    for path, before in fields.items():
+        if before is None:
+            yield {"op": "remove", "path": path}
+        else:
+            yield {"op": "replace", "path": path, "value": before}
+
+
+def _stored(raw: Object, value: Hold) -> list[Operation]:
+    """The patch that stores the hold in place of the annotations of earlier ones."""
+    annotations = _annotations(raw)
+    create: list[Operation] = [] if annotations else [{"op": "add", "path": "/metadata/annotations", "value": {}}]
+    old: list[Operation] = [{"op": "remove", "path": _path(PAUSED)}] if PAUSED in annotations else []
+    text = msgspec.json.encode(value).decode()
+    return [*create, {"op": "add", "path": _path(ROLLOUT), "value": text}, *old]
+
+
+def _path(name: str) -> str:
+    return "/metadata/annotations/" + name.replace("~", "~0").replace("/", "~1")
+
+
+def _decoded(text: Any, as_: type[T]) -> T | None:
     try:
-        marker = msgspec.json.decode(_annotations(raw).get(PAUSED, ""), type=Marker)
+        return msgspec.json.decode(text, type=as_)
     except (ValueError, RecursionError, TypeError):
-        return []  # somebody changed the annotation: nothing is known about the values before
-    known = {change.path: change for change in marker.changes}
-    found = []
+        return None
+
+
+def _converted(old: _Paused) -> Hold:
+    cause = Cause(PAUSE, old.reason, old.time, old.until)
+    return Hold(old.version, (cause,), {each.path: each.before for each in old.changes})
+
+
+def _is_plain(value: Any, depth: int) -> bool:
+    """Whether a field of a rollout may have the value: its numbers are integers of 32 bits, and its objects and lists
+    are nested at most so deep."""
+    if isinstance(value, dict | list):
+        below = value.values() if isinstance(value, dict) else value
+        return depth > 0 and all(_is_plain(each, depth - 1) for each in below)
+    return not isinstance(value, float) and (not isinstance(value, int) or abs(value) <= _HIGHEST)
+
+
+def _current(raw: Object, wanted: Sequence[Operation]) -> Iterator[tuple[str, Any, Any]]:
+    """The path, the held value and the present value of each field."""
     for each in wanted:
-        change = known.get(str(each["path"]))
-        if change is None or not _covers(_get(raw, change.path), each["value"]):
-            continue
-        if not _has_other_manager(raw, msgspec.structs.replace(change, value=each["value"])):
-            found.append(change)
-    return found
+        path = str(each["path"])
+        yield path, each["value"], _get(raw, path)
 
 
-def _has_other_manager(raw: Object, change: Change) -> bool:
-    """Whether another manager than that of the annotation owns a value that the change wrote."""
+def _has_other_manager(raw: Object, path: str, value: Any, before: Any) -> bool:
+    """Whether another manager than that of the annotation owns a value that the hold wrote."""
     entries = [each for each in (raw.get("metadata") or {}).get("managedFields") or () if isinstance(each, dict)]
-    own = {_manager(each) for each in entries if _owns(each, ("metadata", "annotations", PAUSED))}
-    parts = tuple(change.path.split("/")[1:])
-    written = [(*parts, *below) for below in _changed(change.value, change.before)]
+    own = {_manager(each) for each in entries for name in _NAMES if _owns(each, ("metadata", "annotations", name))}
+    parts = tuple(path.split("/")[1:])
+    written = [(*parts, *below) for below in _changed(value, before)]
     return bool(own) and any(_manager(each) not in own and _owns(each, path) for each in entries for path in written)
 
 
-def _manager(entry: dict[str, Any]) -> tuple[Any, ...]:
+def _manager(entry: Object) -> tuple[Any, ...]:
     return entry.get("manager"), entry.get("operation"), entry.get("subresource")
 
 
-def _owns(entry: dict[str, Any], path: Sequence[str]) -> bool:
+def _owns(entry: Object, path: Sequence[str]) -> bool:
     """Whether an entry of `managedFields` owns the field."""
     found: Any = entry.get("fieldsV1")
     for part in path:
@@ -134,7 +254,7 @@ def _changed(value: Any, before: Any) -> Iterator[tuple[str, ...]]:
             yield key, *path
 
 
-def _annotations(raw: Object) -> dict[str, Any]:
+def _annotations(raw: Object) -> Object:
     return dict((raw.get("metadata") or {}).get("annotations") or {})
 
 

@@ -11,6 +11,7 @@ from typing import Any, Self
 import msgspec
 
 from altershield.api.meta import OwnerReference, unix
+from altershield.api.resources import GroupKind
 from altershield.workloads.applied import Entry
 
 Packed = int | str
@@ -81,6 +82,10 @@ class Owner(msgspec.Struct, frozen=True, gc=False):
     kind: str
     name: str
     uid: str
+
+    @property
+    def group_kind(self) -> GroupKind:
+        return GroupKind.of(self.api_version, self.kind)
 
     @property
     def reuses_names(self) -> bool:

@@ -12,14 +12,17 @@ import msgspec
 import orjson
 
 from altershield.api import labels
-from altershield.api.annotations import GENERATE, PAUSED, START_TIMEOUT
+from altershield.api.annotations import GENERATE, START_TIMEOUT
 from altershield.api.fingerprint import Template, canonical, fingerprint
 from altershield.api.label_selectors import selects
 from altershield.api.released_by import ANNOTATION as RELEASED_BY
+from altershield.api.resources import GroupKind
+from altershield.workloads import hold
 from altershield.workloads.applied import digest
 from altershield.workloads.meta import Meta, WorkloadMeta
 from altershield.workloads.start_budget import StartBudget, start_budget
 
+_MAX_VERSION = 63  # characters, as a label
 _MAX_SELECTOR = 2048  # bytes; some proxies accept URLs of 8 KiB, and three bytes may stand for one
 
 
@@ -34,11 +37,25 @@ class Strategy(StrEnum):
     """Old pods stay until a person deletes them."""
 
 
+class Held(msgspec.Struct, frozen=True, gc=False):
+    """What AlterShield holds of a rollout now."""
+
+    version: str
+    """The version that is held; empty if it is not known."""
+    is_paused: bool
+    """Whether a cause is the pause after a failure. True if the annotation cannot be read."""
+    in_force: "Workload | None" = None
+    """The workload with the values of the hold. None if no field has such a value: somebody has changed them since."""
+
+
 class Workload(msgspec.Struct, frozen=True, gc=False):
-    """The projection of a workload."""
+    """The projection of a workload.
+
+    Of the fields that a hold changes (`HOLDABLE`), it has the user's own values. `in_force` has the values of the hold.
+    """
 
     metadata: Meta
-    kind: str
+    group_kind: GroupKind
     generation: int
     version: str
     """The version label; empty if there is none."""
@@ -94,10 +111,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """How many pods its update strategy allows above the replicas: a number, or a percentage of the replicas."""
     updated: int = 0
     """The number of pods with the current template, from the status of a Deployment; else 0."""
-    held: bool = False
-    """Whether the annotation `paused` says that AlterShield paused the rollout."""
-    held_version: str = ""
-    """The failed version, from this annotation. Empty if it is not known."""
+    hold: Held | None = None
+    """The hold, from the annotation `rollout`; None if there is none."""
     start_timeout: str = ""
     """The annotation `start-timeout-seconds`, cut to 64 characters; empty if there is none."""
     generates: tuple[tuple[str, str], ...] = ()
@@ -112,10 +127,36 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """How long its pods may take to start, by the probes of its template."""
 
     @property
+    def kind(self) -> str:
+        """The name of its kind, for texts. Workloads of another API group may have a kind of the same name."""
+        return self.group_kind.kind
+
+    @property
+    def in_force(self) -> "Workload":
+        """The workload as its controller has it: with the values of the hold, if there is one."""
+        return self.hold.in_force if self.hold is not None and self.hold.in_force is not None else self
+
+    @property
+    def held(self) -> bool:
+        """Whether the annotation `rollout` says that AlterShield paused the rollout after a failure."""
+        return self.hold is not None and self.hold.is_paused
+
+    @property
+    def held_version(self) -> str:
+        """The failed version, from this annotation. Empty if it is not known."""
+        return self.hold.version if self.hold is not None and self.hold.is_paused else ""
+
+    @property
     def list_selector(self) -> str:
         """The label selector for a list request; empty, which selects more, if it is too long for a URL. A selector can
         have a megabyte."""
         return self.selector if len(self.selector) <= _MAX_SELECTOR else ""
+
+
+HOLDABLE = (
+    "reach", "strategy", "paused", "min_ready", "holds_share", "kept_below", "max_surge", "max_unavailable",
+)  # fmt: skip
+"""The fields of a Workload that follow from what a hold may change."""
 
 
 class WireTemplate(Template, frozen=True):
@@ -170,18 +211,12 @@ def version_of(template: Template) -> str:
         return ""
 
 
-class _Marker(msgspec.Struct):
-    version: str = ""
-
-
-def _held_version(annotation: Any) -> str:
-    """The version in the annotation `paused`; empty if there is none, or if it cannot be read."""
-    if not isinstance(annotation, str):
-        return ""
-    try:
-        return msgspec.json.decode(annotation, type=_Marker).version
-    except (ValueError, RecursionError):
-        return ""
+def _held(annotations: Mapping[str, Any] | None) -> Held | None:
+    found = hold.read(annotations)
+    if found is None:
+        return None
+    paused = not found.causes or any(each.by == hold.PAUSE for each in found.causes)
+    return Held(found.version[:_MAX_VERSION], paused)
 
 
 def generates(annotations: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:
@@ -197,7 +232,7 @@ def generates(annotations: Mapping[str, Any] | None) -> tuple[tuple[str, str], .
 
 
 def common(
-    kind: str,
+    group_kind: GroupKind,
     metadata: WorkloadMeta,
     selector: WireSelector,
     template: WireTemplate,
@@ -209,7 +244,7 @@ def common(
     own: Mapping[str, str] = metadata.labels or {}
     return {
         "metadata": metadata.projection,
-        "kind": kind,
+        "group_kind": group_kind,
         "generation": metadata.generation,
         "version": sys.intern(own.get(labels.VERSION, "")),
         "processed": own.get(labels.DEFENSE_STATUS) == labels.PROCESSED,
@@ -221,8 +256,7 @@ def common(
         "up_to_date": observed_generation >= metadata.generation,
         "selector": str(selector),
         "selects_version": labels.VERSION in selector.keys,
-        "held": PAUSED in (metadata.annotations or {}),
-        "held_version": _held_version((metadata.annotations or {}).get(PAUSED)),
+        "hold": _held(metadata.annotations),
         "generates": generates(metadata.annotations),
         "released_by": ""
         if own.get(labels.DEFENSE_STATUS) == labels.PROCESSED

@@ -47,7 +47,7 @@ class History:
         self._change_workloads = Informer(client, CHANGE_WORKLOADS, ChangeWorkload, namespace=namespace)
         self._change_pods = Informer(client, CHANGE_PODS, ChangePod, namespace=namespace)
         self._deployments = Informer(
-            client, DEPLOYMENTS, Workload, read=BY_KIND[DEPLOYMENTS.kind].read, namespace=namespace
+            client, DEPLOYMENTS, Workload, read=BY_KIND[DEPLOYMENTS.group_kind].read, namespace=namespace
         )
         self._change_workloads.add_handler(self._change_workload)
         self._change_pods.add_handler(self._change_pod)
@@ -103,14 +103,16 @@ class History:
         return [state for state in self._states(deployment, version) if state in _ENDS]
 
     def _states(self, deployment: str, version: str) -> list[str]:
-        return self.states[change_workload_name(DEPLOYMENTS.kind, deployment, version)]
+        return self.states[change_workload_name(DEPLOYMENTS.group_kind, deployment, version)]
 
     def _state(self, deployment: str, version: str) -> str:
         release = self._release(deployment, version)
         return release.status.status if release else ""
 
     def _release(self, deployment: str, version: str) -> ChangeWorkload | None:
-        return self._change_workloads.get(self._namespace, change_workload_name(DEPLOYMENTS.kind, deployment, version))
+        return self._change_workloads.get(
+            self._namespace, change_workload_name(DEPLOYMENTS.group_kind, deployment, version)
+        )
 
     def _change_workload(self, _: ChangeWorkload | None, new: ChangeWorkload | None) -> None:
         if new is not None:
@@ -159,7 +161,7 @@ def wrong_with(
                 f"Deployment {name} had the versions {history.versions[name]} instead of {[*versions, *again]}"
             )
         for version in versions:
-            release = change_workload_name(DEPLOYMENTS.kind, name, version)
+            release = change_workload_name(DEPLOYMENTS.group_kind, name, version)
             ends = [_GOOD, _GOOD] if version in again else _UNDONE if again else [_GOOD]
             if [state for state in history.states[release] if state in _ENDS] != ends:
                 wrong.append(f"ChangeWorkload {release} had the states {history.states[release]}")

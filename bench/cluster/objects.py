@@ -48,7 +48,7 @@ class Objects:
             key: _encoded(metadata | {"metadata": each["metadata"]}) for key, each in templates(shape).items()
         }
         self._versions = [
-            BY_KIND[DEPLOYMENTS.kind]
+            BY_KIND[DEPLOYMENTS.group_kind]
             .read(self._templates["deployments"] % self._fields(number, b""))
             .fingerprint.encode()
             for number in range(shape.deployments)

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from altershield.api.resources import GroupKind
 from altershield.workloads import BY_KIND
 
 NAME = "altershield-check"
 """The name of the workload."""
 
-ADAPTER = BY_KIND["Deployment"]
+ADAPTER = BY_KIND[GroupKind("apps", "Deployment")]
 RESOURCE = ADAPTER.resource
 """The kind of the workload."""
 

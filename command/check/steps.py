@@ -149,4 +149,4 @@ class Steps:
 
 
 def _release(version: str) -> str:
-    return change_workload_name(RESOURCE.kind, NAME, version)
+    return change_workload_name(RESOURCE.group_kind, NAME, version)

@@ -6,6 +6,7 @@ that each deleted pod would take 30 seconds on a real node.
 
 from typing import Any
 
+from altershield.api.resources import GroupKind
 from altershield.workloads import BY_KIND
 
 NAMESPACE = "altershield-demo"
@@ -13,7 +14,7 @@ NAME = "sleep"
 REPLICAS = 5
 MISSING_IMAGE = "busybo"
 FIXED_IMAGE = "busybox:1.37"
-ADAPTER = BY_KIND["Deployment"]
+ADAPTER = BY_KIND[GroupKind("apps", "Deployment")]
 RESOURCE = ADAPTER.resource
 
 

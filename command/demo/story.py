@@ -169,7 +169,7 @@ class Story:
 
 def change_workload(version: str) -> str:
     """The name of the version's ChangeWorkload."""
-    return change_workload_name(RESOURCE.kind, NAME, version)
+    return change_workload_name(RESOURCE.group_kind, NAME, version)
 
 
 def named(version: str) -> str:

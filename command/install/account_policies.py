@@ -21,8 +21,12 @@ from altershield.releases import history
 from altershield.workloads import ADAPTERS
 from command.install.admission_policy import USER, Object, admission_policy, equal_but, validation
 
-_WRITABLE = {adapter.resource.plural: ["template", adapter.pause_field] for adapter in ADAPTERS}
-"""The fields of `spec`, by resource."""
+_WRITABLE = {
+    f"{adapter.resource.plural}.{adapter.resource.group}": ["template", adapter.pause_field] for adapter in ADAPTERS
+}
+"""The fields of `spec`, by resource and group."""
+
+_RESOURCE = "request.resource.resource + '.' + request.resource.group"
 
 _OWN_LABELS = [*labels.OWNED, labels.IGNORED_SUSPEND]
 _POD_LABELS = [labels.VERSION, labels.OPERATE_FINISHED]
@@ -90,7 +94,7 @@ def _workloads(ours: dict[str, str]) -> list[Object]:
                 f"{_ACCOUNT} + 'fields of spec other than ' + variables.writable.join(', ')",
             ),
         ],
-        variables={**_LABELS, **_SPECS, "writable": f"{_WRITABLE}[request.resource.resource]"},
+        variables={**_LABELS, **_SPECS, "writable": f"{_WRITABLE}[{_RESOURCE}]"},
     )
 
 

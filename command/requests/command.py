@@ -23,6 +23,7 @@ from altershield.views.names import workload_name
 from altershield.views.releases import objects
 from altershield.views.releases.model import StoredRelease
 from altershield.views.targets import parse, types
+from altershield.workloads import named_kind
 from command.current_user import user
 from command.namespace_option import Namespace, require_namespace
 from command.requests.judging import judge
@@ -216,7 +217,7 @@ def _print(release: StoredRelease, outcome: str, output: Format | None) -> None:
 
 def _name(release: StoredRelease) -> str:
     ref = release.release.spec.workload_ref
-    return workload_name(ref.kind, ref.name)
+    return workload_name(named_kind(ref), ref.name)
 
 
 def _check(namespace: str, message: str) -> None:

@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
 def row(release: Release, layout: Layout, now: float) -> Row:
     workload, stored = release.workload, release.stored
-    namespace, name = workload.metadata.namespace, workload_name(workload.kind, workload.metadata.name)
+    namespace, name = workload.metadata.namespace, workload_name(workload.group_kind, workload.metadata.name)
     if stored is None or release.pending:
         state, counts = WorkloadState.INIT, ("0", "0", "0")
         began = since = 0

@@ -192,10 +192,10 @@ def release(cached: Caches) -> None:
     of_namespace = {"name": namespace, "resourceVersion": "1", "labels": {labels.GOVERNED: labels.GOVERNED_VALUE}}
     cached.namespaces.observe(msgspec.convert({"metadata": of_namespace}, Namespace))
     of_workload = {"name": "web", "namespace": namespace, "uid": "uid", "resourceVersion": "1", "labels": own}
-    cached.workloads[kind].observe(
+    cached.workloads[adapter.resource.group_kind].observe(
         adapter.read(msgspec.json.encode({"metadata": of_workload, "spec": {"template": {}}}))
     )
-    name = change_workload_name(kind, "web", version)
+    name = change_workload_name(adapter.resource.group_kind, "web", version)
     reference = WorkloadRef(adapter.resource.api_version, kind, "web", "uid")
     owner = OwnerReference(kind, "web", "uid", adapter.resource.api_version, controller=True)
     stalled = Condition(ConditionType.STALLED, "True", StallReason.PAUSED, last_transition_time="1970-01-01T00:00:00Z")

@@ -6,7 +6,7 @@ from altershield.api.budgets import KIND, PodUnavailableBudget, PodUnavailableBu
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.api.rights import Right
 from altershield.budget_caches.caches import BudgetCaches
-from altershield.budgets.coverage import Scales, covers, group_of, is_target
+from altershield.budgets.coverage import Scales, covers, is_target
 from altershield.budgets.index import Group
 from altershield.budgets.pods import Pod
 from altershield.budgets.scaled import Scaled
@@ -104,7 +104,7 @@ def _is_target(spec: PodUnavailableBudgetSpec, scaled: Scaled) -> bool:
     target = spec.target_ref
     if target is None:
         return False
-    own = (scaled.group, scaled.kind, scaled.name) == (group_of(target.api_version), target.kind, target.name)
+    own = (scaled.group_kind, scaled.name) == (target.group_kind, target.name)
     return own or (bool(scaled.owner.uid) and is_target(target, scaled.owner))
 
 

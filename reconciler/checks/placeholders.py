@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from altershield.api.change_workload import ChangeWorkload
-from altershield.workloads import BY_KIND
+from altershield.workloads import BY_KIND, named_kind
 from reconciler.checks.check import Subject
 
 NAMES = ("namespace", "workload", "kind", "version", "previousVersion", "pods", "previousPods", "podCount")
@@ -79,7 +79,7 @@ def escaped(name: str) -> str:
 
 def _previous_pods(release: ChangeWorkload) -> str:
     """The regular expression of the previous version's pods; empty if their names do not show the version."""
-    adapter = BY_KIND.get(release.spec.workload_ref.kind)
+    adapter = BY_KIND.get(named_kind(release.spec.workload_ref))
     prefix = f"{release.status.previous.name}-"
     if adapter is None or adapter.intermediate is None or not 1 < len(prefix) <= _MAX_GENERATED_PREFIX:
         return ""

@@ -26,6 +26,7 @@ from altershield.api.resources import (
     NODES,
     OPS_CONFIG_INFOS,
     PODS,
+    GroupKind,
 )
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.kube.client import Client
@@ -75,12 +76,14 @@ class Caches:
         governed = ",".join(filter(None, (labels.GOVERNED_SELECTOR, namespace_selector)))
         self.namespaces = Informer(client, NAMESPACES, Namespace, label_selector=governed)
         self.nodes = Informer(client, NODES, Node, read=nodes.read, resync=0)
-        self.workloads: dict[str, Informer[Workload]] = {
-            adapter.resource.kind: Informer(client, adapter.resource, Workload, read=adapter.read, keep=self._governs)
+        self.workloads: dict[GroupKind, Informer[Workload]] = {
+            adapter.resource.group_kind: Informer(
+                client, adapter.resource, Workload, read=adapter.read, keep=self._governs
+            )
             for adapter in ADAPTERS
         }
-        self.sets: dict[str, Informer[Set]] = {
-            adapter.intermediate.kind: Informer(
+        self.sets: dict[GroupKind, Informer[Set]] = {
+            adapter.intermediate.group_kind: Informer(
                 client, adapter.intermediate, Set, read=sets.read, metadata_only=True, keep=self._keeps_set, resync=0
             )
             for adapter in ADAPTERS
@@ -108,7 +111,7 @@ class Caches:
             for watch in watches
         }
         self.definitions = {
-            adapter.resource.kind: definition_informer(client, adapter.crd) for adapter in ADAPTERS if adapter.crd
+            adapter.resource.group_kind: definition_informer(client, adapter.crd) for adapter in ADAPTERS if adapter.crd
         }
         """By kind of workload: the CustomResourceDefinition of each kind that a cluster may lack."""
         self.budgets = BudgetCaches(
@@ -186,7 +189,7 @@ class Caches:
         optional = (self.workloads[kind] for kind in self.definitions)
         return (*self.required, *optional, *self.budgets.counted_informers)
 
-    def defined(self, kind: str) -> bool:
+    def defined(self, kind: GroupKind) -> bool:
         """Whether the cluster has this kind of workload."""
         informer = self.definitions.get(kind)
         return informer is None or len(informer) > 0
@@ -278,7 +281,8 @@ class Caches:
 
     def workload(self, key: WorkloadKey) -> Workload | None:
         """The workload with this key, or None."""
-        return self.workloads[key.kind].get(key.namespace, key.name)
+        informer = self.workloads.get(key.kind)
+        return informer.get(key.namespace, key.name) if informer is not None else None
 
     def node_ready(self, node: str) -> bool:
         """Whether a pod on this node can be up: False if the node is known to be not ready, True if it is unknown."""
@@ -297,7 +301,7 @@ class Caches:
 
     def set_of(self, pod: Pod) -> Set | None:
         """The ReplicaSet (or similar object) that controls the pod, or None."""
-        informer = self.sets.get(pod.owner.kind)
+        informer = self.sets.get(pod.owner.group_kind)
         if informer is None:
             return None
         found = informer.get(pod.metadata.namespace, pod.owner.name)
@@ -309,24 +313,24 @@ class Caches:
         The workload that has this key now can be another one with the same name. `owns` compares the uid.
         """
         if is_workload(pod.owner):
-            return WorkloadKey(pod.owner.kind, pod.metadata.namespace, pod.owner.name)
+            return WorkloadKey(pod.owner.group_kind, pod.metadata.namespace, pod.owner.name)
         found = self.set_of(pod)
         if found is None:
             return None
-        return WorkloadKey(found.owner.kind, found.metadata.namespace, found.owner.name)
+        return WorkloadKey(found.owner.group_kind, found.metadata.namespace, found.owner.name)
 
     def owns(self, workload: Workload, pod: Pod) -> bool:
         """Whether the pod belongs to exactly this workload, by uid."""
         if pod.metadata.namespace != workload.metadata.namespace:
             return False
-        if BY_KIND[workload.kind].intermediate is None:
+        if BY_KIND[workload.group_kind].intermediate is None:
             return pod.owner.uid == workload.metadata.uid
         found = self.set_of(pod)
         return found is not None and found.owner.uid == workload.metadata.uid
 
     def pods_of(self, workload: Workload) -> Iterator[Pod]:
         """All pods of the workload, of every version."""
-        adapter, uid, namespace = BY_KIND[workload.kind], workload.metadata.uid, workload.metadata.namespace
+        adapter, uid, namespace = BY_KIND[workload.group_kind], workload.metadata.uid, workload.metadata.namespace
         owners = [uid]
         if adapter.intermediate is not None:
             owners = [each.metadata.uid for each in self.sets_of(workload)]
@@ -346,17 +350,17 @@ class Caches:
 
     def informer_of(self, obj: Set) -> Informer[Set]:
         """The informer of the kind of this object. KeyError if the kind of workload has no intermediate object."""
-        intermediate = BY_KIND[obj.owner.kind].intermediate
+        intermediate = BY_KIND[obj.owner.group_kind].intermediate
         if intermediate is None:
             raise KeyError(f"no informer: a {obj.owner.kind} controls its pods itself")
-        return self.sets[intermediate.kind]
+        return self.sets[intermediate.group_kind]
 
     def sets_of(self, workload: Workload) -> list[Set]:
         """The ReplicaSets (or similar objects) of the workload; empty if the workload controls its pods itself."""
-        intermediate = BY_KIND[workload.kind].intermediate
+        intermediate = BY_KIND[workload.group_kind].intermediate
         if intermediate is None:
             return []
-        found = self.sets[intermediate.kind].by_index(_OWNER, workload.metadata.uid)
+        found = self.sets[intermediate.group_kind].by_index(_OWNER, workload.metadata.uid)
         return [each for each in found if each.metadata.namespace == workload.metadata.namespace]
 
     def releases_of(self, workload: Workload) -> list[Release]:
@@ -365,7 +369,7 @@ class Caches:
         They may belong to this workload or to a deleted one of the same name. They have no owner if a workload was
         deleted with `--cascade=orphan`.
         """
-        key = WorkloadKey(workload.kind, workload.metadata.namespace, workload.metadata.name)
+        key = WorkloadKey(workload.group_kind, workload.metadata.namespace, workload.metadata.name)
         return self.releases.by_index(_WORKLOAD, _index_key(key))
 
     def batches_of(self, release: ChangeWorkload) -> list[Batch]:
@@ -388,4 +392,4 @@ class Caches:
 
 
 def _index_key(key: WorkloadKey) -> str:
-    return "/".join(key)
+    return "/".join((*key.kind, key.namespace, key.name))

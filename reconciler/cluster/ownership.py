@@ -7,8 +7,8 @@ one namespace. Names and labels do not count: anybody who may create objects can
 from typing import NamedTuple
 
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.resources import CHANGE_WORKLOADS, GROUP
-from altershield.workloads import ADAPTERS, BY_KIND, Adapter
+from altershield.api.resources import CHANGE_WORKLOADS, GROUP, GroupKind
+from altershield.workloads import ADAPTERS, BY_KIND, named_kind
 from altershield.workloads.meta import Owner
 from altershield.workloads.workload import Workload
 from reconciler.cluster.batch import Batch
@@ -17,7 +17,7 @@ from reconciler.cluster.batch import Batch
 class WorkloadKey(NamedTuple):
     """Identifies a workload."""
 
-    kind: str
+    kind: GroupKind
     namespace: str
     name: str
 
@@ -25,17 +25,17 @@ class WorkloadKey(NamedTuple):
 def workload_key(release: ChangeWorkload) -> WorkloadKey:
     """The key of the workload that a ChangeWorkload is about."""
     reference = release.spec.workload_ref
-    kind, name = reference.kind, reference.name
-    if not kind:  # ChangeWorkloads of older releases of AlterShield have no workloadRef
-        owner = release.metadata.controller
-        kind = owner.kind if owner is not None else ADAPTERS[0].resource.kind
-        name = release.spec.service_name
+    if reference.kind:
+        kind, name = named_kind(reference), reference.name
+    else:  # ChangeWorkloads of older releases of AlterShield have no workloadRef
+        owner, name = release.metadata.controller, release.spec.service_name
+        kind = named_kind(owner) if owner is not None else ADAPTERS[0].resource.group_kind
     return WorkloadKey(kind, release.metadata.namespace, name)
 
 
 def belongs(release: ChangeWorkload, workload: Workload) -> bool:
     """Whether the ChangeWorkload is owned by exactly this workload."""
-    owner, adapter = release.metadata.controller, BY_KIND[workload.kind]
+    owner, adapter = release.metadata.controller, BY_KIND[workload.group_kind]
     return (
         owner is not None
         and owner.uid == workload.metadata.uid
@@ -53,17 +53,16 @@ def belongs_to_release(each: Batch, release: ChangeWorkload) -> bool:
 
 def is_workload(owner: Owner) -> bool:
     """Whether the owner is of a kind of workload that AlterShield handles."""
-    adapter = BY_KIND.get(owner.kind)
+    adapter = BY_KIND.get(owner.group_kind)
     return adapter is not None and owner.api_version == adapter.resource.api_version
 
 
-_INTERMEDIATE: dict[str, Adapter] = {
-    adapter.intermediate.kind: adapter for adapter in ADAPTERS if adapter.intermediate is not None
+_INTERMEDIATE = {
+    adapter.intermediate.group_kind: adapter.intermediate for adapter in ADAPTERS if adapter.intermediate is not None
 }
 
 
 def is_intermediate(owner: Owner) -> bool:
     """Whether the owner is of an intermediate kind, as ReplicaSets are: workloads control it, and it controls pods."""
-    adapter = _INTERMEDIATE.get(owner.kind)
-    resource = adapter.intermediate if adapter is not None else None
+    resource = _INTERMEDIATE.get(owner.group_kind)
     return resource is not None and owner.api_version == resource.api_version

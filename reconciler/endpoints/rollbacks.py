@@ -76,12 +76,12 @@ class Rollbacks:
         )
 
     def _workload(self, adapter: Adapter, namespace: str, name: str) -> Workload:
-        kind = adapter.resource.kind
+        resource = adapter.resource
         if not filled(self._caches, adapter):
             raise EndpointError("the reconciler does not know all workloads yet; send the request again", 503)
-        workload = self._caches.workload(WorkloadKey(kind, namespace, name))
+        workload = self._caches.workload(WorkloadKey(resource.group_kind, namespace, name))
         if workload is None or workload.metadata.deleting:
-            raise EndpointError(f"AlterShield governs no {kind} {namespace}/{name}", 404)
+            raise EndpointError(f"AlterShield governs no {resource.kind} {namespace}/{name}", 404)
         return workload
 
 

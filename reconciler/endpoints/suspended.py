@@ -27,7 +27,7 @@ def suspended(caches: Caches, adapter: Adapter, namespace: str) -> list[Suspende
         raise EndpointError("the reconciler does not know all workloads yet; send the request again", 503)
     found = [
         Suspended(each.metadata.namespace, each.metadata.name, _seconds(each.suspended), each.version)
-        for each in caches.workloads[adapter.resource.kind].all()
+        for each in caches.workloads[adapter.resource.group_kind].all()
         if each.suspended and namespace in ("", each.metadata.namespace)
     ]
     return sorted(found, key=lambda each: (each.namespace, each.name))
@@ -37,7 +37,7 @@ def filled(caches: Caches, adapter: Adapter) -> bool:
     """Whether the caches have all workloads of the kind, and all ChangeWorkloads."""
     if not all(informer.synced for informer in caches.required):
         return False
-    kind = adapter.resource.kind
+    kind = adapter.resource.group_kind
     return not caches.defined(kind) or caches.workloads[kind].synced
 
 

@@ -9,7 +9,6 @@ from altershield.api.label_selectors import selects
 from altershield.api.meta import ObjectMeta
 from altershield.api.resources import DISRUPTION_BUDGETS, POD_UNAVAILABLE_BUDGETS, Resource
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
-from altershield.budgets.coverage import group_of
 from reconciler.generated_budgets.wanted import MAX_UNAVAILABLE, MIN_AVAILABLE, Amount, BudgetKind, Invalid
 
 Object = dict[str, Any]
@@ -96,12 +95,8 @@ def _covers(budget: Budget, target: Target) -> bool:
     namespace."""
     spec = budget.spec
     if spec.target_ref is not None:
-        reference, resource = spec.target_ref, target.resource
-        return (
-            reference.name == target.metadata.name
-            and reference.kind == resource.kind
-            and group_of(reference.api_version) == resource.group
-        )
+        reference = spec.target_ref
+        return (reference.group_kind, reference.name) == (target.resource.group_kind, target.metadata.name)
     if spec.selector is None:
         return False
     return selects(spec.selector.match_labels or {}, spec.selector.match_expressions, target.template_labels)

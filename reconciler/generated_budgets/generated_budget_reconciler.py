@@ -83,7 +83,7 @@ class GeneratedBudgetReconciler:
         return not by_users and [amount(each) for each in own] == [wanted]
 
     async def _read(self, workload: Workload) -> Target | None:
-        resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
+        resource, metadata = BY_KIND[workload.group_kind].resource, workload.metadata
         try:
             live = await self._client.get(resource, metadata.name, metadata.namespace, as_=_Live)
         except NotFoundError:
@@ -125,5 +125,5 @@ class GeneratedBudgetReconciler:
 
 
 def _reference(workload: Workload) -> ObjectRef:
-    resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
+    resource, metadata = BY_KIND[workload.group_kind].resource, workload.metadata
     return ObjectRef(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid)

@@ -5,7 +5,7 @@ from altershield.api.namespace import Namespace
 from altershield.api.resources import DISRUPTION_BUDGETS, POD_UNAVAILABLE_BUDGETS
 from altershield.api.rights import Right
 from altershield.kube.queue import WorkQueue
-from altershield.workloads import BY_KIND
+from altershield.workloads import BY_KIND, named_kind
 from altershield.workloads.workload import Workload, generates
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
@@ -42,20 +42,20 @@ class GeneratedBudgetRoutes:
         namespace = self._caches.namespaces.get("", new.metadata.namespace)
         by_workload = new.generates or (old is not None and old.generates)
         if by_workload or (namespace is not None and generates(namespace.metadata.annotations)):
-            self._queue.add(WorkloadKey(new.kind, new.metadata.namespace, new.metadata.name))
+            self._queue.add(WorkloadKey(new.group_kind, new.metadata.namespace, new.metadata.name))
 
     def _budget(self, old: Budget | None, new: Budget | None) -> None:
         """Queue the workload of a generated budget. A budget of a user may cover any workload of its namespace."""
         if old is not None and new is not None and (old.metadata.labels, old.spec) == (new.metadata.labels, new.spec):
             return
         for budget in (old, new):
-            owner = budget.metadata.controller if budget is not None else None
             if budget is None:
                 continue
+            owner, namespace = budget.metadata.controller, budget.metadata.namespace
             if owner is None:
-                self._generate_in(budget.metadata.namespace, if_asked=True)
-            elif owner.kind in BY_KIND:
-                self._queue.add(WorkloadKey(owner.kind, budget.metadata.namespace, owner.name))
+                self._generate_in(namespace, if_asked=True)
+            elif (kind := named_kind(owner)) in BY_KIND:
+                self._queue.add(WorkloadKey(kind, namespace, owner.name))
 
     def _generate_in(self, namespace: str, *, if_asked: bool = False) -> None:
         """Queue all workloads of the namespace, or only those for which annotations ask for budgets."""
@@ -63,7 +63,7 @@ class GeneratedBudgetRoutes:
         every = not if_asked or (found is not None and generates(found.metadata.annotations))
         for each in self._caches.workloads_in(namespace):
             if every or each.generates:
-                self._queue.add(WorkloadKey(each.kind, namespace, each.metadata.name))
+                self._queue.add(WorkloadKey(each.group_kind, namespace, each.metadata.name))
 
 
 def _budget_fields(workload: Workload) -> tuple[object, ...]:

@@ -23,7 +23,7 @@ from reconciler.machinery.outcome import Outcome
 logger = logging.getLogger(__name__)
 
 
-K = TypeVar("K", bound=tuple[str, ...])
+K = TypeVar("K", bound=tuple[object, ...])
 
 
 Reconcile = Callable[[K], Awaitable[float | None]]
@@ -129,9 +129,6 @@ class _Controller(Generic[K]):
         self._reported[key] = cause
 
     def _log_fields(self, key: K, error: Exception) -> dict[str, str]:
-        return {
-            "controller": self._name,
-            "namespace": key[-2],
-            "object": "/".join((*key[:-2], key[-1])),
-            "cause": str(error),
-        }
+        *kinds, namespace, obj = map(str, key)
+        name = "/".join((*kinds, obj))
+        return {"controller": self._name, "namespace": namespace, "object": name, "cause": str(error)}

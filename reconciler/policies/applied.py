@@ -51,7 +51,7 @@ class AppliedPolicies:
         where = f"{workload.kind} {metadata.namespace}/{metadata.name}"
         try:
             found = await self._client.get(
-                BY_KIND[workload.kind].resource, metadata.name, metadata.namespace, as_=_Labelled
+                BY_KIND[workload.group_kind].resource, metadata.name, metadata.namespace, as_=_Labelled
             )
         except NotFoundError as error:
             raise ConflictError(f"{where} does not exist any more", code=409) from error

@@ -94,8 +94,8 @@ def _enforcement(caches: Caches) -> Iterator[Metric]:
 
 def _series(release: Release) -> list[str]:
     """The label values of a release."""
-    kind, namespace, name = workload_key(release)
-    return [namespace, kind.lower(), name, version(release)]
+    workload, namespace, name = workload_key(release)
+    return [namespace, workload.kind.lower(), name, version(release)]
 
 
 def _stalled(release: Release) -> tuple[float, list[str]] | None:

@@ -160,7 +160,7 @@ class ReleaseReconciler:
     async def _restored_paths(self, workload: Workload, failed: Release) -> tuple[str, ...]:
         """The fields that the failed version had removed from the template that the workload has again. Empty if the
         history does not have the failed version."""
-        name = entry_name(workload.kind, workload.metadata.name, version_of(failed))
+        name = entry_name(workload.group_kind, workload.metadata.name, version_of(failed))
         try:
             entry = await self._live.entry(workload, name)
         except ConflictError:
@@ -289,7 +289,7 @@ class ReleaseReconciler:
         The known object does not hold it any more if somebody has edited it: the workload's controller then creates
         another one, which has a higher number.
         """
-        known, adapter = release.status.source, BY_KIND[workload.kind]
+        known, adapter = release.status.source, BY_KIND[workload.group_kind]
         sets = self._caches.sets_of(workload)
         newest = max((each.number for each in sets), default=0)
         same = adapter.intermediate is None or any(each.uid == known.uid and each.number >= newest for each in sets)

@@ -53,12 +53,12 @@ class ReleaseRoutes:
         for workload in (old, new):
             if workload is not None:
                 metadata = workload.metadata
-                self._queue.add(WorkloadKey(workload.kind, metadata.namespace, metadata.name))
+                self._queue.add(WorkloadKey(workload.group_kind, metadata.namespace, metadata.name))
 
     def _set(self, old: Set | None, new: Set | None) -> None:
         for each in (old, new):
             if each is not None:
-                key = WorkloadKey(each.owner.kind, each.metadata.namespace, each.owner.name)
+                key = WorkloadKey(each.owner.group_kind, each.metadata.namespace, each.owner.name)
                 if old is None or new is None or old.owner != new.owner:
                     # The pods of the set may have been in the cache before the set. The groups of the other pods stay:
                     # anybody may create and delete sets, and new groups do not know when a pod was last up.

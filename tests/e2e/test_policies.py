@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from altershield.api.annotations import PAUSED, START_TIMEOUT
+from altershield.api.annotations import PAUSED, ROLLOUT, START_TIMEOUT
 from altershield.api.labels import IGNORED_SUSPEND, SUSPEND, VERSION
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import API_VERSION
@@ -271,13 +271,13 @@ def test_failed_release_is_suspended_under_enforce(kubectl: Kubectl) -> None:
 def test_failed_release_is_paused_and_continues_when_a_person_resumes_it(kubectl: Kubectl) -> None:
     _, second = fail_second_release(kubectl, onFailure="pause")
     eventually(lambda: kubectl.json("deployment", "sleep")["spec"].get("paused"), "the rollout to be paused")
-    assert PAUSED in kubectl.json("deployment", "sleep")["metadata"]["annotations"]
+    assert ROLLOUT in kubectl.json("deployment", "sleep")["metadata"]["annotations"]
     assert f"the rollout of version {second} is paused: 1 of" in until_event(kubectl, "RolloutPaused")
     assert SUSPEND in kubectl.labels("deployment", "sleep")
     request(kubectl, "Resume")
     eventually(lambda: "paused" not in kubectl.json("deployment", "sleep")["spec"], "the rollout to continue")
     workload = kubectl.json("deployment", "sleep")
-    assert PAUSED not in workload["metadata"].get("annotations", {})
+    assert ROLLOUT not in workload["metadata"].get("annotations", {})
     assert SUSPEND not in workload["metadata"]["labels"]
 
 
@@ -286,7 +286,7 @@ def test_pause_ends_with_a_rollback_and_the_version_that_passed_is_rolled_out(ku
     eventually(lambda: kubectl.json("deployment", "sleep")["spec"].get("paused"), "the rollout to be paused")
     end = of_version(kubectl, second)["status"]["pause"]
     assert end["endTimeUnix"] > time.time()
-    until = json.loads(kubectl.json("deployment", "sleep")["metadata"]["annotations"][PAUSED])["until"]
+    until = json.loads(kubectl.json("deployment", "sleep")["metadata"]["annotations"][ROLLOUT])["causes"][0]["until"]
     assert f"is paused until {until}, when the last version that passed" in until_event(kubectl, "RolloutPaused")
     assert end["endTime"].replace(" ", "T") in until
     arguments = ("--kubeconfig", str(kubectl.kubeconfig), "-n", kubectl.namespace)
@@ -303,7 +303,7 @@ def test_pause_ends_with_a_rollback_and_the_version_that_passed_is_rolled_out(ku
     eventually(lambda: SUSPEND not in kubectl.labels("deployment", "sleep"), "the suspension to end")
     workload = kubectl.json("deployment", "sleep")
     assert "paused" not in workload["spec"]
-    assert PAUSED not in workload["metadata"]["annotations"]
+    assert ROLLOUT not in workload["metadata"]["annotations"]
     assert state_of(kubectl, second) == "Failed", "it stays refused"
 
 
@@ -330,7 +330,7 @@ def test_other_kinds_are_rolled_back_at_the_end_of_a_pause_and_get_their_strateg
 
     def restored() -> bool:
         found = kubectl.json(kind.lower(), "sleep")
-        same = found["spec"]["updateStrategy"] == before and PAUSED not in found["metadata"].get("annotations", {})
+        same = found["spec"]["updateStrategy"] == before and ROLLOUT not in found["metadata"].get("annotations", {})
         return same and found["metadata"]["labels"][VERSION] == first
 
     eventually(restored, "the first version and its strategy")
@@ -419,6 +419,40 @@ def test_other_kinds_are_paused_and_get_their_strategy_back(kubectl: Kubectl, ki
     eventually(lambda: strategy() != before, "the rollout to be paused")
     request(kubectl, "Approve")
     eventually(lambda: strategy() == before, "the rollout to continue as before")
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_pause_by_an_older_release_of_altershield_is_taken_back(kubectl: Kubectl, kind: str) -> None:
+    policy(kubectl, "own", onFailure="pause")
+    until_accepted(kubectl, "own")
+    kubectl.apply(sleep(kind=kind, replicas=2))
+    until_release(kubectl, "Success")
+
+    def annotations() -> Json:
+        found: Json = kubectl.json(kind.lower(), "sleep")["metadata"].get("annotations", {})
+        return found
+
+    before = kubectl.json(kind.lower(), "sleep")["spec"]
+    fail_a_pod(kubectl)
+    eventually(lambda: ROLLOUT in annotations(), "the rollout to be paused")
+    hold = json.loads(annotations()[ROLLOUT])
+    ((path, value),) = hold["fields"].items()
+    (cause,) = hold["causes"]
+    old = {
+        "time": cause["time"],
+        "version": hold["version"],
+        "reason": cause["reason"],
+        "changes": [{"path": path, "value": None, "before": value}],
+        "until": "",
+    }
+    own = ("--field-manager", "altershield")  # the annotation belongs to the manager of the field
+    kubectl("annotate", kind.lower(), "sleep", *own, f"{PAUSED}={json.dumps(old)}", f"{ROLLOUT}-")
+    request(kubectl, "Approve")
+    eventually(lambda: PAUSED not in annotations(), "the end of the pause")
+    after = kubectl.json(kind.lower(), "sleep")["spec"]
+    assert {name: after.get(name) for name in ("paused", "updateStrategy")} == {
+        name: before.get(name) for name in ("paused", "updateStrategy")
+    }
 
 
 @pytest.mark.parametrize("strategy", ["RollingUpdate", "Recreate"])

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Coroutine
 import msgspec
 
 from altershield.api import labels, names
-from altershield.api.annotations import PAUSED
+from altershield.api.annotations import ROLLOUT
 from altershield.api.resources import (
     CHANGE_PODS,
     CHANGE_WORKLOADS,
@@ -274,14 +274,14 @@ async def paused(cluster: Cluster) -> None:
     """After a good release under a policy with `onFailure: pause`."""
     await suspended(cluster)
     await cluster.until(lambda: is_paused(cluster, True), "the pause")
-    assert PAUSED in (await cluster.deployment())["metadata"]["annotations"]
+    assert ROLLOUT in (await cluster.deployment())["metadata"]["annotations"]
 
 
 async def continued(cluster: Cluster) -> None:
     """After a pause."""
     await answered(cluster, "Resume")
     await cluster.until(lambda: is_paused(cluster, False), "the end of the pause")
-    assert PAUSED not in (await cluster.deployment())["metadata"].get("annotations", {})
+    assert ROLLOUT not in (await cluster.deployment())["metadata"].get("annotations", {})
     assert await labelled(cluster, False)
 
 
@@ -294,7 +294,7 @@ async def rolled_back_after_pause(cluster: Cluster) -> None:
     await cluster.until(lambda: labelled(cluster, False), "the end of the suspension")
     deployment = await cluster.deployment()
     assert deployment["metadata"]["labels"][labels.VERSION] == version("v1")
-    assert PAUSED not in deployment["metadata"].get("annotations", {})
+    assert ROLLOUT not in deployment["metadata"].get("annotations", {})
     (failed,) = [each for each in await cluster.all(CHANGE_WORKLOADS) if version("v2") in each["metadata"]["name"]]
     (found,) = [each for each in failed["status"]["conditions"] if each["type"] == "RolledBack"]
     assert (found["status"], found["reason"]) == ("True", "VerificationFailed")
@@ -311,7 +311,7 @@ async def continued_after_pause(cluster: Cluster) -> None:
 
     await cluster.until(ended, "the end of the pause")
     await cluster.until(lambda: is_paused(cluster, False), "the rollout to continue")
-    assert PAUSED not in (await cluster.deployment())["metadata"].get("annotations", {})
+    assert ROLLOUT not in (await cluster.deployment())["metadata"].get("annotations", {})
     assert await labelled(cluster, True)
     assert set((await cluster.states()).values()) == {"Suspend"}
 

@@ -21,6 +21,7 @@ from tests.fault.reconciler_stories import (
     until_history,
 )
 from tests.support.polling import until
+from tests.support.workloads import GROUP_KINDS
 
 ENTRY = "sleep--x--"
 
@@ -159,7 +160,9 @@ async def test_entries_of_an_orphaned_workload_are_adopted(tmp_path: Path) -> No
 
         async def adopted() -> bool:
             found = await entries(cluster)
-            return len(found) == 2 and all(each.is_of("Deployment", "sleep", uid) for each in found.values())
+            return len(found) == 2 and all(
+                each.is_of(GROUP_KINDS["Deployment"], "sleep", uid) for each in found.values()
+            )
 
         await cluster.until(adopted, "the entries to be adopted")
 

@@ -92,8 +92,7 @@ SOURCES = (
             ("Workload(owner.uid, None, deletes_pods=True)", "Workload(owner.uid, None)"),
             (", deletes_pods=replicas == 0)", ")"),
             (" and not is_ignored(spec, labels)", ""),
-            ("return same_group and", "return"),
-            ('.rpartition("/")[0]', '.partition("/")[0]'),
+            ("(other.group_kind, other.name) == (target.group_kind", "(other.kind, other.name) == (target.kind"),
         ),
     ),
     Source(
@@ -277,7 +276,7 @@ SOURCES = (
             ("if found is not None and found.uid != owner.uid:", "if False:"),
             ("        self._changes[namespace] += 1\n        while", "        while"),
             ("while len(self._read) > _MAX_READ:", "while False:"),
-            ("(found.group, found.kind) == _kind(owner) and found", "found"),
+            ("found.group_kind == owner.group_kind and found", "found"),
             (" and found.namespace == self._namespace", ""),
             ("reference in self._read and self._read[reference] is None", "reference in self._read"),
             (" and _reference(owner, self._namespace) not in self._read", ""),

@@ -215,7 +215,7 @@ SOURCES = (
             ("since.isascii() and since.isdigit()", "since.isdigit()"),
             ("since.isascii() and since.isdigit() and", "since.isascii() and"),
             (" and len(since) <= _MAX_DIGITS", ""),
-            ('{change_workload_name(change.resource.kind, change.name, version)}"', '{change.name}"'),
+            ('{change_workload_name(change.resource.group_kind, change.name, version)}"', '{change.name}"'),
         ),
     ),
     Source(

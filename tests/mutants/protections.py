@@ -193,7 +193,7 @@ SOURCES = (
             ("if is_by_user(each) and _covers(each, target)", "if is_by_user(each)"),
             ("amount(kept) != wanted or not _covers(kept, target)", "amount(kept) != wanted"),
             ("delete=tuple(surplus))", "delete=())"),
-            (" == resource.group\n", " != 0\n"),
+            ("(reference.group_kind, reference.name)", "(target.resource.group_kind, reference.name)"),
             (
                 "spec.selector.match_labels or {}, spec.selector.match_expressions",
                 "spec.selector.match_labels or {}, ()",

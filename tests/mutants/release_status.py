@@ -18,9 +18,9 @@ SOURCES = (
             ("reached > max(0, known.reached + added)", "reached > known.reached"),
             ("reached > max(0, known.reached + added)", "reached > known.reached + added"),
             ("added = max(0, added)", "pass"),
-            ("if snapshot.workload.reach is None or snapshot.workload.holds_share:", "if True:"),
-            ("snapshot.workload.reach is None or snapshot.workload.holds_share", "snapshot.workload.reach is None"),
-            ("snapshot.workload.reach is None or snapshot.workload.holds_share", "snapshot.workload.holds_share"),
+            ("if workload.reach is None or workload.holds_share:", "if True:"),
+            ("workload.reach is None or workload.holds_share", "snapshot.workload.in_force.reach is None"),
+            ("workload.reach is None or workload.holds_share", "snapshot.workload.in_force.holds_share"),
             ("return known.reached, min(known.replicas, replicas)", "return reached, replicas"),
             ("scaled = replicas != known.replicas and reached != replicas", "scaled = False"),
             (

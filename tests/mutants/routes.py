@@ -111,7 +111,7 @@ SOURCES = (
                 "self.namespaces = Informer(client, NAMESPACES, Namespace, label_selector=governed)",
                 "self.namespaces = Informer(client, NAMESPACES, Namespace)",
             ),
-            ("read=adapter.read, keep=self._governs)", "read=adapter.read)"),
+            ("read=adapter.read, keep=self._governs\n", "read=adapter.read\n"),
             ("metadata_only=True, keep=self._keeps_set, resync=0", "metadata_only=True, resync=0"),
             ("read=pods.read, keep=self._keeps_pod, resync=0)", "read=pods.read, resync=0)"),
             ("read=projection.read, keep=self._governs)", "read=projection.read)"),
@@ -166,7 +166,7 @@ SOURCES = (
             ("                if pod.metadata.namespace == namespace:\n", "                if True:\n"),
             ("if each.metadata.namespace == workload.metadata.namespace]", "]"),
             ("if each.metadata.namespace == release.metadata.namespace]", "]"),
-            ('return "/".join(key)', 'return "".join(key)'),
+            ('return "/".join((', 'return "".join(('),
         ),
         equivalent=(
             (
@@ -180,9 +180,9 @@ SOURCES = (
         "reconciler/cluster/ownership.py",
         (_T + "cluster/test_caches.py", _T + "test_routes.py"),
         (
-            ("    if not kind:  # Change", "    if False:  # Change"),
-            ("        name = release.spec.service_name\n", ""),
-            ("owner.kind if owner is not None else ADAPTERS[0].resource.kind", "ADAPTERS[0].resource.kind"),
+            ("    if reference.kind:\n", "    if True:\n"),
+            ("release.metadata.controller, release.spec.service_name", "release.metadata.controller, reference.name"),
+            ("named_kind(owner) if owner is not None else ADAPTERS", "ADAPTERS"),
             (
                 "        owner is not None\n        and owner.uid == workload.metadata.uid\n",
                 "        owner is not None\n",

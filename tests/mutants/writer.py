@@ -213,7 +213,7 @@ SOURCES = (
                 "",
             ),
             ('"value": present.workload.metadata.resource_version}', '"value": workload.metadata.resource_version}'),
-            ("            *BY_KIND[workload.kind].release(template),\n", ""),
+            ("            *BY_KIND[workload.group_kind].release(template),\n", ""),
             ("version = target.version or target.fingerprint", "version = target.version"),
             ("version = target.version or target.fingerprint", "version = target.fingerprint"),
             ("        if present.workload.processed:\n", "        if False:\n"),

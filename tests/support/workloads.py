@@ -2,9 +2,14 @@
 
 from typing import Any
 
-from altershield.workloads import BY_KIND
+from altershield.workloads import ADAPTERS
 
 Object = dict[str, Any]
+
+BY_NAME = {adapter.resource.kind: adapter for adapter in ADAPTERS}
+"""The adapters by the names of their kinds, which are different."""
+
+GROUP_KINDS = {name: adapter.resource.group_kind for name, adapter in BY_NAME.items()}
 
 
 def manifest(
@@ -29,7 +34,7 @@ def manifest(
     count = {} if replicas is None or kind == "DaemonSet" else {"replicas": replicas}
     pods = {"selector": {"matchLabels": app}, "template": template(name, image, template_labels, container=container)}
     return {
-        "apiVersion": BY_KIND[kind].resource.api_version,
+        "apiVersion": BY_NAME[kind].resource.api_version,
         "kind": kind,
         "metadata": {"name": name, "labels": {**app, **(labels or {})}, **(metadata or {})},
         "spec": {**count, **pods, **spec},

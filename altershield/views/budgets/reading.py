@@ -9,7 +9,6 @@ from altershield.api.budgets import PodUnavailableBudget, TargetRef
 from altershield.api.resources import DISRUPTION_BUDGETS, POD_UNAVAILABLE_BUDGETS, PODS, Resource
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budgets import pods
-from altershield.budgets.coverage import group_of
 from altershield.budgets.index import PodIndex
 from altershield.budgets.scaled import Reader, Scaled
 from altershield.errors import AlterShieldError
@@ -43,7 +42,7 @@ class ListedScales:
 
     def __init__(self, objects: Iterable[Scaled], listed: Iterable[Resource]) -> None:
         self._objects = {each.uid: each for each in objects}
-        self._listed = {(resource.group, resource.kind) for resource in listed}
+        self._listed = {resource.group_kind for resource in listed}
 
     def get(self, owner: Owner) -> Scaled | None:
         return self._objects.get(owner.uid)
@@ -52,13 +51,12 @@ class ListedScales:
         return [each for each in self._objects.values() if each.owner.uid == uid]
 
     def named(self, target: TargetRef) -> Scaled | None:
-        wanted = (group_of(target.api_version), target.kind, target.name)
-        found = (each for each in self._objects.values() if (each.group, each.kind, each.name) == wanted)
+        wanted = (target.group_kind, target.name)
+        found = (each for each in self._objects.values() if (each.group_kind, each.name) == wanted)
         return next(found, None)
 
     def is_gone(self, owner: Owner) -> bool:
-        kind = (group_of(owner.api_version), owner.kind)
-        return kind in self._listed and owner.uid not in self._objects
+        return owner.group_kind in self._listed and owner.uid not in self._objects
 
     def can_read(self, owner: Owner) -> bool:
         return False
@@ -96,14 +94,14 @@ async def around(client: Client, budget: PodUnavailableBudget) -> Around:
     owners: list[Owner | TargetRef] = [group.owner for group in index.groups(namespace)]
     if budget.spec.target_ref is not None:
         owners.append(budget.spec.target_ref)
-    kinds = {(group_of(each.api_version), each.kind) for each in owners}
+    kinds = {each.group_kind for each in owners}
     problems: list[str] = []
     objects: list[Scaled] = []
     known: list[Resource] = []
     between = {adapter.intermediate for adapter in ADAPTERS if adapter.intermediate is not None}
     for resource in (*(adapter.resource for adapter in ADAPTERS), *between):
         # for a kind that it does not have, an API server may answer Forbidden too
-        needed = resource not in _OPTIONAL or (resource.group, resource.kind) in kinds
+        needed = resource not in _OPTIONAL or resource.group_kind in kinds
         found = await _list(client, resource, namespace, msgspec.Raw, problems if needed else [])
         if found is not None:
             objects += map(Reader(resource), found)

@@ -122,11 +122,11 @@ def demand(snapshot: Snapshot, targets: Iterable[Target], namespace: str) -> Non
     for target in targets:
         if not target.name:
             continue
-        kinds = {adapter.resource.kind for adapter in target.adapters}
+        kinds = {adapter.resource.group_kind for adapter in target.adapters}
         found = [
             (workload, stored_releases)
             for workload, stored_releases in families
-            if workload.kind in kinds and workload.metadata.name == target.name
+            if workload.group_kind in kinds and workload.metadata.name == target.name
         ]
         if not found:
             raise StatusError(
@@ -148,8 +148,8 @@ def _families(snapshot: Snapshot) -> list[tuple[Workload, list[StoredRelease]]]:
         by_family.setdefault(releases.release_index_key(each.release), []).append(each)
     families = []
     for workload in sorted(snapshot.workloads, key=_place):
-        metadata, kind = workload.metadata, workload.kind
-        ref = WorkloadRef(BY_KIND[kind].resource.api_version, kind, metadata.name, metadata.uid)
+        metadata, resource = workload.metadata, BY_KIND[workload.group_kind].resource
+        ref = WorkloadRef(resource.api_version, resource.kind, metadata.name, metadata.uid)
         of_name = by_family.get(releases.workload_index_key(metadata.namespace, ref), ())
         families.append((workload, sorted((each for each in of_name if releases.belongs(each.release, ref)), key=_age)))
     return families
@@ -165,8 +165,8 @@ def _is_of(workload: Workload, each: StoredRelease) -> bool:
     return _has_version(workload, each) and releases.is_of_present_template(each.release, workload)
 
 
-def _place(workload: Workload) -> tuple[str, str, str]:
-    return workload.metadata.namespace, workload.metadata.name, workload.kind
+def _place(workload: Workload) -> tuple[str, str, str, str]:
+    return workload.metadata.namespace, workload.metadata.name, workload.kind, workload.group_kind.group
 
 
 def _age(each: StoredRelease) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from altershield.kube.informer import Informer
 from altershield.views import permission
 from altershield.views.releases.model import Snapshot, StatusError, StoredRelease, stored
 from altershield.views.targets import Target, full_plural
-from altershield.workloads import Adapter
+from altershield.workloads import Adapter, named_kind
 from altershield.workloads.workload import Workload
 
 _SETTLE = 0.1  # seconds: changes in this interval are printed together
@@ -126,7 +126,8 @@ class Reader:
                 role = "altershield-view" if adapter.crd else "view"
                 raise self._forbidden(full_plural(adapter), error, role) from error
             # for a kind that it does not have, an API server may answer Forbidden too
-            if any(each.release.spec.workload_ref.kind == adapter.resource.kind for each in stored_releases):
+            kinds = {named_kind(each.release.spec.workload_ref) for each in stored_releases}
+            if adapter.resource.group_kind in kinds:
                 print(f"Warning: releases of {full_plural(adapter)} are not shown: {error}", file=sys.stderr)
             return None
         return [adapter.read(item) for item in listed.items]

@@ -57,7 +57,7 @@ async def _words(client: Client, shown: Release, change: ChangeWorkload, now: fl
     selector = f"{labels.VERSION}={releases.version(change)}"
     try:
         listed = await client.list(PODS, metadata.namespace, as_=msgspec.Raw, label_selector=selector, limit=_MAX_PODS)
-        adapter = BY_KIND[shown.workload.kind]
+        adapter = BY_KIND[shown.workload.group_kind]
         pods = [pod_projections.read(raw) for raw in listed.items]
         pods = [pod for pod in pods if pod.exists and is_pod_of_revision(adapter, pod, source.name, source.uid)]
         found = [(pod, pod.trouble) for pod in pods if pod.trouble is not None and pod.trouble.tells]

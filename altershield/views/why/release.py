@@ -41,7 +41,7 @@ def explain(
     workload's controller waits."""
     present = next((each for each in shown if each.present), shown[-1])
     workload = present.workload
-    lines = [f"{workload_name(workload.kind, workload.metadata.name)} in namespace {workload.metadata.namespace}"]
+    lines = [f"{workload_name(workload.group_kind, workload.metadata.name)} in namespace {workload.metadata.namespace}"]
     change = present.stored.release if present.stored is not None and not present.pending else None
     if change is None:
         lines += _fields([("State", waits(present)), ("Version", present.version)])

@@ -117,7 +117,7 @@ def _repair_under_way(change: Change, version: str, release: Release | None, sus
     yield advice(
         "the suspension ends when that version is a Success; to follow it, run",
         f"kubectl get changeworkload{namespace_option(change)} "
-        f"{change_workload_name(change.resource.kind, change.name, version)}",
+        f"{change_workload_name(change.resource.group_kind, change.name, version)}",
     )
     yield warning(f"this page explains suspensions: {DENIED}")
 

@@ -103,8 +103,8 @@ def step(
         not workload.held
         and snapshot.settings.on_failure is OnFailure.PAUSE
         and failure.has_failed(snapshot)
-        and not workload.paused
-        and workload.strategy is not Strategy.ON_DELETE
+        and not workload.in_force.paused
+        and workload.in_force.strategy is not Strategy.ON_DELETE
     )
     if wanted or workload.held:
         draft = _with_end(snapshot, draft)

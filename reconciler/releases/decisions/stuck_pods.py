@@ -81,7 +81,7 @@ class StuckPods:
             return Stuck([], [], timing, None)  # the present version is about to be replaced
         waits_for = blocking_pods(workload, (tracked.pod for tracked in self._tracked.values()))
         rolled_back = _of_rolled_back(workload, waits_for, others)
-        if not enabled or workload.held or workload.strategy is not Strategy.ROLLING:
+        if not enabled or workload.held or workload.in_force.strategy is not Strategy.ROLLING:
             return Stuck(rolled_back, [], timing, None)
         known = {pod.metadata.uid for pod in rolled_back}
         candidates = [
@@ -151,7 +151,7 @@ def starts_until(pod: Pod, budget: StartBudget, timing: Timing) -> float:
 def _of_rolled_back(workload: Workload, pods: Iterable[Pod], others: Iterable[Release]) -> list[Pod]:
     """The pods of versions that were rolled back. A pod that was ready when its version was rolled back may have become
     unready since."""
-    adapter = BY_KIND[workload.kind]
+    adapter = BY_KIND[workload.group_kind]
     sources = [each.status.source for each in others if rolled_back(each) and each.status.source.uid]
     return [pod for pod in pods if any(is_pod_of_revision(adapter, pod, source.name, source.uid) for source in sources)]
 

@@ -92,7 +92,7 @@ def creation_wake(snapshot: Snapshot, groups: PodGroups, now: float) -> float | 
 
 def _is_creation_late(snapshot: Snapshot, groups: PodGroups, now: float) -> bool:
     present = state(snapshot.release)
-    if present is WorkloadState.SUSPEND or snapshot.workload.paused or not pods_missing(snapshot, groups):
+    if present is WorkloadState.SUSPEND or snapshot.workload.in_force.paused or not pods_missing(snapshot, groups):
         return False
     # a rollback that has begun goes on: a new leader does not know when the last pod came up
     return present is WorkloadState.ROLLBACK or now >= _creation_late_at(snapshot, groups)
@@ -116,7 +116,7 @@ def cause_unknown(snapshot: Snapshot, now: float) -> bool:
         return True
     if (known and not cause.changed) or not _is_creation_late(snapshot, groups, now):
         return False
-    if BY_KIND[workload.kind].intermediate is not None:
+    if BY_KIND[workload.group_kind].intermediate is not None:
         return not known and bool(workload.refused)
     return now >= cause.refusal_until
 
@@ -199,9 +199,9 @@ def no_rollback_reason(snapshot: Snapshot, targets: Sequence[Target]) -> str:
     always = nothing_serves and policy.on_nothing_serves is OnNothingServes.ROLLBACK
     if snapshot.settings.no_start_rollback and not always:  # first: the mode `enforce` would not roll back either
         return snapshot.settings.no_start_rollback
-    if workload.strategy is not Strategy.ROLLING and not always:
-        return f"the update strategy is {workload.strategy}, not a rolling one"
-    if workload.paused:
+    if workload.in_force.strategy is not Strategy.ROLLING and not always:
+        return f"the update strategy is {workload.in_force.strategy}, not a rolling one"
+    if workload.in_force.paused:
         return "the rollout is paused"
     if has_reason(snapshot.release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN):
         return "this version was rolled back once before and then released again"

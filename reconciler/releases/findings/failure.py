@@ -65,7 +65,7 @@ def no_rollback_reason(snapshot: Snapshot) -> str:
     ends = snapshot.release.status.pause.end_time_unix > 0
     if ends and snapshot.workload.held and not snapshot.own_pause:
         return "somebody changed the rollout since AlterShield paused it"
-    if snapshot.workload.paused and not snapshot.own_pause:
+    if snapshot.workload.in_force.paused and not snapshot.own_pause:
         return "the rollout is paused"
     if has_reason(snapshot.release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN):
         return "this version was rolled back once before and then released again"

@@ -101,14 +101,15 @@ def _reaches_further(snapshot: Snapshot, groups: PodGroups) -> bool:
     pod was deleted under OnDelete. Pods that are added by scaling up do not count."""
     known, (reached, replicas) = snapshot.release.status, extent(snapshot, groups)
     added = replicas - known.replicas
-    if snapshot.workload.reach is None or snapshot.workload.holds_share:
+    workload = snapshot.workload.in_force
+    if workload.reach is None or workload.holds_share:
         added = max(0, added)  # scaling down does not show how many pods the release would reach now
     return reached > max(0, known.reached + added) and not complete(snapshot, groups)
 
 
 def extent(snapshot: Snapshot, groups: PodGroups) -> tuple[int, int]:
     """The number of pods that the strategy lets the release reach, and the number of replicas."""
-    workload = snapshot.workload
+    workload = snapshot.workload.in_force
     return len(groups) if workload.reach is None else workload.reach, workload.replicas
 
 
@@ -119,7 +120,7 @@ def next_extent(snapshot: Snapshot, groups: PodGroups) -> tuple[int, int]:
     only when the workload is scaled down, since pods come later than replicas.
     """
     known, (reached, replicas) = snapshot.release.status, extent(snapshot, groups)
-    if snapshot.workload.reach is None:
+    if snapshot.workload.in_force.reach is None:
         return known.reached, min(known.replicas, replicas)
     scaled = replicas != known.replicas and reached != replicas
     return (reached, replicas) if scaled else (known.reached, known.replicas)

@@ -52,7 +52,7 @@ def with_waits(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> tuple
 def reaches_nothing(snapshot: Snapshot) -> bool:
     """Whether no pod of the release exists or is to be created."""
     existing = len(snapshot.groups) if snapshot.groups is not None else 0
-    return not existing and not snapshot.workload.reach
+    return not existing and not snapshot.workload.in_force.reach
 
 
 def _no_replicas(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> Draft:
@@ -74,7 +74,7 @@ def _resumed_at(draft: Draft, workload: Workload) -> float:
         return 0.0
     if not known.is_true:
         return unix(known.last_transition_time)
-    over = known.reason in _ENDS_AT_ONCE or (known.reason == StallReason.PAUSED and not workload.paused)
+    over = known.reason in _ENDS_AT_ONCE or (known.reason == StallReason.PAUSED and not workload.in_force.paused)
     return draft.now if over else 0.0
 
 
@@ -159,7 +159,7 @@ def _of_missing_pods(snapshot: Snapshot, groups: PodGroups, missing: int, now: f
     if refused:
         text = f"{missing} pods cannot be created: {refused}"
         return (StallReason.FAILED_CREATE, f"{text}; {_unless_caused(snapshot)}"), creation_wake(snapshot, groups, now)
-    if workload.paused:
+    if workload.in_force.paused:
         return (StallReason.PAUSED, f"the rollout is paused, and {missing} pods of this version are missing"), None
     grace = int(snapshot.timing.start_timeout)
     text = f"{missing} of {groups.wanted} pods are missing, and none came up for {grace} s; "

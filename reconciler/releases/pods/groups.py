@@ -60,7 +60,7 @@ class PodGroups:
         self.progress_at = float(release.spec.create_time_unix)
         """When a pod last came up, Unix seconds."""
         self.cause = Cause()
-        self._adapter = BY_KIND[workload.kind]
+        self._adapter = BY_KIND[workload.group_kind]
         self._created = release.spec.create_time_unix
         self._retried = release.status.retry_time_unix
         self._nodes = nodes

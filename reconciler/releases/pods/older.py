@@ -43,7 +43,7 @@ class OlderPods:
         pods of other versions. If no pods of other versions exist, it is the number of replicas, because a partition
         can hold back existing pods only.
         """
-        reach, replicas = workload.reach, workload.replicas
+        reach, replicas = workload.in_force.reach, workload.replicas
         if reach is None:
             return max(0, replicas - len(self._pods))
         return reach if self._pods else replicas
@@ -54,19 +54,19 @@ class OlderPods:
         ordinal = pod.metadata.name.rpartition("-")[2]
         if workload.ends_at is None or not ordinal.isdecimal():
             return True
-        return (workload.kept_below if self._pods else 0) <= int(ordinal) < workload.ends_at
+        return (workload.in_force.kept_below if self._pods else 0) <= int(ordinal) < workload.ends_at
 
     def are_too_many(self, workload: Workload, present: int) -> bool:
         """Whether more pods exist than the workload is to have. `present`: the number of pods of the present version.
 
         If no pods of other versions exist, this does not matter.
         """
-        if not self._pods or workload.reach is None:
+        if not self._pods or workload.in_force.reach is None:
             return False
         if workload.ends_at is not None:
             return False  # see `leave_room_for`
         counted = max(present, workload.updated)  # the status may still count a pod whose deletion is known here
         replicas = workload.replicas
         older = len(self._pods) - len(self._ending)
-        surge = scaled(workload.max_surge, replicas, round_up=True) or 0
+        surge = scaled(workload.in_force.max_surge, replicas, round_up=True) or 0
         return counted > replicas or counted + older > replicas + surge

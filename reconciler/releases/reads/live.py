@@ -17,8 +17,7 @@ from altershield.kube.errors import ConflictError, NotFoundError
 from altershield.kube.time_slices import time_slices
 from altershield.releases import history
 from altershield.releases.history import Entry
-from altershield.workloads import BY_KIND, applied
-from altershield.workloads import hold as pausing
+from altershield.workloads import BY_KIND, applied, hold
 from altershield.workloads.adapter import Object, template_of
 from altershield.workloads.applied import Applied
 from altershield.workloads.workload import WireSelector, Workload
@@ -81,7 +80,7 @@ class LiveReader:
 
     async def workload(self, known: Workload) -> LiveWorkload:
         """The workload with the uid of `known`. ConflictError if it does not exist any more."""
-        adapter, metadata = BY_KIND[known.kind], known.metadata
+        adapter, metadata = BY_KIND[known.group_kind], known.metadata
         raw = await self._raw(known)
         found = project(raw, adapter.read, adapter.resource.plural)
         if found.metadata.uid != metadata.uid or found.metadata.deleting:
@@ -92,7 +91,7 @@ class LiveReader:
     async def raw(self, known: Workload) -> Object:
         """The workload as the API server sends it. ConflictError if it does not exist any more, or if another version
         was released."""
-        data, adapter = await self._raw(known), BY_KIND[known.kind]
+        data, adapter = await self._raw(known), BY_KIND[known.group_kind]
         found = project(data, adapter.read, adapter.resource.plural)
         if found.metadata.uid != known.metadata.uid or found.metadata.deleting or found.version != known.version:
             raise changed(known)
@@ -102,20 +101,20 @@ class LiveReader:
         """Whether the rollout is paused as AlterShield paused it, and nobody else has changed the fields since."""
         if not known.held:
             return False
-        return pausing.is_own(await self.raw(known), BY_KIND[known.kind].pause(known))
+        return hold.is_own(await self.raw(known), BY_KIND[known.group_kind].pause(known))
 
     async def _raw(self, known: Workload) -> msgspec.Raw:
         metadata = known.metadata
         try:
             return await self._client.get(
-                BY_KIND[known.kind].resource, metadata.name, metadata.namespace, as_=msgspec.Raw
+                BY_KIND[known.group_kind].resource, metadata.name, metadata.namespace, as_=msgspec.Raw
             )
         except NotFoundError as error:
             raise changed(known) from error
 
     async def revisions(self, workload: Workload) -> list[Revision]:
         """The objects that hold the workload's templates."""
-        resource, found = BY_KIND[workload.kind].revisions, []
+        resource, found = BY_KIND[workload.group_kind].revisions, []
         async for data in self._items(resource, workload, workload.list_selector):
             raw = decode(data, _RAW)
             if (
@@ -154,7 +153,7 @@ class LiveReader:
 
     async def template(self, workload: Workload, source: SourceRef) -> Object:
         """The pod template in the object `source`. ConflictError if the object has another template now, or is gone."""
-        adapter = BY_KIND[workload.kind]
+        adapter = BY_KIND[workload.group_kind]
         resource = history.RESOURCE if source.kind == history.RESOURCE.kind else adapter.revisions
         try:
             data = await self._client.get(resource, source.name, workload.metadata.namespace, as_=msgspec.Raw)
@@ -187,12 +186,12 @@ class LiveReader:
 
 def owns(workload: Workload, entry: Entry) -> bool:
     """Whether an entry of the history belongs to exactly this workload."""
-    return entry.is_of(workload.kind, workload.metadata.name, workload.metadata.uid)
+    return entry.is_of(workload.group_kind, workload.metadata.name, workload.metadata.uid)
 
 
 def revision_of(workload: Workload, raw: Object) -> Revision:
     """The revision in an object that holds a template of the workload, as the API server sends the object."""
-    adapter, metadata = BY_KIND[workload.kind], raw["metadata"]
+    adapter, metadata = BY_KIND[workload.group_kind], raw["metadata"]
     template = adapter.template(raw)
     own = ((template or {}).get("metadata") or {}).get("labels") or {}
     return Revision(
@@ -218,7 +217,7 @@ def changed(workload: Workload) -> ConflictError:
 
 def _controls(workload: Workload, raw: Object) -> bool:
     """Whether the workload is the controller of this object, by kind and uid."""
-    adapter = BY_KIND[workload.kind]
+    adapter = BY_KIND[workload.group_kind]
     for owner in raw["metadata"].get("ownerReferences") or ():
         if owner.get("controller"):
             return (owner.get("uid"), owner.get("kind"), owner.get("apiVersion")) == (

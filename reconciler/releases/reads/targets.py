@@ -74,7 +74,7 @@ class TargetReader:
             raise changed(workload)
         revisions = await self._live.revisions(workload)
         uids = {each.source.uid for each in revisions}
-        adapter = BY_KIND[workload.kind]
+        adapter = BY_KIND[workload.group_kind]
         owners = uids if adapter.intermediate is not None else {workload.metadata.uid}
         listed = await self._list_pods(workload, lambda pod: pod.owner.uid in owners)
         if snapshot.groups is not None:
@@ -103,7 +103,7 @@ class TargetReader:
                 groups.set_changed(frozenset(), unknown_again_at(snapshot, now))
             else:
                 groups.set_changed(changed_parts(await self._live.template(workload, target.source), template))
-        if groups.cause.changed and not workload.refused and BY_KIND[workload.kind].intermediate is None:
+        if groups.cause.changed and not workload.refused and BY_KIND[workload.group_kind].intermediate is None:
             groups.set_refusal(await self._refusal(snapshot, groups), now)
         groups.refresh(workload, now)
 
@@ -210,7 +210,7 @@ class TargetReader:
         own_releases: Sequence[Release],
     ) -> list[Target]:
         """The possible targets of a rollback, the newest first."""
-        adapter = BY_KIND[workload.kind]
+        adapter = BY_KIND[workload.group_kind]
         found = []
         for revision in sorted(revisions, key=lambda each: (each.number, each.created), reverse=True):
             own = revision.source

@@ -62,7 +62,7 @@ class ReleaseCreator:
         workload of that name has taken over the pods. So it adopts the ChangeWorkload too, as a release that begins
         again. A ChangeWorkload with another owner is deleted.
         """
-        name = change_workload_name(workload.kind, workload.metadata.name, version)
+        name = change_workload_name(workload.group_kind, workload.metadata.name, version)
         release = self._caches.releases.get(workload.metadata.namespace, name)
         if release is None or belongs(release, workload):
             return release
@@ -73,10 +73,10 @@ class ReleaseCreator:
 
     async def create(self, workload: Workload, version: str) -> Release:
         """Create the ChangeWorkload of a version."""
-        resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
+        resource, metadata = BY_KIND[workload.group_kind].resource, workload.metadata
         release = ChangeWorkload(
             metadata=ObjectMeta(
-                name=change_workload_name(workload.kind, metadata.name, version),
+                name=change_workload_name(workload.group_kind, metadata.name, version),
                 namespace=metadata.namespace,
                 labels={labels.VERSION: version, labels.WORKLOAD_NAME: names.label_value(metadata.name)},
                 owner_references=(owner(resource, metadata),),
@@ -125,7 +125,7 @@ class ReleaseCreator:
         return await self._writer.patch(self._caches.releases, release, [replace])
 
     async def _adopt(self, release: Release, workload: Workload) -> Release:
-        resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
+        resource, metadata = BY_KIND[workload.group_kind].resource, workload.metadata
         operations: list[Operation] = [
             {"op": "test", "path": "/metadata/resourceVersion", "value": release.metadata.resource_version},
             {
@@ -149,7 +149,7 @@ class ReleaseCreator:
         pods = self._caches.pods_of(workload)
         releases = [each for each in self._caches.releases_of(workload) if belongs(each, workload)]
         return ChangeWorkloadSpec(
-            change_workload_id=change_workload_name(workload.kind, name, version),
+            change_workload_id=change_workload_name(workload.group_kind, name, version),
             service_name=name,
             app_name=name,
             reversion=version,
@@ -200,7 +200,7 @@ def previous(release: Release, others: Sequence[Release]) -> SourceRef:
 
 def _reference(workload: Workload) -> WorkloadRef:
     metadata = workload.metadata
-    return WorkloadRef(BY_KIND[workload.kind].resource.api_version, workload.kind, metadata.name, metadata.uid)
+    return WorkloadRef(BY_KIND[workload.group_kind].resource.api_version, workload.kind, metadata.name, metadata.uid)
 
 
 def actions_with_refusal(release: Release, now: float) -> tuple[Action, ...]:

@@ -40,5 +40,5 @@ class ReleaseEvents:
 
 
 def _regarding(workload: Workload) -> ObjectRef:
-    resource, metadata = BY_KIND[workload.kind].resource, workload.metadata
+    resource, metadata = BY_KIND[workload.group_kind].resource, workload.metadata
     return ObjectRef(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid)

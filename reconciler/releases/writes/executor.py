@@ -17,8 +17,7 @@ from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from altershield.kube.errors import BadRequestError, ConflictError, ForbiddenError, InvalidError, NotFoundError
 from altershield.kube.events import EventRecorder
 from altershield.releases.release import version as version_of
-from altershield.workloads import BY_KIND
-from altershield.workloads import hold as pausing
+from altershield.workloads import BY_KIND, hold
 from altershield.workloads.adapter import Object
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
@@ -200,19 +199,26 @@ class Executor:
     async def label(self, workload: Workload, operations: Sequence[Operation]) -> Workload:
         """Change labels of the workload, if it still has the version that the decision was about."""
         same: Operation = {"op": "test", "path": _VERSION, "value": workload.version}
-        return await self._writer.patch(self._caches.workloads[workload.kind], workload, [same, *operations])
+        return await self._writer.patch(self._caches.workloads[workload.group_kind], workload, [same, *operations])
 
     async def _pause(self, workload: Workload, effect: Pause) -> None:
         raw = await self._live.raw(workload)
-        wanted = BY_KIND[workload.kind].pause(workload)
-        marker = pausing.Marker(
-            rfc3339(self._clock()), effect.version, effect.reason, until=rfc3339(effect.until) if effect.until else ""
-        )
-        await self._patch_read(workload, raw, pausing.pause(raw, wanted, marker))
+        until = rfc3339(effect.until) if effect.until else ""
+        cause = hold.Cause(hold.PAUSE, effect.reason, rfc3339(self._clock()), until)
+        wanted = BY_KIND[workload.group_kind].pause(workload)
+        await self._patch_read(workload, raw, hold.begin(raw, wanted, effect.version, cause))
 
     async def _unpause(self, workload: Workload) -> None:
         raw = await self._live.raw(workload)
-        await self._patch_read(workload, raw, pausing.unpause(raw, BY_KIND[workload.kind].pause(workload)))
+        wanted = BY_KIND[workload.group_kind].pause(workload)
+        try:
+            await self._patch_read(workload, raw, hold.end(raw, wanted, hold.PAUSE))
+        except InvalidError as error:
+            # somebody changed the annotation: the API server does not accept its values of the fields
+            metadata = workload.metadata
+            where = f"{workload.kind} {metadata.namespace}/{metadata.name}"
+            logger.warning("could not restore the fields of a pause", extra={"object": where, "cause": str(error)})
+            await self._patch_read(workload, raw, hold.forget(raw))
 
     async def _patch_read(self, workload: Workload, raw: Object, operations: Sequence[Operation]) -> None:
         """Change the workload, if it has not changed since it was read."""
@@ -221,7 +227,7 @@ class Executor:
         unchanged: Operation = {
             "op": "test", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"],
         }  # fmt: skip
-        await self._writer.patch(self._caches.workloads[workload.kind], workload, [unchanged, *operations])
+        await self._writer.patch(self._caches.workloads[workload.group_kind], workload, [unchanged, *operations])
 
     def _count_end(self, release: Release, status: ChangeWorkloadStatus) -> None:
         """Count the release in the metrics if the new state ends it. A superseded rollback does not count."""

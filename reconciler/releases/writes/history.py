@@ -133,7 +133,7 @@ class HistoryWriter:
         found = []
         for entry in await self._live.history(workload):
             orphaned = not entry.metadata.owner_references
-            if orphaned and entry.is_named_for(workload.kind, workload.metadata.name):
+            if orphaned and entry.is_named_for(workload.group_kind, workload.metadata.name):
                 reference = msgspec.to_builtins(_owner(workload))
                 await self._patch(entry, [{"op": "add", "path": "/metadata/ownerReferences", "value": [reference]}])
             elif not owns(workload, entry):
@@ -250,7 +250,7 @@ def _applied(live: LiveWorkload) -> Applied | None:
 
 def _owner(workload: Workload) -> OwnerReference:
     """The owner reference of an entry. `altershield.releases.history` explains when the owner is the controller."""
-    metadata, adapter = workload.metadata, BY_KIND[workload.kind]
+    metadata, adapter = workload.metadata, BY_KIND[workload.group_kind]
     version, controls = adapter.resource.api_version, adapter.leaves_other_revisions
     return OwnerReference(workload.kind, metadata.name, metadata.uid, version, controller=controls)
 

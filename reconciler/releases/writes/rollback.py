@@ -62,7 +62,7 @@ class RollbackWriter:
         template = await self._live.template(workload, target)
         operations: list[Operation] = [
             {"op": "test", "path": "/metadata/resourceVersion", "value": present.workload.metadata.resource_version},
-            *BY_KIND[workload.kind].release(template),
+            *BY_KIND[workload.group_kind].release(template),
         ]
         version = target.version or target.fingerprint
         operations.append({"op": "add", "path": _VERSION, "value": version})
@@ -106,7 +106,7 @@ class RollbackWriter:
         """Patch the workload. Returns the error if the API server refuses the patch; raises errors that may be
         temporary."""
         try:
-            await self._writer.patch(self._caches.workloads[workload.kind], workload, operations)
+            await self._writer.patch(self._caches.workloads[workload.group_kind], workload, operations)
         except ApiError as error:
             if _is_temporary(error):
                 raise

@@ -23,7 +23,7 @@ from altershield.api.resources import DEPLOYMENTS, Resource
 from altershield.budgets.pods import Pod
 from altershield.budgets.steps import Disruption, Passed, Refused
 from altershield.flow_control.deletion import Deletion
-from altershield.workloads import change_workload_name
+from altershield.workloads import change_workload_name, named_kind
 from gatekeeper import projection
 from gatekeeper.budgets.judge import Budgets, Verdict
 from gatekeeper.dispatch import decide
@@ -145,7 +145,7 @@ class StaticListers:
     reconciler: str = RECONCILER
 
     def release(self, namespace: str, workload: WorkloadRef, version: str) -> Release | None:
-        found = self.releases.get(f"{namespace}/{change_workload_name(workload.kind, workload.name, version)}")
+        found = self.releases.get(f"{namespace}/{change_workload_name(named_kind(workload), workload.name, version)}")
         return found if found is not None and releases.belongs(found, workload) else None
 
     def rolled_back(self, namespace: str, workload: WorkloadRef) -> Sequence[Release]:
@@ -280,7 +280,7 @@ def release(
     version: str, *, spec: Object | None = None, owner: Object | None = None, **status: Any
 ) -> dict[str, Release]:
     """The ChangeWorkload of `sleep` at `version`, by its key. `status` has the names of the API."""
-    name = change_workload_name(about().kind, "sleep", version)
+    name = change_workload_name(named_kind(about()), "sleep", version)
     metadata = {"name": name, "namespace": "default", "ownerReferences": [owner] if owner else []}
     obj = {"metadata": metadata, "spec": spec or {}, "status": status}
     return {f"default/{name}": projection.read(msgspec.json.encode(obj))}

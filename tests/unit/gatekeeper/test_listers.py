@@ -23,7 +23,7 @@ def ref(adapter: Adapter, uid: str = "u") -> WorkloadRef:
 
 
 def release(adapter: Adapter, version: str, *, owned: bool = True, **status: Any) -> dict[str, Any]:
-    name = change_workload_name(adapter.resource.kind, "web", version)
+    name = change_workload_name(adapter.resource.group_kind, "web", version)
     workload = msgspec.to_builtins(ref(adapter))
     owners = [{**workload, "controller": True}] if owned else []
     return {
@@ -80,7 +80,7 @@ async def test_orphaned_lists_the_changeworkloads_of_a_deleted_workload(adapter:
         left = [release(each, OLD, owned=False, status="Suspend") for each in ADAPTERS]
         found = await cache_listers(client, *left, release(adapter, NEW))
         (orphan,) = found.orphaned("shop", ref(adapter, ""))
-        assert orphan.metadata.name == change_workload_name(adapter.resource.kind, "web", OLD)
+        assert orphan.metadata.name == change_workload_name(adapter.resource.group_kind, "web", OLD)
 
 
 def test_projection_of_a_changeworkload_is_small() -> None:

@@ -21,6 +21,7 @@ from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
 from altershield.workloads import change_workload_name
 from tests.support.polling import until
 from tests.support.stub_api import StubApi, is_list
+from tests.support.workloads import GROUP_KINDS
 
 from .reviews import MUTATING_PATH, VALIDATING_PATH, deployment, encode, released, review, version_of
 from .serving import Files, session, trust
@@ -114,7 +115,7 @@ async def client() -> AsyncIterator[aiohttp.ClientSession]:
 def failed_release(version: str, uid: str) -> dict[str, Any]:
     return {
         "metadata": {
-            "name": change_workload_name("Deployment", "sleep", version),
+            "name": change_workload_name(GROUP_KINDS["Deployment"], "sleep", version),
             "namespace": "default",
             "ownerReferences": [
                 {"apiVersion": "apps/v1", "kind": "Deployment", "name": "sleep", "uid": uid, "controller": True}

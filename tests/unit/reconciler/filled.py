@@ -114,7 +114,7 @@ def informer_of(caches: Caches, obj: Any) -> Informer[Any]:
         case OpsConfigInfo():
             return caches.settings
         case Workload():
-            return caches.workloads[obj.kind]
+            return caches.workloads[obj.group_kind]
         case Set():
             return caches.informer_of(obj)
         case Pod():

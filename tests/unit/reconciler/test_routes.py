@@ -10,7 +10,6 @@ import pytest
 from altershield.api import names
 from altershield.api.policy import AppliedPolicy
 from altershield.kube.queue import WorkQueue
-from altershield.workloads import BY_KIND
 from altershield.workloads.meta import Owner
 from altershield.workloads.pods import Pod, Trouble
 from reconciler.batches.subject import BatchRoutes
@@ -23,14 +22,15 @@ from reconciler.orders.subject import OrderRoutes
 from reconciler.policies.subject import PolicyRoutes
 from reconciler.releases.subject import ReleaseRoutes
 from reconciler.settings import SettingRoutes
+from tests.support.workloads import BY_NAME, GROUP_KINDS
 from tests.unit.altershield.budgets import builders as budgets
 from tests.unit.altershield.releases import builders
 from tests.unit.altershield.releases.builders import V1, V2
 
 from .filled import change_pod, empty_caches, namespace, newer, pod, put, release, remove, replica_set, setting
 
-SLEEP = WorkloadKey("Deployment", "default", "sleep")
-OTHER = WorkloadKey("Deployment", "default", "other")
+SLEEP = WorkloadKey(GROUP_KINDS["Deployment"], "default", "sleep")
+OTHER = WorkloadKey(GROUP_KINDS["Deployment"], "default", "other")
 SYSTEM = names.SYSTEM_NAMESPACE
 
 
@@ -187,9 +187,9 @@ async def test_resync_of_a_setting_queues_only_itself(with_setting: Cluster) -> 
 # workloads and ReplicaSets
 
 
-@pytest.mark.parametrize("kind", sorted(BY_KIND))
+@pytest.mark.parametrize("kind", sorted(BY_NAME))
 async def test_added_changed_or_deleted_workload_queues_its_release(cluster: Cluster, kind: str) -> None:
-    expected = {"releases": {WorkloadKey(kind, "default", "sleep")}}
+    expected = {"releases": {WorkloadKey(GROUP_KINDS[kind], "default", "sleep")}}
     made = builders.workload(V1, kind=kind)
     cluster.put(made)
     assert await cluster.queued() == expected

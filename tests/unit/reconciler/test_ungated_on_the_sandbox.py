@@ -124,7 +124,7 @@ async def test_ungated_release_in_a_namespace_seen_late_is_found(bare: Cluster) 
         await bare.until_after_the_second_of_creation()
         await bare.release("")
         await bare.until(lambda: bare.all(REPLICA_SETS), "its ReplicaSet")
-        assert manager.caches.workloads[DEPLOYMENTS.kind].all() == []
+        assert manager.caches.workloads[DEPLOYMENTS.group_kind].all() == []
         heard.set()
         await followed_up(bare, "NoVersion")
 

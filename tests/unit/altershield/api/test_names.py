@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from altershield.api import names
 from altershield.workloads import ADAPTERS, change_workload_name
+from tests.support.workloads import GROUP_KINDS
 
 VERSION = "0123456789abcdef0123456789abcdef"
 
@@ -50,7 +51,7 @@ def test_long_names_that_differ_at_the_end_give_different_names() -> None:
 @given(st.lists(st.tuples(st.sampled_from([each.resource.kind for each in ADAPTERS]), any_names), unique=True))
 def test_two_workloads_never_have_the_same_change_workload_name(workloads: list[tuple[str, str]]) -> None:
     taken = [("Deployment", "statefulset.web"), ("StatefulSet", "web"), *workloads]
-    made = {change_workload_name(kind, name, VERSION) for kind, name in taken}
+    made = {change_workload_name(GROUP_KINDS[kind], name, VERSION) for kind, name in taken}
     assert len(made) == len(set(taken))
 
 

@@ -9,7 +9,6 @@ from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetSt
 from altershield.api.meta import rfc3339
 from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS
 from altershield.budgets import pods
-from altershield.budgets.coverage import group_of
 from altershield.budgets.index import PodIndex
 from altershield.budgets.pods import Pod
 from altershield.budgets.scaled import Scaled
@@ -73,7 +72,7 @@ def pod(name: str = "web-1", **fields: Any) -> Pod:
 
 def scaled(owner: Owner, replicas: int, *, above: Owner = NO_OWNER, deleting: bool = False) -> Scaled:
     return Scaled(
-        NAMESPACE, owner.name, packed(owner.uid), 1, group_of(owner.api_version), owner.kind, replicas, deleting, above,
+        NAMESPACE, owner.name, packed(owner.uid), 1, owner.group_kind, replicas, deleting, above,
         WireSelector(match_labels=LABELS), replicas,
     )  # fmt: skip
 
@@ -92,7 +91,9 @@ class Cluster:
         return [each for each in self.objects.values() if each.owner.uid == uid]
 
     def named(self, target: TargetRef) -> Scaled | None:
-        found = (each for each in self.objects.values() if (each.kind, each.name) == (target.kind, target.name))
+        found = (
+            each for each in self.objects.values() if (each.group_kind, each.name) == (target.group_kind, target.name)
+        )
         return next(found, None)
 
     def is_gone(self, owner: Owner) -> bool:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api.budgets import DisruptionRecord, Operation, PodUnavailableBudgetStatus
+from altershield.api.resources import GroupKind
 from altershield.budgets import pods, scaled
-from altershield.budgets.coverage import group_of
 from altershield.budgets.numbers import Numbers, counted, desired, numbers
 from altershield.budgets.pods import Pod
 from altershield.workloads import ADAPTERS
@@ -162,7 +162,7 @@ def test_change_in_place_alone_takes_its_pod_out() -> None:
 
 
 def test_api_group_is_the_part_before_the_version() -> None:
-    assert [group_of(each) for each in ("v1", "apps/v1", "")] == ["", "apps", ""]
+    assert [GroupKind.of(each, "Pod").group for each in ("v1", "apps/v1", "")] == ["", "apps", ""]
 
 
 @pytest.mark.parametrize(

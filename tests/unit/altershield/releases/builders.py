@@ -13,9 +13,10 @@ from altershield.api.change_workload import (
 )
 from altershield.api.meta import ObjectMeta, OwnerReference, plain_time, rfc3339
 from altershield.api.pod_verdicts import PodInfo
-from altershield.workloads import BY_KIND, change_workload_name
+from altershield.workloads import change_workload_name
 from altershield.workloads.workload import Workload
 from tests.support import workloads
+from tests.support.workloads import BY_NAME, GROUP_KINDS
 
 NOW = 1_700_000_000
 V1, V2, V3 = "1" * 32, "2" * 32, "3" * 32
@@ -26,7 +27,7 @@ def workload(version: str = V1, *, kind: str = "Deployment", name: str = "sleep"
     own = {labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED} if version else {}
     metadata = {"namespace": "default", "uid": name, "resourceVersion": "1", "generation": generation, "labels": own}
     body = workloads.manifest(kind, name, "busybox", metadata=metadata)
-    return BY_KIND[kind].read(msgspec.json.encode({**body, "status": {"observedGeneration": generation}}))
+    return BY_NAME[kind].read(msgspec.json.encode({**body, "status": {"observedGeneration": generation}}))
 
 
 def release(
@@ -38,7 +39,7 @@ def release(
     uid: str = "",
 ) -> ChangeWorkload:
     """The ChangeWorkload of the workload with this name."""
-    api_version, own = BY_KIND[kind].resource.api_version, change_workload_name(kind, name, version)
+    api_version, own = BY_NAME[kind].resource.api_version, change_workload_name(GROUP_KINDS[kind], name, version)
     if isinstance(status, str):
         status = ChangeWorkloadStatus(status=status)
     return ChangeWorkload(
@@ -70,7 +71,7 @@ def release(
 
 def change_pod(number: int, *pods: str, status: ChangePodStatus | None = None, verdict: str = "") -> ChangePod:
     """A batch of these pods. `verdict`: the verdict that the batch is created with."""
-    own = change_workload_name("Deployment", "sleep", V1)
+    own = change_workload_name(GROUP_KINDS["Deployment"], "sleep", V1)
     infos = tuple(PodInfo(pod=pod, uid=f"{pod}-uid", verdict=verdict) for pod in pods)
     return ChangePod(
         metadata=ObjectMeta(

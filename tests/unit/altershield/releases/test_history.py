@@ -12,6 +12,7 @@ from altershield.releases import history
 from altershield.releases.history import Entry, Record
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import WireExpression, WireSelector, version_of
+from tests.support.workloads import GROUP_KINDS
 
 VERSION = "a" * 32
 OWNER = OwnerReference("Deployment", "web", "uid-1", "apps/v1")
@@ -52,12 +53,12 @@ def test_template_with_its_version_has_the_same_fingerprint() -> None:
 
 def test_entry_belongs_to_the_workload_with_this_kind_name_and_uid() -> None:
     found = stored()
-    assert found.is_of("Deployment", "web", "uid-1")
-    assert not found.is_of("Deployment", "web", "uid-2")
-    assert not found.is_of("Deployment", "other", "uid-1")
-    assert not found.is_of("StatefulSet", "web", "uid-1")
-    assert not stored(ownerReferences=[]).is_of("Deployment", "web", "uid-1")
-    assert stored(ownerReferences=[]).is_named_for("Deployment", "web")
+    assert found.is_of(GROUP_KINDS["Deployment"], "web", "uid-1")
+    assert not found.is_of(GROUP_KINDS["Deployment"], "web", "uid-2")
+    assert not found.is_of(GROUP_KINDS["Deployment"], "other", "uid-1")
+    assert not found.is_of(GROUP_KINDS["StatefulSet"], "web", "uid-1")
+    assert not stored(ownerReferences=[]).is_of(GROUP_KINDS["Deployment"], "web", "uid-1")
+    assert stored(ownerReferences=[]).is_named_for(GROUP_KINDS["Deployment"], "web")
 
 
 @pytest.mark.parametrize("value", ["", "nonsense", "[]", '{"released": 1}', "[" * 5000])
@@ -69,7 +70,7 @@ def test_unreadable_annotation_is_an_empty_record(value: str) -> None:
 def test_object_without_the_data_of_an_entry_is_of_no_workload() -> None:
     raw = {"metadata": {"name": "web-1", "ownerReferences": [msgspec.to_builtins(OWNER)]}, "data": {"spec": {}}}
     found = history.read(msgspec.json.encode(raw))
-    assert not found.is_of("Deployment", "web", "uid-1")
+    assert not found.is_of(GROUP_KINDS["Deployment"], "web", "uid-1")
 
 
 def test_newest_entries_within_the_limit_stay_and_failed_ones_have_their_own_limit() -> None:

@@ -9,10 +9,10 @@ from altershield import releases
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, SourceRef, WorkloadRef, WorkloadState
 from altershield.api.meta import Condition
 from altershield.api.pod_verdicts import PodInfo
-from altershield.workloads import BY_KIND
+from tests.support.workloads import BY_NAME
 from tests.unit.altershield.releases.builders import NOW, V1, V2, V3, release, workload
 
-each_kind = pytest.mark.parametrize("kind", sorted(BY_KIND))
+each_kind = pytest.mark.parametrize("kind", sorted(BY_NAME))
 
 
 def condition(type_: str, status: str = "True", reason: str = "Because", message: str = "why") -> Condition:
@@ -192,7 +192,7 @@ def test_why_explains_the_state_of_a_release(made: ChangeWorkload, current: bool
 
 
 def reference(kind: str = "Deployment", name: str = "sleep", uid: str = "sleep") -> WorkloadRef:
-    return WorkloadRef(BY_KIND[kind].resource.api_version, kind, name, uid)
+    return WorkloadRef(BY_NAME[kind].resource.api_version, kind, name, uid)
 
 
 @each_kind

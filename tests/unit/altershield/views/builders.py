@@ -15,9 +15,10 @@ from altershield.api.change_workload import (
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, ObjectMeta, OwnerReference
 from altershield.views.releases.model import StoredRelease
-from altershield.workloads import BY_KIND, change_workload_name
+from altershield.workloads import change_workload_name
 from altershield.workloads.workload import Workload
 from tests.support import workloads
+from tests.support.workloads import BY_NAME, GROUP_KINDS
 
 V1, V2 = "1" * 32, "2" * 32
 DONE = ChangeWorkloadStatus(status=WorkloadState.SUCCESS)
@@ -36,7 +37,7 @@ def manifest(kind: str = "Deployment", name: str = "web", version: str = V1, **o
 
 
 def workload(kind: str = "Deployment", name: str = "web", version: str = V1, **own: str) -> Workload:
-    return BY_KIND[kind].read(msgspec.json.encode(manifest(kind, name, version, **own)))
+    return BY_NAME[kind].read(msgspec.json.encode(manifest(kind, name, version, **own)))
 
 
 def release(
@@ -47,8 +48,8 @@ def release(
     uid: str = "u",
     created: int = 0,
 ) -> ChangeWorkload:
-    own = change_workload_name(kind, name, version)
-    ref = WorkloadRef(BY_KIND[kind].resource.api_version, kind, name, uid)
+    own = change_workload_name(GROUP_KINDS[kind], name, version)
+    ref = WorkloadRef(BY_NAME[kind].resource.api_version, kind, name, uid)
     owner = OwnerReference(kind, name, uid, ref.api_version, controller=True)
     spec = ChangeWorkloadSpec(own, name, name, version, 1, 60, "", created, ref)
     if not status.source.fingerprint:  # of the template of `manifest`

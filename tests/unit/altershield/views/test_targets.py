@@ -4,9 +4,10 @@ import pytest
 
 from altershield.errors import UsageError
 from altershield.views.targets import EVERYTHING, Target, parse
-from altershield.workloads import ADAPTERS, BY_KIND, Adapter
+from altershield.workloads import ADAPTERS, Adapter
+from tests.support.workloads import BY_NAME
 
-DEPLOYMENTS, STATEFUL_SETS = BY_KIND["Deployment"], BY_KIND["StatefulSet"]
+DEPLOYMENTS, STATEFUL_SETS = BY_NAME["Deployment"], BY_NAME["StatefulSet"]
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda each: each.resource.plural)

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 
 from altershield.api import labels
-from altershield.workloads import BY_KIND
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 from tests.support import workloads
+from tests.support.workloads import BY_NAME
 
 Object = dict[str, Any]
 CREATED = "2026-08-21T07:29:49Z"
@@ -57,7 +57,7 @@ def manifest(kind: str, *, status: Object | None = None, metadata: Object | None
 
 
 def workload(kind: str, **more: Any) -> Workload:
-    return BY_KIND[kind].read(msgspec.json.encode(manifest(kind, **more)))
+    return BY_NAME[kind].read(msgspec.json.encode(manifest(kind, **more)))
 
 
 def pod(*, status: Object | None = None, spec: Object | None = None, **metadata: Any) -> Pod:

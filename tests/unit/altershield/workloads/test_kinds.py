@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 from altershield.admission.webhooks import webhook_name, webhook_path
 from altershield.api import labels
 from altershield.api.meta import unix
-from altershield.workloads import ADAPTERS, BY_KIND, Adapter
+from altershield.workloads import ADAPTERS, Adapter
 from altershield.workloads.adapter import template_of
 from altershield.workloads.clone_sets import held_back
 from altershield.workloads.workload import Strategy, version_of
+from tests.support.workloads import BY_NAME
 
 from .objects import CREATED, VERSION, Object, manifest, template, workload
 
-each_kind = pytest.mark.parametrize("kind", sorted(BY_KIND))
+each_kind = pytest.mark.parametrize("kind", sorted(BY_NAME))
 each_adapter = pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda adapter: adapter.resource.kind)
 BY_REVISIONS = ("StatefulSet", "DaemonSet", "CloneSet")
 
@@ -83,7 +84,7 @@ def test_workload_is_up_to_date_if_the_generation_is_observed(kind: str, observe
 def test_workload_without_a_status_is_not_up_to_date(kind: str) -> None:
     body = manifest(kind)
     del body["status"]
-    found = BY_KIND[kind].read(msgspec.json.encode(body))
+    found = BY_NAME[kind].read(msgspec.json.encode(body))
 
     assert not found.up_to_date
     assert found.update_revision == ""
@@ -148,7 +149,7 @@ def test_invalid_labels_in_a_template_give_no_version(kind: str) -> None:
     for odd in (None, "text", {labels.VERSION: 5}, {labels.VERSION: None}, []):
         body = manifest(kind, template={"metadata": {"labels": odd}, "spec": {}})
         try:
-            found = BY_KIND[kind].read(msgspec.json.encode(body))
+            found = BY_NAME[kind].read(msgspec.json.encode(body))
         except msgspec.DecodeError:
             continue
         assert found.template_version == ""
@@ -189,7 +190,7 @@ def test_malformed_workload_is_rejected_or_read_with_a_valid_reach(
         inner = inner[key]
     inner[place[-1]] = value
     try:
-        found = BY_KIND[kind].read(msgspec.json.encode(body))
+        found = BY_NAME[kind].read(msgspec.json.encode(body))
     except (msgspec.DecodeError, ValueError):
         return
     assert found.kind == kind
@@ -423,7 +424,7 @@ def test_revision_without_data_has_no_template(adapter: Adapter, odd: Any) -> No
 
 
 def test_revision_number_of_a_replica_set_is_its_annotation() -> None:
-    adapter = BY_KIND["Deployment"]
+    adapter = BY_NAME["Deployment"]
     assert adapter.number(replica_set(template())) == 4
     for odd in ("", "-1", "x", "٣", "9" * 40):
         assert adapter.number(replica_set(template(), odd)) == 0
@@ -433,7 +434,7 @@ def test_revision_number_of_a_replica_set_is_its_annotation() -> None:
 
 @pytest.mark.parametrize("kind", BY_REVISIONS)
 def test_revision_number_of_a_controller_revision_is_its_field(kind: str) -> None:
-    adapter = BY_KIND[kind]
+    adapter = BY_NAME[kind]
     assert adapter.number(controller_revision(template())) == 4
     assert adapter.number(controller_revision(template(), "4")) == 0
     assert adapter.number({"metadata": {}}) == 0
@@ -517,7 +518,7 @@ def test_paused_workload_replaces_no_pods(adapter: Adapter) -> None:
 def test_resource_and_webhook_names_of_each_kind(
     kind: str, plural: str, between: str | None, revisions: str, crd: str, prefix: str, webhook: str, path: str
 ) -> None:
-    adapter = BY_KIND[kind]
+    adapter = BY_NAME[kind]
 
     assert (adapter.resource.kind, adapter.resource.plural) == (kind, plural)
     assert (adapter.intermediate.kind if adapter.intermediate is not None else None) == between

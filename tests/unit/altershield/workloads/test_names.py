@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from altershield.api import names
-from altershield.workloads import BY_KIND, change_workload_name
+from altershield.workloads import change_workload_name
+from tests.support.workloads import BY_NAME, GROUP_KINDS
 
 VERSION = "1" * 32
 workload_names = st.from_regex(r"\A[a-z0-9]([-a-z0-9.]{0,240}[a-z0-9])?\Z").filter(
@@ -16,7 +17,7 @@ workload_names = st.from_regex(r"\A[a-z0-9]([-a-z0-9.]{0,240}[a-z0-9])?\Z").filt
 prefixed = st.builds(
     lambda prefix, name: prefix + name, st.sampled_from(["statefulset.", "cloneset.", ""]), workload_names
 )
-kinds = st.sampled_from(sorted(BY_KIND))
+kinds = st.sampled_from(sorted(BY_NAME))
 long = st.builds(lambda name, length: (name * 253)[:length].rstrip("-.") or "a", workload_names, st.integers(195, 253))
 
 
@@ -31,12 +32,12 @@ long = st.builds(lambda name, length: (name * 253)[:length].rstrip("-.") or "a",
     ],
 )
 def test_change_workload_name_consists_of_kind_workload_and_version(kind: str, name: str, expected: str) -> None:
-    assert change_workload_name(kind, name, VERSION) == expected
+    assert change_workload_name(GROUP_KINDS[kind], name, VERSION) == expected
 
 
 def test_deployment_named_like_a_stateful_set_gets_another_change_workload_name() -> None:
-    name = change_workload_name("Deployment", "statefulset.web", VERSION)
-    assert name != change_workload_name("StatefulSet", "web", VERSION)
+    name = change_workload_name(GROUP_KINDS["Deployment"], "statefulset.web", VERSION)
+    assert name != change_workload_name(GROUP_KINDS["StatefulSet"], "web", VERSION)
     assert len(name) == 203 + 5 + 32
 
 
@@ -50,12 +51,14 @@ def test_different_workloads_have_different_change_workload_names(
     first: tuple[str, str], second: tuple[str, str]
 ) -> None:
     if first != second:
-        assert change_workload_name(*first, VERSION) != change_workload_name(*second, VERSION)
+        (kind, name), (other, named) = first, second
+        own = change_workload_name(GROUP_KINDS[kind], name, VERSION)
+        assert own != change_workload_name(GROUP_KINDS[other], named, VERSION)
 
 
 @given(kind=kinds, name=prefixed | long, number=st.integers(1, 10**8 - 1))
 def test_every_name_is_valid_and_can_be_parsed(kind: str, name: str, number: int) -> None:
-    release = change_workload_name(kind, name, VERSION)
+    release = change_workload_name(GROUP_KINDS[kind], name, VERSION)
     batch = names.change_pod_name(release, number)
 
     assert len(batch) <= 253
@@ -68,5 +71,5 @@ def test_every_name_is_valid_and_can_be_parsed(kind: str, name: str, number: int
 
 @given(kind=kinds, name=prefixed | long)
 def test_shortened_name_differs_from_every_name_that_was_not_shortened(kind: str, name: str) -> None:
-    own = change_workload_name(kind, name, VERSION).removesuffix(f"--x--{VERSION}")
-    assert (len(own) == 203) == (own != f"{BY_KIND[kind].change_workload_prefix}{name}")
+    own = change_workload_name(GROUP_KINDS[kind], name, VERSION).removesuffix(f"--x--{VERSION}")
+    assert (len(own) == 203) == (own != f"{BY_NAME[kind].change_workload_prefix}{name}")

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from altershield.api import labels
 from altershield.api.meta import unix
-from altershield.workloads import BY_KIND, is_pod_of_revision, nodes, sets
+from altershield.workloads import is_pod_of_revision, nodes, sets
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.meta import NO_OWNER, Owner
 from altershield.workloads.pods import Trouble
+from tests.support.workloads import BY_NAME
 
 from .objects import CREATED, VERSION, Object, condition, container, pod
 
@@ -386,14 +387,14 @@ def test_data_that_is_no_pod_is_rejected(data: bytes) -> None:
 def test_pod_without_an_intermediate_object_belongs_to_the_revision_of_its_hash(kind: str, name: str, of: bool) -> None:
     for own in ("6b8", "web-6b8") if name == "web-6b8" else ("6b8",):
         found = pod(labels={labels.CONTROLLER_REVISION_HASH: own})
-        assert is_pod_of_revision(BY_KIND[kind], found, name, "any uid") is of
-    assert not is_pod_of_revision(BY_KIND[kind], pod(labels={}), name, "any uid")
+        assert is_pod_of_revision(BY_NAME[kind], found, name, "any uid") is of
+    assert not is_pod_of_revision(BY_NAME[kind], pod(labels={}), name, "any uid")
 
 
 def test_pod_with_a_replica_set_belongs_to_the_revision_of_its_owner_uid() -> None:
     found = pod(labels={labels.CONTROLLER_REVISION_HASH: "web-6b8"})
-    assert is_pod_of_revision(BY_KIND["Deployment"], found, "web-6b8", "rs-uid")
-    assert not is_pod_of_revision(BY_KIND["Deployment"], found, "web-5d4f8c7b9", "another")
+    assert is_pod_of_revision(BY_NAME["Deployment"], found, "web-6b8", "rs-uid")
+    assert not is_pod_of_revision(BY_NAME["Deployment"], found, "web-5d4f8c7b9", "another")
 
 
 # nodes and sets

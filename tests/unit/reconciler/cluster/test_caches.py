@@ -10,12 +10,13 @@ import pytest
 from altershield.api import labels, names
 from altershield.api.meta import OwnerReference, unix
 from altershield.api.namespace import Namespace
-from altershield.api.resources import NAMESPACES
+from altershield.api.resources import NAMESPACES, REPLICA_SETS
 from altershield.workloads import BY_KIND, nodes
 from altershield.workloads.meta import Owner
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey, belongs, belongs_to_release, workload_key
 from tests.support.stub_api import is_list, serving
+from tests.support.workloads import BY_NAME, GROUP_KINDS
 from tests.unit.altershield.releases import builders
 from tests.unit.altershield.releases.builders import V1
 from tests.unit.reconciler.filled import (
@@ -83,7 +84,7 @@ async def test_namespace_is_governed_if_it_is_labelled_active_and_no_system_name
 def _in(namespace: str) -> list[Any]:
     """One object of each resource that is kept per namespace."""
     return [
-        *(_moved(builders.workload(V1, kind=kind), namespace) for kind in sorted(BY_KIND)),
+        *(_moved(builders.workload(V1, kind=kind), namespace) for kind in sorted(BY_NAME)),
         replica_set(namespace=namespace),
         pod(namespace=namespace),
         _moved(release(), namespace),
@@ -113,6 +114,8 @@ async def test_objects_of_other_namespaces_are_not_kept(caches: Caches) -> None:
         ({}, True),
         ({"apiVersion": "apps/v1", "kind": "StatefulSet"}, True),
         ({"apiVersion": "example.com/v1", "kind": "StatefulSet"}, False),
+        ({"apiVersion": "apps/v1beta1", "kind": "StatefulSet"}, False),
+        ({"apiVersion": "apps/v1beta1"}, False),
         ({"apiVersion": "example.com/v1"}, False),
         ({"apiVersion": "batch/v1", "kind": "Job"}, False),
         ({"controller": False}, False),
@@ -127,7 +130,7 @@ async def test_only_pods_of_workloads_and_replica_sets_are_kept(caches: Caches, 
     ("owner", "kept"), [({}, True), ({"kind": "Rollout"}, False), ({"apiVersion": "example.com/v1"}, False)]
 )
 async def test_only_replica_sets_of_deployments_are_kept(caches: Caches, owner: Object, kept: bool) -> None:
-    put_there = caches.sets["ReplicaSet"]
+    put_there = caches.sets[REPLICA_SETS.group_kind]
     put_there.observe(replica_set(owner=owner))
     assert len(put_there) == kept
 
@@ -150,15 +153,15 @@ async def test_workloads_of_a_namespace_are_read_last(caches: Caches) -> None:
 
 async def test_kind_that_the_cluster_does_not_have_any_more_is_not_read(caches: Caches) -> None:
     """Its list fails, and releases do not begin before all lists of their namespace are complete."""
-    assert caches.workloads["CloneSet"] not in caches.namespaced
-    assert caches.workloads["Deployment"] in caches.namespaced
+    assert caches.workloads[GROUP_KINDS["CloneSet"]] not in caches.namespaced
+    assert caches.workloads[GROUP_KINDS["Deployment"]] in caches.namespaced
 
 
 async def test_kind_with_a_crd_is_defined_once_the_crd_exists(caches: Caches) -> None:
-    assert caches.defined("Deployment")
-    assert not caches.defined("CloneSet")
+    assert caches.defined(GROUP_KINDS["Deployment"])
+    assert not caches.defined(GROUP_KINDS["CloneSet"])
     define(caches)
-    assert caches.defined("CloneSet")
+    assert caches.defined(GROUP_KINDS["CloneSet"])
 
 
 def define(caches: Caches) -> None:
@@ -263,7 +266,7 @@ async def test_pods_of_a_stateful_set_are_in_its_namespace_and_have_its_uid_as_o
     assert [each.metadata.name for each in caches.pods_of(stateful_set)] == ["sleep-0"]
     assert [caches.owns(stateful_set, each) for each in (mine, forged, namesake)] == [True, False, False]
     assert caches.sets_of(stateful_set) == []
-    assert caches.workload_of(mine) == WorkloadKey("StatefulSet", "default", "sleep")
+    assert caches.workload_of(mine) == WorkloadKey(GROUP_KINDS["StatefulSet"], "default", "sleep")
 
 
 async def test_recreated_replica_set_of_the_same_name_does_not_own_the_pod(caches: Caches) -> None:
@@ -272,7 +275,7 @@ async def test_recreated_replica_set_of_the_same_name_does_not_own_the_pod(cache
     assert caches.workload_of(pod()) is None
     put(caches, replica_set(2))
     assert caches.set_of(pod()) == replica_set(2)
-    assert caches.workload_of(pod()) == WorkloadKey("Deployment", "default", "sleep")
+    assert caches.workload_of(pod()) == WorkloadKey(GROUP_KINDS["Deployment"], "default", "sleep")
 
 
 async def test_batches_are_found_by_namespace_and_name_of_their_change_workload(caches: Caches) -> None:
@@ -299,9 +302,10 @@ def _release(*owners: OwnerReference, **spec: Any) -> Any:
 def test_change_workload_without_a_workload_ref_belongs_to_its_owner() -> None:
     no_reference = {"workload_ref": msgspec.structs.replace(builders.release(V1).spec.workload_ref, kind="", name="")}
     stateful = OwnerReference("StatefulSet", "sleep", "sleep", "apps/v1", controller=True)
-    assert workload_key(_release(stateful, **no_reference)) == WorkloadKey("StatefulSet", "default", "sleep")
-    assert workload_key(_release(**no_reference)) == WorkloadKey("Deployment", "default", "sleep")
-    assert workload_key(builders.release(V1)) == WorkloadKey("Deployment", "default", "sleep")
+    of_stateful = WorkloadKey(GROUP_KINDS["StatefulSet"], "default", "sleep")
+    assert workload_key(_release(stateful, **no_reference)) == of_stateful
+    assert workload_key(_release(**no_reference)) == WorkloadKey(GROUP_KINDS["Deployment"], "default", "sleep")
+    assert workload_key(builders.release(V1)) == WorkloadKey(GROUP_KINDS["Deployment"], "default", "sleep")
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,16 @@ from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, Wor
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.kube.errors import ConflictError, ForbiddenError, InvalidError, KubernetesError, UnreachableError
-from altershield.workloads import BY_KIND
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.endpoints import rollbacks
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.rollbacks import Requested, Rollbacks
+from tests.support.workloads import BY_NAME
 from tests.unit.altershield.releases.builders import V1, V2, V3, workload
 from tests.unit.reconciler.filled import empty_caches, namespace, newer, put, release
 
-DEPLOYMENTS = BY_KIND["Deployment"]
+DEPLOYMENTS = BY_NAME["Deployment"]
 
 
 class Writer:

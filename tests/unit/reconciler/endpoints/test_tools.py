@@ -114,7 +114,7 @@ async def suspend(world: World, name: str, since: str = "1683791175") -> None:
         },
     }
     await world.cluster.admin.create(DEPLOYMENTS, manifest, world.cluster.namespace)
-    caches = world.manager.caches.workloads[DEPLOYMENTS.kind]
+    caches = world.manager.caches.workloads[DEPLOYMENTS.group_kind]
     await world.cluster.until(
         lambda: _true(caches.get(world.cluster.namespace, name) is not None), "the Deployment to be cached"
     )

@@ -16,12 +16,13 @@ from altershield.kube.events import ObjectRef
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
 from reconciler.generated_budgets.generated_budget_reconciler import GeneratedBudgetReconciler
+from tests.support.workloads import GROUP_KINDS
 from tests.unit.altershield.workloads import objects
 from tests.unit.reconciler.filled import empty_caches, namespace, put
 from tests.unit.reconciler.recording import Announcing
 
 Object = dict[str, Any]
-KEY = WorkloadKey("Deployment", "shop", "web")
+KEY = WorkloadKey(GROUP_KINDS["Deployment"], "shop", "web")
 UID = "3f1c9a52-0d4e-4a43-8a30-1f6f3a1f0c11"
 
 

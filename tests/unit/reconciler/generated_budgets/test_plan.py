@@ -1,18 +1,19 @@
 """Which budget the annotations of a workload and its Namespace ask for, and what is done about it."""
 
+import json
 from typing import Any
 
 import msgspec
 import pytest
 
 from altershield.api import labels
-from altershield.api.annotations import GENERATE
+from altershield.api.annotations import GENERATE, ROLLOUT
 from altershield.api.budgets import PodUnavailableBudget
 from altershield.api.meta import ObjectMeta
-from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
 from reconciler.generated_budgets.budget_plan import RESOURCES, Budget, DisruptionBudget, Plan, Target, plan
 from reconciler.generated_budgets.wanted import Amount, BudgetKind, Invalid, wanted_amount
+from tests.support.workloads import BY_NAME
 from tests.unit.altershield.workloads import objects
 
 Object = dict[str, Any]
@@ -92,8 +93,19 @@ def test_amount_is_that_of_the_update_strategy(kind: str, spec: Object, amount: 
     )
 
 
+@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet"])
+def test_amount_of_a_held_workload_is_that_of_the_user(kind: str) -> None:
+    strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
+    adapter, hold = BY_NAME[kind], {"causes": [{"by": "pause"}], "fields": {"/spec/updateStrategy": strategy}}
+    (paused,) = adapter.pause(workload(kind))
+    annotations = {f"{GENERATE}pdb": "true", ROLLOUT: json.dumps(hold)}
+    held = objects.workload(kind, metadata={"annotations": annotations}, updateStrategy=paused["value"])
+    assert held.in_force.max_unavailable == 1
+    assert wanted_amount(BudgetKind.PDB, held, {}) == Amount("maxUnavailable", 2)
+
+
 def target(*, replicas: int = 3, name: str = "web", **metadata: Any) -> Target:
-    resource = BY_KIND["Deployment"].resource
+    resource = BY_NAME["Deployment"].resource
     return Target(
         resource, ObjectMeta(name=name, namespace="shop", uid=UID, **metadata), replicas, SELECTOR, {"app": "web"}
     )

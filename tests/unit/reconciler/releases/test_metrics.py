@@ -14,12 +14,12 @@ from altershield.api.namespace import Namespace
 from altershield.api.resources import CHANGE_PODS
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
-from altershield.workloads import BY_KIND
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches
 from reconciler.releases.gauges import families
 from reconciler.releases.metrics import ReleaseMetrics
 from tests.fault.reconciler_cluster import running_cluster, version
+from tests.support.workloads import BY_NAME, GROUP_KINDS
 from tests.unit.altershield.releases.builders import NOW, V1, V2, release, workload
 
 ENTERED = "altershield_release_entered_timestamp_seconds"
@@ -41,7 +41,7 @@ def put_release(
     caches: Caches, name: str, status: ChangeWorkloadStatus, present: str = V1, kind: str = "Deployment"
 ) -> None:
     """Put a workload at the version `present`, and the ChangeWorkload of its version V1."""
-    caches.workloads[kind].observe(workload(present, kind=kind, name=name))
+    caches.workloads[GROUP_KINDS[kind]].observe(workload(present, kind=kind, name=name))
     caches.releases.observe(projection.read(msgspec.json.encode(release(V1, status, kind=kind, name=name))))
 
 
@@ -53,7 +53,7 @@ def condition(type_: str, status: str, reason: str) -> tuple[Condition, ...]:
     return (Condition(type_, status, reason),)
 
 
-@pytest.mark.parametrize("kind", sorted(BY_KIND))
+@pytest.mark.parametrize("kind", sorted(BY_NAME))
 @pytest.mark.parametrize("state", ["", *UNFINISHED])
 async def test_unfinished_release_is_shown_with_its_state_and_the_time_it_entered_it(
     caches: Caches, state: str, kind: str
@@ -151,7 +151,7 @@ async def test_change_workload_of_a_deleted_workload_of_the_same_name_is_not_sho
     put_release(caches, "sleep", ChangeWorkloadStatus(status="Suspend"))
     same_name = workload(V1)
     recreated = msgspec.structs.replace(same_name.metadata, packed_uid="another", packed_version=2)
-    caches.workloads["Deployment"].observe(msgspec.structs.replace(same_name, metadata=recreated))
+    caches.workloads[GROUP_KINDS["Deployment"]].observe(msgspec.structs.replace(same_name, metadata=recreated))
 
     assert shown(caches) == []
 

@@ -10,11 +10,12 @@ from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.views.releases.model import StatusError
 from altershield.views.releases.reading import Query, Reader, queries
 from altershield.views.targets import parse
-from altershield.workloads import ADAPTERS, BY_KIND
+from altershield.workloads import ADAPTERS
 from tests.support.stub_api import answer, is_list, serving
+from tests.support.workloads import BY_NAME
 from tests.unit.altershield.views.builders import RUNNING, V1, manifest, release
 
-STATEFUL_SETS = BY_KIND["StatefulSet"]
+STATEFUL_SETS = BY_NAME["StatefulSet"]
 
 
 def test_queries_select_workloads_by_name_or_all_of_the_kind() -> None:

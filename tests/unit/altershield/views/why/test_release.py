@@ -22,6 +22,7 @@ from altershield.api.policy import AppliedPolicy, Mode, OnPauseEnd
 from altershield.api.workload_requests import Action, Request
 from altershield.views.releases.model import Release
 from altershield.views.why.release import explain
+from altershield.workloads.workload import Held
 from tests.unit.altershield.views.builders import DONE, ROLLED_BACK, V1, V2, release, stored, workload
 from tests.unit.altershield.workloads.objects import pod
 
@@ -231,7 +232,7 @@ def test_pause_of_the_rollout_is_shown_with_its_end_and_what_follows(
     made = release(msgspec.structs.replace(FAILED, pause=pause), created=NOW - 900)
     policy = AppliedPolicy(namespace="shop", name="web", on_pause_end=on_pause_end)
     made = msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, policy=policy))
-    web = msgspec.structs.replace(workload(**SUSPENDED), held=True)
+    web = msgspec.structs.replace(workload(**SUSPENDED), hold=Held("", True))
     shown = explain([Release(web, stored(made))], (), NOW)
     assert [line.split(None, 1)[1] for line in shown if line.startswith("Rollout:")] == [text]
     (not_paused,) = [Release(workload(**SUSPENDED), stored(made))]

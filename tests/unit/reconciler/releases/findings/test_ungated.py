@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef
-from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
 from reconciler.cluster import release as projection
 from reconciler.cluster.release import Release
@@ -24,11 +23,12 @@ from reconciler.releases.findings.ungated import (
     current_revision,
     may_be_ungated,
 )
+from tests.support.workloads import BY_NAME
 from tests.unit.altershield.releases import builders
 from tests.unit.altershield.releases.builders import NOW, V1, V2, V3
 
 LONG_AGO, LATER = NOW - 3600, NOW + 3600
-KINDS = sorted(BY_KIND)
+KINDS = sorted(BY_NAME)
 each_kind = pytest.mark.parametrize("kind", KINDS)
 Found = UngatedRelease | Restore | Refresh | None
 

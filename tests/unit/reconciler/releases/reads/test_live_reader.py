@@ -6,15 +6,15 @@ import msgspec
 import pytest
 
 from altershield.api import labels
-from altershield.api.resources import REPLICA_SETS
+from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS
 from altershield.kube.errors import ConflictError, SchemaError
 from altershield.releases import history
-from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import Workload, version_of
 from reconciler.releases.reads.live import LiveReader
 from tests.support import workloads
 from tests.support.stub_api import is_list, serving
+from tests.support.workloads import BY_NAME, GROUP_KINDS
 
 Object = dict[str, Any]
 
@@ -28,7 +28,7 @@ def deployment(*values: str) -> Workload:
     made = workloads.manifest("Deployment", "web", "busybox", metadata={"namespace": "shop", "uid": "uid-web"})
     if values:
         made["spec"]["selector"]["matchExpressions"] = [{"key": "app", "operator": "NotIn", "values": list(values)}]
-    return BY_KIND["Deployment"].read(msgspec.json.encode(made))
+    return BY_NAME["Deployment"].read(msgspec.json.encode(made))
 
 
 def held(number: int, **more: Any) -> Object:
@@ -52,7 +52,7 @@ async def test_revisions_are_read_a_few_at_a_time() -> None:
 async def test_workload_of_another_schema_is_a_failure_that_a_retry_cannot_end() -> None:
     async with serving() as (api, client):
         await api.put(
-            BY_KIND["Deployment"].resource,
+            DEPLOYMENTS,
             {"metadata": {"name": "web", "namespace": "shop"}, "spec": {"replicas": "two"}},
         )
         for read in (LiveReader(client).workload, LiveReader(client).raw):
@@ -89,7 +89,7 @@ async def test_history_is_listed_without_the_templates() -> None:
 
 async def test_revision_of_somebody_else_with_the_label_of_the_history_is_left_out() -> None:
     async with serving() as (api, client):
-        name = history.entry_name("Deployment", "web", "a" * 8)
+        name = history.entry_name(GROUP_KINDS["Deployment"], "web", "a" * 8)
         for number, data in enumerate(({"version": 7}, None, "x")):
             made = {**held(number, labels={labels.HISTORY: "web"}), "data": data, "revision": 1}
             await api.put(history.RESOURCE, made)

@@ -9,6 +9,7 @@ import pytest
 from altershield.api.announcements import MAX_ANNOUNCEMENTS, MAX_LATE, Announcement, announcement
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.meta import rfc3339
+from altershield.workloads.workload import Held
 from reconciler.cluster.release import Release
 from reconciler.releases.terms.announcements import announced_first, true_now, with_announcements
 from reconciler.releases.terms.effects import Announce, Decision, Pause, Resume, Suspend
@@ -116,7 +117,7 @@ def test_end_of_a_suspension_is_stored_before_the_label_is_removed() -> None:
     assert (second.status.status, second.status.announcements) == (WorkloadState.SUCCESS, (known,))
 
 
-PAUSED_V1 = {"held": True, "held_version": V1}
+PAUSED_V1 = {"hold": Held(V1, True)}
 
 
 @pytest.mark.parametrize(
@@ -126,7 +127,7 @@ PAUSED_V1 = {"held": True, "held_version": V1}
         ("ReleaseSuspended", WorkloadState.SUSPEND, {}, True),
         ("RolloutPaused", WorkloadState.SUSPEND, PAUSED_V1, True),
         ("RolloutPaused", WorkloadState.SUSPEND, {}, False),
-        ("RolloutPaused", WorkloadState.SUSPEND, {"held": True, "held_version": V2}, False),
+        ("RolloutPaused", WorkloadState.SUSPEND, {"hold": Held(V2, True)}, False),
         ("RolloutContinued", WorkloadState.RUNNING, {}, True),
         ("RolloutContinued", WorkloadState.RUNNING, PAUSED_V1, False),
         ("ReleaseResumed", WorkloadState.SUCCESS, {}, True),

@@ -6,18 +6,19 @@ from typing import Any
 import msgspec
 
 from altershield.api import labels
-from altershield.api.annotations import PAUSED
+from altershield.api.annotations import ROLLOUT
 from altershield.api.meta import rfc3339
 from altershield.api.ops_config import Settings
 from altershield.api.policy import AppliedPolicy
-from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import template_of
+from altershield.workloads.hold import PAUSE
 from altershield.workloads.pods import Pod
 from altershield.workloads.start_budget import StartBudget, start_budget
 from altershield.workloads.workload import Workload, version_of
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.pods.health import Timing
 from tests.support import workloads
+from tests.support.workloads import BY_NAME
 
 from .pods import NAMESPACE, SimPod
 
@@ -41,7 +42,7 @@ def fingerprint(image: str) -> str:
 
 class Cluster:
     def __init__(self, kind: str, *, replicas: int, observe: float, start_timeout: float) -> None:
-        self.kind, self.adapter = kind, BY_KIND[kind]
+        self.kind, self.adapter = kind, BY_NAME[kind]
         self.t = NOW
         self.ours = self.api = self.kubelet = self.node_clock = 0.0
         self.timing = Timing(start_timeout, observe)
@@ -108,8 +109,8 @@ class Cluster:
 
     # the workload
 
-    def manifest(self) -> Object:
-        version = {key: value for key, value in self.own_labels.items() if key == labels.VERSION}
+    def _spec(self, *, paused: bool) -> tuple[Object, Object]:
+        """The spec and the status, without the template."""
         spec: Object = {"minReadySeconds": self.min_ready}
         status: Object = {"observedGeneration": self.generation if self.observed else self.generation - 1}
         match self.kind:
@@ -119,7 +120,7 @@ class Cluster:
                     if self.rolling
                     else {"type": "Recreate"}
                 )
-                spec["paused"] = self.paused
+                spec["paused"] = paused
                 status["updatedReplicas"] = self.updated
                 if self.refusal:
                     status["conditions"] = [
@@ -129,7 +130,7 @@ class Cluster:
                 spec["updateStrategy"] = (
                     {
                         "type": "RollingUpdate",
-                        "rollingUpdate": {"partition": _ALL if self.paused else int(self.partition)},
+                        "rollingUpdate": {"partition": _ALL if paused else int(self.partition)},
                     }
                     if self.rolling
                     else {"type": "OnDelete"}
@@ -140,23 +141,36 @@ class Cluster:
                 status["desiredNumberScheduled"] = self.replicas
                 spec["updateStrategy"] = (
                     {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": self.surge}}
-                    if self.rolling and not self.paused
+                    if self.rolling and not paused
                     else {"type": "OnDelete"}
                 )
             case "CloneSet":
                 spec["updateStrategy"] = {
                     "type": "ReCreate",
                     "partition": self.partition,
-                    "paused": self.paused,
+                    "paused": paused,
                     "maxSurge": self.surge,
                 }
+        return spec, status
+
+    def manifest(self) -> Object:
+        version = {key: value for key, value in self.own_labels.items() if key == labels.VERSION}
+        spec, status = self._spec(paused=self.paused)
+        annotations = {}
+        if self.held:
+            own, _ = self._spec(paused=False)
+            fields = {f"/spec/{name}": own[name] for name in ("paused", "updateStrategy") if name in own}
+            if self.kind == "CloneSet":
+                fields = {"/spec/updateStrategy/paused": False}
+            hold = {"version": self.held_version, "causes": [{"by": PAUSE}], "fields": fields}
+            annotations = {ROLLOUT: json.dumps(hold)}
         metadata = {
             "namespace": NAMESPACE,
             "uid": UID,
             "resourceVersion": "1",
             "generation": self.generation,
             "labels": self.own_labels,
-            "annotations": {PAUSED: json.dumps({"version": self.held_version})} if self.held else {},
+            "annotations": annotations,
         }
         made = workloads.manifest(
             self.kind, NAME, self.image, replicas=self.replicas, template_labels=version, metadata=metadata, **spec

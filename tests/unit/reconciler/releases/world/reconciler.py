@@ -34,6 +34,7 @@ from reconciler.releases.terms.effects import Decision
 from reconciler.releases.terms.rules import settings_of, settle_of, timing_of
 from reconciler.releases.terms.snapshot import Snapshot, Target
 from reconciler.releases.writes import creation
+from tests.support.workloads import GROUP_KINDS
 
 from .cluster import NAME, UID
 from .executor import Executor, WriteRefused
@@ -169,7 +170,7 @@ class World(Executor):
 
     def _begin(self, workload: Workload, release: Release | None, others: list[Release]) -> None:
         version = workload.version
-        name = change_workload_name(self.kind, NAME, version)
+        name = change_workload_name(GROUP_KINDS[self.kind], NAME, version)
         metadata = ObjectMeta(
             name=name,
             namespace=NAMESPACE,

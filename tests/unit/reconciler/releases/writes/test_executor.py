@@ -1,5 +1,6 @@
 """The executor carries out a decision in order, and only on the objects that the decision is about."""
 
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -8,12 +9,13 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from altershield.api import labels
+from altershield.api.annotations import ROLLOUT
 from altershield.api.announcements import MAX_LATE
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, WorkloadState
 from altershield.api.json_patch import label_path
-from altershield.api.meta import Condition, plain_time
+from altershield.api.meta import Condition, plain_time, rfc3339
 from altershield.api.pod_verdicts import PodInfo
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, REPLICA_SETS
 from altershield.kube.errors import (
     ApiError,
     BadRequestError,
@@ -39,6 +41,7 @@ from reconciler.releases.terms.effects import (
     CreateBatch,
     Decision,
     Mark,
+    Pause,
     ReleaseAgain,
     Remove,
     RestoreLabel,
@@ -46,10 +49,12 @@ from reconciler.releases.terms.effects import (
     Resume,
     SetThreshold,
     Suspend,
+    Unpause,
 )
 from reconciler.releases.writes.events import ReleaseEvents
 from reconciler.releases.writes.executor import Executor
 from reconciler.releases.writes.rollback import Refused
+from tests.support.workloads import GROUP_KINDS
 from tests.unit.altershield.releases import builders
 from tests.unit.altershield.releases.builders import NOW, V1, V2
 from tests.unit.reconciler.filled import change_pod, empty_caches, newer, pod, release, replica_set
@@ -262,7 +267,7 @@ async def test_version_label_of_pods_and_replica_sets_is_restored(world: World) 
     label = {"op": "add", "path": VERSION, "value": V1}
     assert world.writer.writes == [
         ("patch", world.caches.pods, pod(), [label]),
-        ("patch", world.caches.sets["ReplicaSet"], replica_set(), [label]),
+        ("patch", world.caches.sets[REPLICA_SETS.group_kind], replica_set(), [label]),
     ]
 
 
@@ -304,7 +309,7 @@ async def test_created_batch_names_its_pods_its_change_workload_and_who_failed_i
 async def test_suspend_label_is_removed_only_if_the_version_is_unchanged(world: World) -> None:
     await world.do(Resume())
     operations = [SAME_VERSION, {"op": "remove", "path": SUSPEND}]
-    assert world.only_write == ("patch", world.caches.workloads["Deployment"], world.workload, operations)
+    assert world.only_write == ("patch", world.caches.workloads[GROUP_KINDS["Deployment"]], world.workload, operations)
 
 
 # effects after the status
@@ -313,7 +318,7 @@ async def test_suspend_label_is_removed_only_if_the_version_is_unchanged(world: 
 async def test_suspend_label_is_added_only_if_the_version_is_unchanged(world: World) -> None:
     await world.do(after=(Suspend(1234),))
     operations = [SAME_VERSION, {"op": "add", "path": SUSPEND, "value": "1234"}]
-    assert world.only_write == ("patch", world.caches.workloads["Deployment"], world.workload, operations)
+    assert world.only_write == ("patch", world.caches.workloads[GROUP_KINDS["Deployment"]], world.workload, operations)
 
 
 async def test_ignored_suspend_label_is_removed_when_the_workload_is_suspended(world: World) -> None:
@@ -418,7 +423,7 @@ async def test_older_template_is_released_on_the_present_workload(world: World) 
         {"op": "add", "path": VERSION, "value": V2},
         {"op": "remove", "path": label_path(labels.DEFENSE_STATUS)},
     ]
-    assert world.only_write == ("patch", world.caches.workloads["Deployment"], world.workload, operations)
+    assert world.only_write == ("patch", world.caches.workloads[GROUP_KINDS["Deployment"]], world.workload, operations)
 
 
 async def test_released_template_without_a_version_gets_its_fingerprint_as_version(world: World) -> None:
@@ -582,3 +587,57 @@ async def test_clock_that_is_behind_counts_a_duration_of_zero(world: World) -> N
     world.now = NOW - 10
     await world.do(status=status())
     assert world.durations("success") == (1, 0)
+
+
+# a pause
+
+
+RESOURCE_VERSION = {"op": "test", "path": "/metadata/resourceVersion", "value": "5"}
+PAUSED_AT = rfc3339(NOW + 42)
+
+
+def whole(spec: dict[str, Any], hold: dict[str, Any] | None = None) -> dict[str, Any]:
+    annotations = {"annotations": {ROLLOUT: json.dumps(hold)}} if hold is not None else {}
+    return {"metadata": {"resourceVersion": "5", **annotations}, "spec": spec}
+
+
+async def test_pause_stores_the_hold_in_the_annotation(world: World) -> None:
+    world.reader.whole = whole({"replicas": 3})
+    await world.do(after=(Pause(V1, "a pod failed", NOW + 100),))
+    *_, operations = world.only_write
+    same, pause, annotations, stored = operations
+    assert (same, pause) == (RESOURCE_VERSION, {"op": "add", "path": "/spec/paused", "value": True})
+    assert annotations == {"op": "add", "path": "/metadata/annotations", "value": {}}
+    assert stored["path"] == "/metadata/annotations/altershield.defense.antgroup.com~1rollout"
+    cause = {"by": "pause", "reason": "a pod failed", "time": PAUSED_AT, "until": rfc3339(NOW + 100)}
+    assert json.loads(stored["value"]) == {"version": V1, "causes": [cause], "fields": {"/spec/paused": None}}
+
+
+async def test_workload_that_is_paused_already_is_not_written(world: World) -> None:
+    world.reader.whole = whole({"paused": True})
+    await world.do(after=(Pause(V1, "a pod failed"),))
+    assert world.writer.writes == []
+
+
+def held(before: Any) -> dict[str, Any]:
+    hold = {"version": V1, "causes": [{"by": "pause"}], "fields": {"/spec/paused": before}}
+    return whole({"paused": True}, hold)
+
+
+FORGET = {"op": "remove", "path": "/metadata/annotations/altershield.defense.antgroup.com~1rollout"}
+
+
+async def test_end_of_a_pause_restores_the_field(world: World) -> None:
+    world.reader.whole = held(None)
+    await world.do(after=(Unpause(),))
+    assert world.only_write[-1] == [RESOURCE_VERSION, {"op": "remove", "path": "/spec/paused"}, FORGET]
+
+
+async def test_value_that_the_api_server_does_not_accept_stays_out_of_the_field(world: World) -> None:
+    """Anybody who may change the workload may have written the annotation. Its reconciles go on."""
+    world.reader.whole = held("yes")
+    world.writer.errors = [InvalidError("spec.paused: must be a boolean")]
+    await world.do(after=(Unpause(),))
+    first, second = (write[-1] for write in world.writer.writes)
+    assert first == [RESOURCE_VERSION, {"op": "replace", "path": "/spec/paused", "value": "yes"}, FORGET]
+    assert second == [RESOURCE_VERSION, FORGET]
