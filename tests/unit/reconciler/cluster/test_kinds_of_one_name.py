@@ -10,6 +10,7 @@ from altershield import releases, workloads
 from altershield.api.change_workload import WorkloadRef
 from altershield.api.meta import OwnerReference
 from altershield.api.resources import GroupKind, Resource
+from altershield.kube.queue import WorkQueue
 from altershield.releases.history import entry_name
 from altershield.views.releases.model import Snapshot, StoredRelease, shown
 from altershield.views.targets import Target, parse
@@ -18,7 +19,7 @@ from altershield.workloads.stateful_sets import STATEFUL_SETS, StatefulSets
 from altershield.workloads.workload import Workload
 from reconciler.cluster.ownership import WorkloadKey, belongs, is_workload, workload_key
 from reconciler.cluster.release import Release
-from reconciler.machinery.runner import _log_fields
+from reconciler.machinery.runner import _Controller
 from reconciler.releases.writes.creation import _reference
 from tests.unit.altershield.releases.builders import V1
 from tests.unit.altershield.workloads import objects
@@ -90,8 +91,11 @@ def test_references_without_an_api_version_name_the_first_kind() -> None:
     assert named_kind(WorkloadRef(kind="Job")) == GroupKind("", "Job")
 
 
-def test_logs_name_the_kind_without_its_group() -> None:
-    fields = _log_fields("releases", ADVANCED_KEY, ValueError("no"))
+async def test_logs_name_the_kind_without_its_group() -> None:
+    async def reconcile(key: WorkloadKey) -> None:
+        return None
+
+    fields = _Controller("releases", WorkQueue(), reconcile)._log_fields(ADVANCED_KEY, ValueError("no"))
     assert fields == {"controller": "releases", "namespace": "default", "object": "StatefulSet/sleep", "cause": "no"}
 
 
