@@ -34,7 +34,7 @@ from altershield.api.resources import CRDS, DEPLOYMENTS, EVENTS, NAMESPACES
 from altershield.kube.client import Client
 from altershield.workloads.adapter import template_of
 from altershield.workloads.pods import Pod
-from altershield.workloads.workload import version_of
+from altershield.workloads.workload import fingerprint_of
 from command.install import crds
 from reconciler import thresholds
 from reconciler.cluster.batch import Batch
@@ -169,7 +169,7 @@ async def make(client: Client, count: int, replicas: int, rate: float = math.inf
         for number in waiting:
             await asyncio.sleep(began + number / rate - time.monotonic())
             name = f"app-{number}"
-            version = version_of(template_of(json.loads(template.replace(_PROBE, name))))
+            version = fingerprint_of(template_of(json.loads(template.replace(_PROBE, name))))
             await client.create(DEPLOYMENTS, deployment(name, replicas, version), NAMESPACE)
 
     async with asyncio.TaskGroup() as group:

@@ -21,7 +21,7 @@ def write(directory: Path, pair: KeyPair) -> bool:
     """Replace both files at once. False if `directory` has this pair already. UsageError if it cannot be written."""
     version = ".." + hashlib.sha256(pair.certificate + pair.key).hexdigest()[:16]
     try:
-        if _target(directory / _CURRENT) == version and all(
+        if _linked(directory / _CURRENT) == version and all(
             (directory / name).exists() for name in ("tls.crt", "tls.key")
         ):
             return False
@@ -40,16 +40,16 @@ def write(directory: Path, pair: KeyPair) -> bool:
     return True
 
 
-def _target(link: Path) -> str:
+def _linked(link: Path) -> str:
     try:
         return os.readlink(link)
     except OSError:
         return ""
 
 
-def _link(link: Path, target: str) -> None:
-    """Replace `link` by a link to `target` atomically."""
+def _link(link: Path, path: str) -> None:
+    """Replace `link` by a link to `path` atomically."""
     new = link.with_name(f"..{link.name.lstrip('.')}.new")
     new.unlink(missing_ok=True)
-    new.symlink_to(target)
+    new.symlink_to(path)
     new.replace(link)

@@ -251,7 +251,7 @@ class CertificateReconciler:
         """Write `bundle` into the configurations. Return whether any changed. A failure does not prevent the others,
         and is raised in the end. If API servers trust `leaf` then, the pod can become ready."""
         failed: KubernetesError | None = None
-        outdated = [configuration for configuration in configurations if not configuration.holds(bundle)]
+        outdated = [configuration for configuration in configurations if not configuration.is_current(bundle)]
         for configuration in outdated:
             try:
                 await webhook_configurations.publish(self._client, configuration, bundle)

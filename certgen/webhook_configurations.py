@@ -52,16 +52,16 @@ class WebhookConfiguration:
     @functools.cached_property
     def trusted(self) -> frozenset[x509.Certificate]:
         """The CAs that all webhooks of the configuration trust."""
-        held = [_certificates(bundle) for bundle in self.bundles.values()]
-        return frozenset.intersection(*held) if held else frozenset()
+        found = [_certificates(bundle) for bundle in self.bundles.values()]
+        return frozenset.intersection(*found) if found else frozenset()
 
     def path(self, chain: Sequence[x509.Certificate], now: datetime.datetime) -> tuple[x509.Certificate, ...]:
         """The path from a serving certificate to a CA in all bundles; empty if API servers will not trust it."""
         return certificates.path(chain, self.trusted, now)
 
-    def holds(self, bundle: bytes) -> bool:
+    def is_current(self, bundle: bytes) -> bool:
         """Whether certgen has written exactly `bundle` into every webhook."""
-        return self.since is not None and all(held == bundle for held in self.bundles.values())
+        return self.since is not None and all(each == bundle for each in self.bundles.values())
 
 
 async def read(client: Client, name: str) -> list[WebhookConfiguration]:

@@ -72,17 +72,17 @@ async def _run(kubeconfig: str | None, context: str | None, *, crds: bool, dry_r
 async def delete_installation(client: Client, *, crds: bool = False, dry_run: bool = False, yes: bool = False) -> None:
     """Delete the objects and print them. LeftOverError: objects are left or may be left."""
     found = await find(client, entries=crds)
-    targets = _targets(found, crds=crds)
+    items = _to_delete(found, crds=crds)
     if dry_run or not yes:
-        _say(f"would delete {item}" for item in targets)
+        _say(f"would delete {item}" for item in items)
     _say(_kept(found, crds=crds))
-    _say((*_gitops_warnings(targets), *found.problems), sys.stderr)
-    if not targets:
+    _say((*_gitops_warnings(items), *found.problems), sys.stderr)
+    if not items:
         if not found.problems:
             print(f"found nothing to delete on {client.server}")
     elif not dry_run:
         if not yes:
-            ask(f"Delete these {len(targets)} objects on {client.server}?")
+            ask(f"Delete these {len(items)} objects on {client.server}?")
         refused = await _delete(client, found.items)
         if refused or found.problems:  # `helm uninstall` may have to delete the rest
             _say((f"kept {item}, because objects of the release are left" for item in found.history), sys.stderr)
@@ -93,7 +93,7 @@ async def delete_installation(client: Client, *, crds: bool = False, dry_run: bo
             refused += await _delete(client, found.entries)
             await _unprotect(client, found.crds)
             refused += await _delete(client, found.crds)
-        left = await _left(client, targets, refused, crds=crds)
+        left = await _left(client, items, refused, crds=crds)
         _say(left, sys.stderr)
         if refused or left:
             raise LeftOverError("objects of AlterShield are left; fix the problems above and run this command again")
@@ -105,7 +105,7 @@ async def delete_installation(client: Client, *, crds: bool = False, dry_run: bo
         )
 
 
-def _targets(found: Inventory, *, crds: bool) -> list[Item]:
+def _to_delete(found: Inventory, *, crds: bool) -> list[Item]:
     """The objects to delete, in this order."""
     return [*found.items, *found.history, *found.entries, *(found.crds if crds else ())]
 
@@ -124,10 +124,10 @@ def _kept(found: Inventory, *, crds: bool) -> Iterator[str]:
         yield "kept the labels and annotations on your namespaces and workloads: removing a version would restart pods"
 
 
-def _gitops_warnings(targets: Sequence[Item]) -> Iterator[str]:
+def _gitops_warnings(items: Sequence[Item]) -> Iterator[str]:
     """A line for each GitOps tool that manages one of the objects."""
     first: dict[str, Item] = {}
-    for item in targets:
+    for item in items:
         for key in item.metadata.labels.keys() | item.metadata.annotations.keys():
             if tool := _GITOPS_TOOLS.get(key):
                 first.setdefault(tool, item)
@@ -172,13 +172,13 @@ async def _delete(client: Client, items: Sequence[Item]) -> list[Item]:
     return refused
 
 
-async def _left(client: Client, targets: Sequence[Item], refused: Sequence[Item], *, crds: bool) -> list[str]:
+async def _left(client: Client, items: Sequence[Item], refused: Sequence[Item], *, crds: bool) -> list[str]:
     """Wait until the objects are deleted. Returns a line for each object that is left, with the cause."""
-    deleted = {item.metadata.uid for item in targets}
+    deleted = {item.metadata.uid for item in items}
     reported = {item.metadata.uid for item in refused}
     deadline = asyncio.get_running_loop().time() + _GONE_SECONDS
     while True:
-        found = _targets(await find(client, entries=crds), crds=crds)
+        found = _to_delete(await find(client, entries=crds), crds=crds)
         left = [item for item in found if item.metadata.uid not in reported]
         if not left or asyncio.get_running_loop().time() > deadline:
             break

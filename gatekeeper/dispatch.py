@@ -58,7 +58,7 @@ async def decide_with_io(route: Route, wire: WireRequest[Any], listers: Listers)
 
 def _combined(responses: _Responses) -> Answer:
     """One answer from all responses. No two handlers of a request set the same label."""
-    target = responses[0][0]
+    patched = responses[0][0]
     labels: Wanted = {}
     template_labels: Wanted = {}
     audit: Mapping[str, str] = {}
@@ -68,7 +68,7 @@ def _combined(responses: _Responses) -> Answer:
         if each.labels:
             labels = {**labels, **each.labels} if labels else each.labels
         if each.template_labels:
-            target = target if template_labels else found
+            patched = patched if template_labels else found
             template_labels = {**template_labels, **each.template_labels} if template_labels else each.template_labels
         if each.audit:
             audit = {**audit, **each.audit} if audit else each.audit
@@ -77,19 +77,19 @@ def _combined(responses: _Responses) -> Answer:
     denial = responses[-1][1].denial
     operations: list[Operation] = []
     if denial is None:
-        operations = patch(target, labels, template_labels)
+        operations = patch(patched, labels, template_labels)
         for _, each in responses:
             operations += each.patch
     decision = Decision.DENIED if denial else Decision.PATCHED if operations else Decision.ALLOWED
     return Answer(decision, reason or Reason.PASSED, operations, warnings, audit, denial)
 
 
-def patch(target: Object, wanted: Wanted, template_wanted: Wanted) -> list[Operation]:
-    """The operations that give `target` and its pod template the wanted labels. Labels that have the wanted value
+def patch(patched: Object, wanted: Wanted, template_wanted: Wanted) -> list[Operation]:
+    """The operations that give `patched` and its pod template the wanted labels. Labels that have the wanted value
     already need no operation."""
-    operations = _labels(_LABELS, target.labels, wanted)
-    template = _labels(_TEMPLATE_LABELS, target.template_labels, template_wanted)
-    if template and not target.has_template_metadata:
+    operations = _labels(_LABELS, patched.labels, wanted)
+    template = _labels(_TEMPLATE_LABELS, patched.template_labels, template_wanted)
+    if template and not patched.has_template_metadata:
         template = [{"op": "add", "path": _TEMPLATE_METADATA, "value": {"labels": template[0]["value"]}}]
     return operations + template
 

@@ -22,7 +22,7 @@ from gatekeeper.review import WireRequest
 logger = logging.getLogger("gatekeeper")
 
 _FLUSH_SECONDS = 0.1
-_FLUSH_LINES = 32  # a flush of so many delays a request by 0.1 ms
+_FLUSH_LINES = 32  # a flush of this many delays a request by 0.1 ms
 _MAX_USER = 253
 _MAX_REFUSALS = 10  # log lines for each flush: anybody can cause many refusals at little cost
 
@@ -60,12 +60,13 @@ class _Noted(msgspec.Struct, gc=False):
     reason: StrEnum
     version: str
     seconds: float
-    """The decision took so long."""
+    """The duration of the decision."""
 
 
 class Journal:
-    """Collects the decisions. It counts them and writes them to the log in batches, because one write per request takes
-    longer than the decision. A line names the user, the object and the reason. It has no content of the object."""
+    """Collects the decisions. It counts them and writes many of them to the log at a time, because one write per
+    request takes longer than the decision. A line names the user, the object and the reason. It has no content of the
+    object."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics

@@ -7,7 +7,7 @@ import msgspec
 
 from altershield.api.change_workload import Resumption, SourceRef, WorkloadRef
 from altershield.api.meta import Condition, ObjectMeta
-from altershield.releases import version
+from altershield.releases import version_of
 
 
 class FailedPod(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -77,7 +77,7 @@ def read(data: bytes | msgspec.Raw) -> Release:
         for field in Policy.__struct_fields__:
             replace(policy, field, sys.intern(getattr(policy, field)))
     if source is not _NO_SOURCE:  # the name contains the version already
-        differs = source.fingerprint not in ("", version(release))
+        differs = source.fingerprint not in ("", version_of(release))
         replace(release.status, "source", SourceRef(fingerprint=source.fingerprint) if differs else _NO_SOURCE)
     target = release.status.rollback_target
     if target is not _NO_SOURCE:

@@ -119,7 +119,7 @@ class Resumption(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
     ] = ()
 
 
-class Pause(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+class PauseEnd(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """When the pause of the rollout ends by itself: the DefensePolicy has `onFailure: pause` and `pauseSeconds`."""
 
     end_time: Annotated[Text, doc("When it ends, UTC.")] = ""
@@ -222,7 +222,7 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
         msgspec.Meta(max_length=MAX_ACTIONS, description="The answers to the last requests, the newest last."),
     ] = ()
     resumption: Annotated[Resumption, doc("Whether a person admitted further releases.")] = Resumption()
-    pause: Annotated[Pause, doc("When the pause of the rollout ends by itself.")] = Pause()
+    pause: Annotated[PauseEnd, doc("When the pause of the rollout ends by itself.")] = PauseEnd()
     retry_time_unix: Annotated[
         Seconds, doc("When a person last asked to verify the failed pods again, in Unix seconds.")
     ] = 0

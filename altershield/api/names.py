@@ -54,7 +54,7 @@ def change_workload_name(prefix: str, workload: str, version: str, *, taken: boo
     return f"{own}{_SEPARATOR}{version}"
 
 
-def version_of(change_workload: str) -> str:
+def version_in(change_workload: str) -> str:
     """The version in a ChangeWorkload's name. Unlike the label, nobody can change the name."""
     return change_workload.rpartition(_SEPARATOR)[2]
 

@@ -58,7 +58,7 @@ class Settings:
         share = _number(self.share, pods) or _number(DEFAULTS[ROLLBACK].content, pods) or 1
         return max(1, min(share, pods))
 
-    def batch(self, replicas: int) -> int:
+    def batch_size(self, replicas: int) -> int:
         """Pods in one batch: at least 1, never more than the replicas."""
         size = _number(self.content, replicas) if self.branch else 1
         return max(1, min(size or 1, replicas, MAX_BATCH))

@@ -111,10 +111,10 @@ class NamespaceScales:
         owned = (each for informer in self._informers.values() for each in informer.by_index(_OWNER, uid))
         return [each for each in owned if each.namespace == self._namespace]
 
-    def named(self, target: TargetRef) -> Scaled | None:
+    def named(self, reference: TargetRef) -> Scaled | None:
         """The workload that a budget names, or None."""
-        resource = self._by_kind.get(target.group_kind)
-        return self._informers[resource].get(self._namespace, target.name) if resource is not None else None
+        resource = self._by_kind.get(reference.group_kind)
+        return self._informers[resource].get(self._namespace, reference.name) if resource is not None else None
 
     def is_gone(self, owner: Owner) -> bool:
         """Whether a live read found no such object."""

@@ -19,7 +19,7 @@ from altershield.workloads.meta import NO_OWNER, Owner
 
 _MAX_SHOWS = 1024  # characters
 _UNPROVABLE = "both"
-"""The value of `shows` for changes that the pod cannot show. The record is held until it runs out."""
+"""The value of `shows` for changes that the pod cannot show. The record is kept until it runs out."""
 
 
 class _Sign(enum.StrEnum):

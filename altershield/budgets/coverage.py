@@ -26,7 +26,7 @@ class Scales(Protocol):
     def owned_by(self, uid: str) -> Sequence[Scaled]:
         """The sets whose controller has this uid."""
 
-    def named(self, target: TargetRef) -> Scaled | None:
+    def named(self, reference: TargetRef) -> Scaled | None:
         """The workload that a budget names, or None."""
 
     def is_gone(self, owner: Owner) -> bool:
@@ -96,10 +96,10 @@ def covers(spec: PodUnavailableBudgetSpec, owner: Owner, labels: Mapping[str, st
         return is_selected(spec.selector, labels)
     if spec.target_ref is None or not owner.uid:
         return False
-    if is_target(spec.target_ref, owner):
+    if refers_to(spec.target_ref, owner):
         return True
     controller = scales.get(owner)
-    return controller is not None and bool(controller.owner.uid) and is_target(spec.target_ref, controller.owner)
+    return controller is not None and bool(controller.owner.uid) and refers_to(spec.target_ref, controller.owner)
 
 
 def is_ignored(spec: PodUnavailableBudgetSpec, labels: Mapping[str, str]) -> bool:
@@ -111,14 +111,14 @@ def protects(spec: PodUnavailableBudgetSpec, owner: Owner, labels: Mapping[str, 
     return covers(spec, owner, labels, scales) and not is_ignored(spec, labels)
 
 
-def is_target(target: TargetRef, other: Owner | TargetRef) -> bool:
+def refers_to(reference: TargetRef, other: Owner | TargetRef) -> bool:
     """Whether both name the same workload. The versions of an API group do not matter."""
-    return (other.group_kind, other.name) == (target.group_kind, target.name)
+    return (other.group_kind, other.name) == (reference.group_kind, reference.name)
 
 
 def unread_owner(spec: PodUnavailableBudgetSpec, owner: Owner, scales: Scales) -> Owner | None:
     """The owner that has to be read live to know whether a budget with a `targetRef` covers its pods."""
-    if spec.target_ref is None or not owner.uid or is_target(spec.target_ref, owner):
+    if spec.target_ref is None or not owner.uid or refers_to(spec.target_ref, owner):
         return None
     missing = scales.get(owner) is None and not scales.is_gone(owner) and scales.can_read(owner)
     return owner if missing else None

@@ -112,10 +112,10 @@ def _total(
     spec: PodUnavailableBudgetSpec, replicas: dict[str, int], of_unknown_size: int, bare: int, scales: Scales
 ) -> int:
     """How many pods there should be. For the arguments, see `counted`."""
-    if not replicas and spec.target_ref is not None:  # the target may have no pods yet
-        target = scales.named(spec.target_ref)
-        if target is not None:
-            return target.replicas
+    if not replicas and spec.target_ref is not None:  # the named workload may have no pods yet
+        scaled = scales.named(spec.target_ref)
+        if scaled is not None:
+            return scaled.replicas
     if replicas:
         return sum(replicas.values()) + of_unknown_size + (bare if isinstance(spec.min_available, int) else 0)
     if spec.protect_total_replicas is not None:

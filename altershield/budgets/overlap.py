@@ -5,7 +5,7 @@ from itertools import islice
 
 from altershield.api import labels
 from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetSpec
-from altershield.budgets.coverage import Scales, is_target, protects
+from altershield.budgets.coverage import Scales, protects, refers_to
 from altershield.budgets.index import Group
 
 _MAX_COMPARED = 10_000
@@ -25,7 +25,7 @@ def overlap(
     of users. `groups`: the pods of the namespace."""
     users = [each for each in others if each.metadata.labels.get(labels.MANAGED_BY) != labels.MANAGED_BY_VALUE]
     for other in users:
-        if spec.target_ref and other.spec.target_ref and is_target(spec.target_ref, other.spec.target_ref):
+        if spec.target_ref and other.spec.target_ref and refers_to(spec.target_ref, other.spec.target_ref):
             return f"{other.metadata.name} has the same target"
     if not users:
         return ""

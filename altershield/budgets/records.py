@@ -17,17 +17,17 @@ from altershield.budgets.numbers import Numbers
 from altershield.budgets.pods import Pod
 
 REQUEST_SECONDS = 34.0
-"""An API server may carry out a request for one object as late as so many seconds after the request arrived."""
+"""The most seconds after the arrival of a request for one object in which an API server may carry it out."""
 
 HOLD = 35.0
-"""Seconds for which a record of a deletion or an eviction is held at least. Longer than REQUEST_SECONDS."""
+"""The least number of seconds for which a record of a deletion or an eviction is kept. Longer than REQUEST_SECONDS."""
 
 CLOCK_ERROR = 5.0
 """Seconds by which the API server's clock may differ between two processes (`altershield/kube/server_clock.py`). They
 include the fraction of a second that the time of a record lacks."""
 
 IN_PLACE_HOLD = 600.0
-"""Seconds for which a record of a change in place is held if the pod never shows the change."""
+"""Seconds for which a record of a change in place is kept if the pod never shows the change."""
 
 FRESH = 1.0
 """A repeated request passes without a write if its record is at most this many seconds old. Otherwise the record gets

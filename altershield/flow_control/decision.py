@@ -1,7 +1,7 @@
 """Which deletions a policy admits, and the status that has to be written before they are admitted.
 
 The deletion of a pod is counted once, even if it is requested several times: `status.pending` has the uids of the pods.
-The API server may carry out a deletion up to 34 seconds after it asked the gatekeeper. So a count is held for longer
+The API server may carry out a deletion up to 34 seconds after it asked the gatekeeper. So a count is kept for longer
 than that, and a repeated request moves the count to the present time.
 """
 

@@ -9,7 +9,7 @@ from altershield.api.meta import time_of
 from altershield.flow_control.decision import REPEATED, Working
 from altershield.flow_control.windows import CLOCK_ERROR
 
-HELD = 5
+DROP_AFTER = 5
 """Seconds for which a confirmed deletion stays pending. A repeated request then finds it and is not counted again, even
 if the gatekeeper's cache still has the pod."""
 
@@ -70,7 +70,7 @@ def settle(work: Working, read: Mapping[str, Seen]) -> list[Pending]:
     crowded = len(work.pending) > MAX_PENDING // 2
     for uid, pending in list(work.pending.items()):
         age = work.now - time_of(pending.time, work.now)
-        if read.get(uid) == Seen.ENDING and (age >= HELD or crowded):
+        if read.get(uid) == Seen.ENDING and (age >= DROP_AFTER or crowded):
             work.drop(uid, give_back=False)
         elif read.get(uid) == Seen.ALIVE and age >= GIVE_BACK_AFTER:
             work.drop(uid, give_back=True)

@@ -14,7 +14,7 @@ import msgspec
 
 from altershield.kube.errors import SchemaError
 from altershield.kube.indexes import Indexes
-from altershield.kube.objects import Key, KeySet, Metadata, Store, T, key_of, metadata_of, version_of
+from altershield.kube.objects import Key, KeySet, Metadata, Store, T, key_of, metadata_of, resource_version_of
 
 logger = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Cache(Generic[T]):
         obj = self._decoded(data)
         if obj is None:
             return metadata_of(data)
-        key, version = key_of(obj.metadata), version_of(obj.metadata)
+        key, version = key_of(obj.metadata), resource_version_of(obj.metadata)
         known = self._objects.get(key)
         if not self._keep(obj):
             self._end(key, version, deleted=False)
@@ -114,15 +114,15 @@ class Cache(Generic[T]):
         """Keys of objects that did not come from the watch, and are old enough that a list at `version` must contain
         them."""
         found = [(key, self._objects.get(key)) for key in self._ahead]
-        return [key for key, obj in found if obj is not None and version_of(obj.metadata) <= version]
+        return [key for key, obj in found if obj is not None and resource_version_of(obj.metadata) <= version]
 
     # called for objects from other sources
 
     def observe(self, obj: T) -> None:
         """Put the response of our own write into the cache, unless the watch has brought this or a later version."""
-        key, version = key_of(obj.metadata), version_of(obj.metadata)
+        key, version = key_of(obj.metadata), resource_version_of(obj.metadata)
         known = self._objects.get(key)
-        if version <= self.watched_version or (known is not None and version <= version_of(known.metadata)):
+        if version <= self.watched_version or (known is not None and version <= resource_version_of(known.metadata)):
             return
         if not self._keep(obj):
             self._end(key, version, deleted=False)
@@ -148,7 +148,7 @@ class Cache(Generic[T]):
         obj = self._decoded(data)
         if obj is None:
             return
-        key, version = key_of(obj.metadata), version_of(obj.metadata)
+        key, version = key_of(obj.metadata), resource_version_of(obj.metadata)
         if key in self._objects or version <= refill.ended.get(key, -1) or not self._keep(obj):
             return
         self._put(key, obj)
@@ -160,7 +160,7 @@ class Cache(Generic[T]):
         self._unreadable.discard(key)
         known = self._objects.get(key)
         if known is not None and not self._keep(known):
-            self._end(key, version_of(known.metadata), deleted=False)
+            self._end(key, resource_version_of(known.metadata), deleted=False)
 
     def resync(self, key: Key) -> None:
         """Call the handlers for an object that has not changed."""
@@ -189,11 +189,11 @@ class Cache(Generic[T]):
         If `known` is not ahead of the watch, it is older than the received object even if its version is greater:
         resourceVersions restart when a cluster's storage is restored.
         """
-        held = version_of(known.metadata)
-        if held > version and key in self._ahead:
+        known_version = resource_version_of(known.metadata)
+        if known_version > version and key in self._ahead:
             return True
         self._ahead.discard(key)
-        return held == version
+        return known_version == version
 
     def _put(self, key: Key, obj: T) -> None:
         old = self._objects.get(key)
@@ -213,7 +213,7 @@ class Cache(Generic[T]):
                 refill.ended[key] = version
         self._unreadable.discard(key)
         known = self._objects.get(key)
-        if known is None or (key in self._ahead and version_of(known.metadata) > version):
+        if known is None or (key in self._ahead and resource_version_of(known.metadata) > version):
             return
         del self._objects[key]
         self._ahead.discard(key)

@@ -83,9 +83,9 @@ class Client:
         """A client with the credentials of `kubeconfig`. Without `kubeconfig`: those of the pod's service account (if
         `context` is None), else of the default kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError if none can be
         used."""
-        target = await credentials.load(kubeconfig, context)
-        client = cls(target.configuration, max_in_flight=max_in_flight)
-        client.namespace = target.namespace
+        config = await credentials.load(kubeconfig, context)
+        client = cls(config.configuration, max_in_flight=max_in_flight)
+        client.namespace = config.namespace
         return client
 
     def on_date(self, callback: Callable[[str, float], None]) -> None:

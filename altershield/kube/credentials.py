@@ -22,7 +22,7 @@ from altershield.kube.configuration import Configuration, unusable
 from altershield.kube.credential_sources import ClientCertificate, TokenFile
 
 
-class Target(NamedTuple):
+class ClientConfig(NamedTuple):
     """An API server, the credentials for it, and the default namespace."""
 
     configuration: Configuration
@@ -33,9 +33,9 @@ DEFAULT_NAMESPACE = "default"
 """The default namespace if neither a context nor a service account has one."""
 
 
-async def load(kubeconfig: str | None, context: str | None) -> Target:
-    """The target of `kubeconfig`. Without `kubeconfig`: that of the pod's service account (if `context` is None), else
-    of the default kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError if none can be used."""
+async def load(kubeconfig: str | None, context: str | None) -> ClientConfig:
+    """The ClientConfig of `kubeconfig`. Without `kubeconfig`: that of the pod's service account (if `context` is None),
+    else of the default kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError if none can be used."""
     token = of_pods.SERVICE_ACCOUNT / "token"
     if kubeconfig is not None or context is not None or not await asyncio.to_thread(token.exists):
         from altershield.kube import plain_kubeconfig  # imports yaml, which a process in a pod does not need
@@ -47,14 +47,14 @@ async def load(kubeconfig: str | None, context: str | None) -> Target:
 
             found = await kubeconfigs.load(paths, context)
         configuration, namespace = found
-        return Target(configuration, namespace or DEFAULT_NAMESPACE)
+        return ClientConfig(configuration, namespace or DEFAULT_NAMESPACE)
     try:
         configuration = await asyncio.to_thread(of_pods.in_cluster)
         configuration.refresh_api_key_hook = TokenFile(token)
         await configuration.refresh_api_key_hook(configuration)
     except (OSError, ValueError) as error:
         raise unusable(str(token), str(error)) from error
-    return Target(configuration, await asyncio.to_thread(of_pods.own_namespace) or DEFAULT_NAMESPACE)
+    return ClientConfig(configuration, await asyncio.to_thread(of_pods.own_namespace) or DEFAULT_NAMESPACE)
 
 
 def ssl_context(configuration: Configuration, certificate: ClientCertificate | None = None) -> ssl.SSLContext:

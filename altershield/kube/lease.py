@@ -149,7 +149,7 @@ class _Lock:
             self._report("read", error)
             return
         self._reported.pop("read", None)
-        if not self._is_held_by_another:  # the last holder of a deleted Lease may still lead
+        if not self._has_other_holder:  # the last holder of a deleted Lease may still lead
             await self._renew(create=missing)
 
     async def release(self) -> None:
@@ -168,7 +168,7 @@ class _Lock:
             logger.info("could not release the lease, it will expire", extra={"lease": self.name, "cause": str(error)})
 
     @property
-    def _is_held_by_another(self) -> bool:
+    def _has_other_holder(self) -> bool:
         if not self._spec.holder_identity or self._spec.holder_identity == self.identity:
             return False
         duration = self._spec.lease_duration_seconds or self.lease_duration

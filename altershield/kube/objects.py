@@ -50,7 +50,7 @@ def key_of(metadata: Metadata) -> Key:
     return metadata.namespace, metadata.name
 
 
-def version_of(metadata: Metadata) -> int:
+def resource_version_of(metadata: Metadata) -> int:
     return version_number(metadata.resource_version)
 
 

@@ -38,7 +38,7 @@ from altershield.kube.errors import (
     UnreachableError,
     UnreadableError,
 )
-from altershield.kube.objects import KeySet, key_of, metadata_of, version_of
+from altershield.kube.objects import KeySet, key_of, metadata_of, resource_version_of
 from altershield.kube.queue import as_backlog
 from altershield.kube.time_slices import time_slices
 from altershield.kube.watch_stream import WatchEvent
@@ -241,10 +241,10 @@ class Reflector:
                             await self._end_list(missing, metadata.resource_version)
                             del missing  # frees the memory of all keys: the watch lasts for minutes
                             await turn.aclose()
-                    elif version_of(metadata) > self._cache.watched_version:
-                        self._cache.watched_version = version_of(metadata)
+                    elif resource_version_of(metadata) > self._cache.watched_version:
+                        self._cache.watched_version = resource_version_of(metadata)
                         if event.type in _CHANGES:
-                            self._cache.changed_version = version_of(metadata)
+                            self._cache.changed_version = resource_version_of(metadata)
                         self._resume = metadata.resource_version
                     await slices.yield_if_over()
                     if unlisted is not None and clock() - extended_at > 1.0:  # at most once a second
@@ -296,5 +296,5 @@ class Reflector:
             return self._cache.apply(event.object)
         metadata = metadata_of(event.object)
         if event.type == "DELETED":
-            self._cache.drop(key_of(metadata), version_of(metadata))
+            self._cache.drop(key_of(metadata), resource_version_of(metadata))
         return metadata

@@ -94,7 +94,7 @@ class _Run:
         self._port = port
         self._used = used
         self._silent = SILENT * pace
-        self._pause = _PROBE * pace
+        self._interval = _PROBE * pace
 
     async def watch(self) -> None:
         """Wait until the process needs too much memory, and kill it."""
@@ -112,14 +112,14 @@ class _Run:
         answered = time.monotonic()
         while True:
             if not self.was_ready:
-                self.was_ready = await _status(self._port, "/readyz", self._pause) == 200
-            elif await _status(self._port, "/healthz", self._pause) == 200:
+                self.was_ready = await _status(self._port, "/readyz", self._interval) == 200
+            elif await _status(self._port, "/healthz", self._interval) == 200:
                 answered = time.monotonic()
             elif time.monotonic() - answered > self._silent:
                 self.kill_reason = f"it has not answered /healthz for {self._silent:.0f} s"
                 self._child.kill()
                 return
-            await asyncio.sleep(self._pause if self.was_ready else _LOOK)
+            await asyncio.sleep(self._interval if self.was_ready else _LOOK)
 
 
 async def _status(port: int, path: str, seconds: float) -> int:

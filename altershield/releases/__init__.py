@@ -16,7 +16,7 @@ from altershield.releases.release import (
     state,
     ungated,
     unsettled,
-    version,
+    version_of,
     wants_attention,
 )
 from altershield.releases.texts import named, why
@@ -40,7 +40,7 @@ __all__ = [
     "state",
     "ungated",
     "unsettled",
-    "version",
+    "version_of",
     "wants_attention",
     "why",
     "workload_index_key",

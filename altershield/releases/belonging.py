@@ -1,7 +1,7 @@
 """Which ChangeWorkloads belong to a workload."""
 
 from altershield.api.change_workload import WorkloadRef
-from altershield.releases.release import Release, version
+from altershield.releases.release import Release, version_of
 from altershield.workloads import change_workload_name, named_kind
 
 
@@ -14,7 +14,7 @@ def workload_index_key(namespace: str, workload: WorkloadRef) -> str:
 def release_index_key(release: Release) -> str:
     """The key of a ChangeWorkload in an index: namespace and name, without the version."""
     metadata = release.metadata
-    return f"{metadata.namespace}/{metadata.name.removesuffix(version(release))}"
+    return f"{metadata.namespace}/{metadata.name.removesuffix(version_of(release))}"
 
 
 def belongs(release: Release, workload: WorkloadRef) -> bool:

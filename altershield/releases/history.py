@@ -31,7 +31,7 @@ from altershield.workloads import BY_KIND, applied, change_workload_name, named_
 from altershield.workloads.adapter import template_of
 from altershield.workloads.applied import Applied
 from altershield.workloads.revision_data import CONTROLLER_REVISIONS
-from altershield.workloads.workload import version_of
+from altershield.workloads.workload import fingerprint_of
 
 RESOURCE = CONTROLLER_REVISIONS
 ANNOTATION = "altershield.defense.antgroup.com/release"
@@ -144,7 +144,7 @@ class Entry:
     @cached_property
     def fingerprint(self) -> str:
         """The fingerprint of the template."""
-        return version_of(template_of(self.template))
+        return fingerprint_of(template_of(self.template))
 
     def without_template(self) -> Self:
         """This entry with its fingerprint only. A template can have a megabyte, and a list has many entries."""

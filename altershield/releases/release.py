@@ -68,9 +68,9 @@ class By(StrEnum):
 _BY = {Giver.PERSON: By.PERSON, Giver.SERVER: By.SERVER, Giver.CHECK: By.CHECK, Giver.HEALTH: By.HEALTH}
 
 
-def version(release: Release) -> str:
+def version_of(release: Release) -> str:
     """The version, from the name. Unlike the label, the name cannot be changed."""
-    return names.version_of(release.metadata.name)
+    return names.version_in(release.metadata.name)
 
 
 def is_current(release: Release, workload: Workload | None) -> bool:
@@ -83,7 +83,7 @@ def is_current(release: Release, workload: Workload | None) -> bool:
         workload is not None
         and not workload.metadata.deleting
         and release.metadata.deletion_timestamp is None
-        and workload.version == version(release)
+        and workload.version == version_of(release)
         and workload.processed
     )
 
@@ -126,7 +126,7 @@ def is_of_template(release: Release, fingerprint: str) -> bool:
 
     An API server with other defaults may return the template of the version with another fingerprint.
     """
-    return fingerprint in (version(release), release.status.source.fingerprint)
+    return fingerprint in (version_of(release), release.status.source.fingerprint)
 
 
 def is_of_present_template(release: Release, workload: Workload) -> bool:

@@ -11,7 +11,7 @@ from altershield.releases.release import (
     stalled,
     ungated,
     unsettled,
-    version,
+    version_of,
 )
 
 NOT_ROLLED_BACK = "; not rolled back: "
@@ -45,7 +45,7 @@ def suspended(kind: str, name: str) -> str:
 
 
 def was_rolled_back(release: Release) -> str:
-    return f"version {version(release)} was rolled back"
+    return f"version {version_of(release)} was rolled back"
 
 
 def went_back(release: Release) -> str:

@@ -69,7 +69,7 @@ def asked_for(answer: Answer) -> frozenset[str]:
     target = release.status.rollback_target
     if answer.action.verb == Verb.ROLLBACK and target.uid:
         return frozenset({target.version, target.fingerprint} - {""})
-    return frozenset({releases.version(release)})
+    return frozenset({releases.version_of(release)})
 
 
 async def _store(client: Client, release: StoredRelease, request: Request) -> bool:

@@ -16,33 +16,33 @@ from altershield.kube.errors import ForbiddenError, NotFoundError
 from altershield.views import permission
 from altershield.views.asking import RequestError
 from altershield.views.releases.model import StoredRelease, stored
-from altershield.views.targets import Target
+from altershield.views.selection import Selection
 from altershield.workloads import named_kind
 
 
-async def current(client: Client, namespace: str, target: Target) -> StoredRelease:
+async def current(client: Client, namespace: str, selection: Selection) -> StoredRelease:
     """The ChangeWorkload of the workload's newest release. RequestError: it has none. UsageError: several workloads
     have the name."""
-    selector = f"{labels.WORKLOAD_NAME}={names.label_value(target.name)}"
+    selector = f"{labels.WORKLOAD_NAME}={names.label_value(selection.name)}"
     try:
         listed = await client.list(CHANGE_WORKLOADS, namespace, as_=msgspec.Raw, label_selector=selector)
     except NotFoundError:
         raise RequestError(f"AlterShield is not installed in the cluster at {client.server}") from None
     except ForbiddenError as error:
         raise _forbidden(namespace, error) from error
-    kinds = {adapter.resource.group_kind for adapter in target.adapters}
-    found = [each for each in map(stored, listed.items) if _is_of(each, target.name, kinds)]
+    kinds = {adapter.resource.group_kind for adapter in selection.adapters}
+    found = [each for each in map(stored, listed.items) if _is_of(each, selection.name, kinds)]
     if not found:
         raise RequestError(
-            f'{target.described} has no release in namespace "{namespace}"; set another namespace with -n, or run '
-            f"`altershield status -n {namespace} {target.argument}`, which says what to do"
+            f'{selection.described} has no release in namespace "{namespace}"; set another namespace with -n, or run '
+            f"`altershield status -n {namespace} {selection.argument}`, which says what to do"
         )
     types = sorted(
         {named_kind(each.release.spec.workload_ref) for each in found}, key=lambda kind: (kind.kind, kind.group)
     )
     if len(types) > 1:
-        choice = " or ".join(f"{kind.kind.lower()}/{target.name}" for kind in types)
-        raise UsageError(f'several workloads in namespace "{namespace}" have the name {target.name}: name {choice}')
+        choice = " or ".join(f"{kind.kind.lower()}/{selection.name}" for kind in types)
+        raise UsageError(f'several workloads in namespace "{namespace}" have the name {selection.name}: name {choice}')
     return max(found, key=_age)
 
 
@@ -78,8 +78,8 @@ def _forbidden(namespace: str, error: ForbiddenError) -> RequestError:
     return RequestError(permission.refused(attempt, error, permission.role("altershield-verdicts", namespace)))
 
 
-def only(targets: Sequence[Target]) -> Target:
+def only(selections: Sequence[Selection]) -> Selection:
     """The workload, if exactly one is named. UsageError otherwise."""
-    if len(targets) != 1 or not targets[0].name:
+    if len(selections) != 1 or not selections[0].name:
         raise UsageError("name one workload, as deploy/web or deploy web")
-    return targets[0]
+    return selections[0]

@@ -13,7 +13,7 @@ from altershield.releases import history
 from altershield.releases.history import Entry
 from altershield.views import permission
 from altershield.views.releases.model import StatusError
-from altershield.views.targets import Target, full_plural
+from altershield.views.selection import Selection, full_plural
 from altershield.workloads.workload import Workload
 
 _LISTED = 10  # versions that an error lists
@@ -32,10 +32,10 @@ class Found(NamedTuple):
     """The newest release first."""
 
 
-async def read(client: Client, namespace: str, target: Target) -> Found:
+async def read(client: Client, namespace: str, selection: Selection) -> Found:
     """The history of the workload. StatusError: it does not exist, or has no history. UsageError: several workloads
     have the name."""
-    workload = await _workload(client, namespace, target)
+    workload = await _workload(client, namespace, selection)
     metadata = workload.metadata
     try:
         listed = await client.list(
@@ -47,7 +47,7 @@ async def read(client: Client, namespace: str, target: Target) -> Found:
     own = [each for each in versions if each.entry.is_of(workload.group_kind, metadata.name, metadata.uid)]
     if not own:
         raise StatusError(
-            f'{target.described} in namespace "{namespace}" has no history; AlterShield keeps a version when its '
+            f'{selection.described} in namespace "{namespace}" has no history; AlterShield keeps a version when its '
             "release ends, so release it in a governed namespace first"
         )
     return Found(workload, sorted(own, key=lambda each: each.entry.age_key, reverse=True))
@@ -66,25 +66,26 @@ def version(found: Found, wanted: str) -> Version:
     )
 
 
-async def _workload(client: Client, namespace: str, target: Target) -> Workload:
+async def _workload(client: Client, namespace: str, selection: Selection) -> Workload:
     found = []
-    for adapter in target.adapters:
+    for adapter in selection.adapters:
         try:
-            raw = await client.get(adapter.resource, target.name, namespace, as_=msgspec.Raw)
+            raw = await client.get(adapter.resource, selection.name, namespace, as_=msgspec.Raw)
         except NotFoundError:
             continue  # or the cluster does not have the kind
         except ForbiddenError as error:
-            if adapter.crd and len(target.adapters) > 1:
+            if adapter.crd and len(selection.adapters) > 1:
                 continue  # for a kind that it does not have, an API server may answer Forbidden too
             raise _forbidden(full_plural(adapter), namespace, error) from error
         found.append(adapter.read(raw))
     if not found:
         raise StatusError(
-            f'{target.described} not found in namespace "{namespace}"; check the name, or set another namespace with -n'
+            f'{selection.described} not found in namespace "{namespace}"; check the name, or set another '
+            "namespace with -n"
         )
     if len(found) > 1:
-        choice = " or ".join(f"{each.kind.lower()}/{target.name}" for each in found)
-        raise UsageError(f'several workloads in namespace "{namespace}" have the name {target.name}: name {choice}')
+        choice = " or ".join(f"{each.kind.lower()}/{selection.name}" for each in found)
+        raise UsageError(f'several workloads in namespace "{namespace}" have the name {selection.name}: name {choice}')
     return found[0]
 
 

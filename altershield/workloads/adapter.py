@@ -128,7 +128,7 @@ def named_kind(known: Iterable[GroupKind], reference: WorkloadRef | OwnerReferen
 
 
 def template_of(template: Object) -> Template:
-    """A pod template, decoded for `workload.version_of`."""
+    """A pod template, decoded for `workload.fingerprint_of`."""
     return msgspec.convert(
         {"metadata": template.get("metadata"), "spec": msgspec.Raw(msgspec.json.encode(template.get("spec") or {}))},
         Template,

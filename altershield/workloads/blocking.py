@@ -32,8 +32,8 @@ def blocking_pods(workload: Workload, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def _is_kept(workload: Workload, pod: Pod) -> bool:
-    """Whether the pod is created again with the same template when it is deleted: a partition holds it back, and it has
-    the revision that was rolled out completely."""
+    """Whether the pod is created again with the same template when it is deleted: a partition keeps it at the old
+    version, and it has the revision that was rolled out completely."""
     number = _ordinal(pod)
     return pod.hash == workload.kept_revision and number is not None and number < workload.in_force.kept_below
 

@@ -62,7 +62,9 @@ class CloneSets(OfRevisions):
         on_delete = spec.update_strategy.type == "OnDelete"
         return Workload(
             replicas=spec.replicas,
-            reach=None if on_delete else spec.replicas - held_back(spec.update_strategy.partition, spec.replicas),
+            reach=None
+            if on_delete
+            else spec.replicas - kept_by_partition(spec.update_strategy.partition, spec.replicas),
             strategy=Strategy.ON_DELETE if on_delete else Strategy.ROLLING,
             paused=spec.update_strategy.paused,
             min_ready=spec.min_ready_seconds,
@@ -71,7 +73,7 @@ class CloneSets(OfRevisions):
             refused="",
             max_surge=spec.update_strategy.max_surge or 0,
             max_unavailable=spec.update_strategy.max_unavailable,
-            holds_share=isinstance(spec.update_strategy.partition, str),
+            partition_is_share=isinstance(spec.update_strategy.partition, str),
             **common(self.resource.group_kind, wire.metadata, spec.selector, spec.template, status.observed_generation),
         )
 
@@ -79,7 +81,7 @@ class CloneSets(OfRevisions):
         return [{"op": "add", "path": "/spec/updateStrategy/paused", "value": True}]
 
 
-def held_back(partition: int | str | None, replicas: int) -> int:
+def kept_by_partition(partition: int | str | None, replicas: int) -> int:
     """The number of pods that the partition keeps at the old version.
 
     A partition is a number, or a percentage of the replicas, rounded up. A percentage below 100 % lets the release

@@ -228,8 +228,8 @@ def _disrupted(status: WireStatus, conditions: dict[str, WireCondition]) -> bool
     """
     if status.message.startswith("Pod was rejected: "):
         return status.reason in _REFUSALS or status.reason.startswith("OutOf")
-    target = conditions.get("DisruptionTarget")
-    if target is None or target.status != "True":
+    disruption = conditions.get("DisruptionTarget")
+    if disruption is None or disruption.status != "True":
         return False
     own_limit = "limit" in status.message and ("exceeds" in status.message or "exceeded" in status.message)
     return not (status.reason == "Evicted" and own_limit)
@@ -314,9 +314,9 @@ def _trouble(status: WireStatus, parts: Sequence[_Part], conditions: dict[str, W
     whole pod. None: there is no reason."""
     if status.reason:
         return _as_trouble(status.reason, status.message)
-    target = conditions.get("DisruptionTarget")
-    if target is not None and target.status == "True" and target.reason == PREEMPTED:
-        return _as_trouble(target.reason, target.message)
+    disruption = conditions.get("DisruptionTarget")
+    if disruption is not None and disruption.status == "True" and disruption.reason == PREEMPTED:
+        return _as_trouble(disruption.reason, disruption.message)
     for part in parts:
         failure = _failure(part)
         if failure is not None:

@@ -74,8 +74,9 @@ def _shared(containers: int, sidecars: tuple[tuple[str, int], ...], init: int) -
 
 
 def _until_ready(container: _Container, startup: _Probe | None) -> int:
-    """Until the container is ready at the latest, if it works: the kubelet asks the readiness probe only after the
-    startup probe passed, and its initial delay counts from the start of the container too."""
+    """The seconds until the container is ready at the latest, if it works. The kubelet runs the readiness probe only
+    after the startup probe has passed. The initial delay of the readiness probe begins with the start of the container,
+    too."""
     readiness = container.readiness_probe
     begin = startup.gives_up_after if startup is not None else 0
     if readiness is None:

@@ -100,12 +100,12 @@ def _start(spec: _Spec) -> int:
 
 
 def _reach(spec: _Spec) -> int:
-    """The number of pods that the partition does not hold back."""
+    """The number of pods that the partition does not keep at the old version."""
     return max(0, spec.replicas - _partition(spec))
 
 
 def _partition(spec: _Spec) -> int:
-    """The number of pods, from the first ordinal on, that the partition holds back.
+    """The number of pods, from the first ordinal on, that the partition keeps at the old version.
 
     The StatefulSet controller counts from the first ordinal, also if `spec.ordinals.start` is not 0
     (kubernetes/kubernetes, newVersionedStatefulSetPod).

@@ -62,8 +62,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     processed: bool
     """Whether the label `defense-status` says that this version has its ChangeWorkload."""
     suspended: str
-    """The label `suspend`: since when, Unix seconds; `unknown` if the label is empty, as somebody may write it while no
-    gatekeeper decides; empty if there is no label."""
+    """Since when the workload is suspended, from the label `suspend`, Unix seconds. `unknown` if the label has no
+    value, which somebody may write while no gatekeeper decides. Empty if there is no label."""
     ignores_suspension: bool
     """Whether the label `ignored-suspend` exists. With this label, a person admits one release."""
     labelled: bool
@@ -99,7 +99,7 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """The label selector of its pods, in the syntax of a list request. See `list_selector`."""
     selects_version: bool
     """Whether its selector uses the version label. The label of its pods is then never changed."""
-    holds_share: bool = False
+    partition_is_share: bool = False
     """Whether the partition, which keeps pods at an older template, is a share of the replicas."""
     ends_at: int | None = None
     """Its controller deletes pods with this or a higher ordinal. None: its pods have no ordinals."""
@@ -154,7 +154,7 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
 
 
 HOLDABLE = (
-    "reach", "strategy", "paused", "min_ready", "holds_share", "kept_below", "max_surge", "max_unavailable",
+    "reach", "strategy", "paused", "min_ready", "partition_is_share", "kept_below", "max_surge", "max_unavailable",
 )  # fmt: skip
 """The fields of a Workload that follow from what a hold may change."""
 
@@ -203,7 +203,7 @@ class WireSelector(msgspec.Struct, frozen=True, rename="camel", gc=False):
         return ",".join(parts)
 
 
-def version_of(template: Template) -> str:
+def fingerprint_of(template: Template) -> str:
     """The fingerprint of a template; empty if the template has no canonical form."""
     try:
         return fingerprint(canonical(template))
@@ -252,7 +252,7 @@ def common(
         "ignores_suspension": labels.IGNORED_SUSPEND in own,
         "labelled": bool(own),
         "template_version": sys.intern(template.label(labels.VERSION)),
-        "fingerprint": sys.intern(version_of(template)),
+        "fingerprint": sys.intern(fingerprint_of(template)),
         "up_to_date": observed_generation >= metadata.generation,
         "selector": str(selector),
         "selects_version": labels.VERSION in selector.keys,

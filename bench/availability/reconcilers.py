@@ -47,7 +47,7 @@ class Reconcilers:
         """Wait until a reconciler holds the Lease. Returns its identity."""
         holder = ""
 
-        async def held() -> bool:
+        async def leads() -> bool:
             nonlocal holder
             try:
                 lease: dict[str, Any] = await self._installation.admin.get(LEASES, names.LEASE, names.SYSTEM_NAMESPACE)
@@ -56,7 +56,7 @@ class Reconcilers:
             holder = str(lease["spec"]["holderIdentity"])
             return bool(holder)
 
-        await until(held, "a leader")
+        await until(leads, "a leader")
         return holder
 
     async def kill(self, leader: str) -> float:

@@ -133,8 +133,10 @@ def _verdict_command(story: Story) -> tuple[str, ...]:
 
 async def fail_a_pod(story: Story) -> str:
     version = story.workload.version
-    target = _first_change_pod(story)
-    await story.client.patch(CHANGE_PODS, _verdict(target), target.metadata.name, NAMESPACE, subresource="status")
+    change_pod = _first_change_pod(story)
+    await story.client.patch(
+        CHANGE_PODS, _verdict(change_pod), change_pod.metadata.name, NAMESPACE, subresource="status"
+    )
 
     def outcome() -> str:
         change_workload = story.change_workload(version)

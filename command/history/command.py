@@ -13,7 +13,7 @@ from altershield.process import options
 from altershield.views import history as reading
 from altershield.views.finding import only
 from altershield.views.releases import objects
-from altershield.views.targets import Target, parse, types
+from altershield.views.selection import Selection, parse, types
 from command.history.table import about, difference, table
 from command.namespace_option import Namespace, require_namespace
 
@@ -78,21 +78,21 @@ def history(
     if version and output is Format.WIDE:
         raise UsageError("-o wide is a format of the table; with --version, set -o yaml or -o json")
     require_namespace(namespace)
-    target = only(parse(workload))
-    asyncio.run(_history(context, kubeconfig, namespace, target, version, diff, output))
+    selection = only(parse(workload))
+    asyncio.run(_history(context, kubeconfig, namespace, selection, version, diff, output))
 
 
 async def _history(
     context: str | None,
     kubeconfig: str | None,
     namespace: str,
-    target: Target,
+    selection: Selection,
     version: str,
     diff: tuple[str, str] | None,
     output: Format | None,
 ) -> None:
     async with await Client.connect(kubeconfig, context=context) as client:
-        found = await reading.read(client, namespace or client.namespace, target)
+        found = await reading.read(client, namespace or client.namespace, selection)
     if diff is not None:
         old, new = (reading.version(found, each).entry for each in diff)
         sys.stdout.write(difference(old, new))

@@ -18,7 +18,7 @@ from altershield.views import permission
 from altershield.views.releases import objects
 from command.install.deletion_policies import PREFIX
 from command.namespace_option import Namespace, require_namespace
-from command.protection.targets import Target, kinds, parse
+from command.protection.arguments import NamedObject, kinds, parse
 
 Object = dict[str, Any]
 
@@ -33,7 +33,7 @@ class ProtectionError(AlterShieldError):
     """The protection of an object could not be changed."""
 
 
-Targets = Annotated[
+Arguments = Annotated[
     list[str],
     typer.Argument(
         metavar="TYPE/NAME...|TYPE NAME...",
@@ -48,7 +48,7 @@ Printed = Annotated[
 
 
 def protect(
-    target: Targets,
+    target: Arguments,
     wanted: Annotated[
         Level,
         typer.Option(
@@ -71,8 +71,8 @@ def protect(
     It sets the label policy.kruise.io/delete-protection. The API server then refuses to delete the object, for everyone
     and in every namespace, until the label is taken off.
     """
-    targets = parse(target)
-    for each in targets:
+    named = parse(target)
+    for each in named:
         if wanted not in each.kind.levels:
             raise UsageError(
                 f"{wanted} does not protect {each}: no other object is deleted together with it; use {Level.ALWAYS}"
@@ -82,11 +82,11 @@ def protect(
     metadata: Object = {"labels": {LABEL: wanted.value}}
     if reason:
         metadata["annotations"] = {REASON: reason}
-    asyncio.run(_patch(context, kubeconfig, namespace, targets, metadata, output))
+    asyncio.run(_patch(context, kubeconfig, namespace, named, metadata, output))
 
 
 def unprotect(
-    target: Targets,
+    target: Arguments,
     namespace: Namespace = "",
     output: Printed = None,
     context: options.Context = None,
@@ -105,7 +105,7 @@ async def _patch(
     context: str | None,
     kubeconfig: str | None,
     namespace: str,
-    targets: list[Target],
+    named: list[NamedObject],
     metadata: Object,
     output: Format | None,
 ) -> None:
@@ -113,7 +113,7 @@ async def _patch(
     found: list[Object] = []
     async with await Client.connect(kubeconfig, context=context) as client:
         where = namespace or client.namespace
-        for each in targets:
+        for each in named:
             resource = each.kind.resource
             inside = where if resource.namespaced else ""
             try:
@@ -139,13 +139,13 @@ async def _patch(
                 "label has no effect; install AlterShield with protection.deletion.enabled",
                 file=sys.stderr,
             )
-    _print(found, targets, output)
+    _print(found, named, output)
 
 
-def _not_found(target: Target, namespace: str) -> str:
+def _not_found(each: NamedObject, namespace: str) -> str:
     if not namespace:
-        return f"{target} not found; check the name"
-    return f'{target} not found in namespace "{namespace}"; check the name, or set another namespace with -n'
+        return f"{each} not found; check the name"
+    return f'{each} not found in namespace "{namespace}"; check the name, or set another namespace with -n'
 
 
 def _role(kind: ProtectedKind, namespace: str) -> str:
@@ -165,7 +165,7 @@ async def _enforced(client: Client) -> bool:
     return any(f"-{PREFIX}" in binding["metadata"]["name"] for binding in bindings.items)
 
 
-def _print(found: list[Object], targets: list[Target], output: Format | None) -> None:
+def _print(found: list[Object], named: list[NamedObject], output: Format | None) -> None:
     whole = found[0] if len(found) == 1 else objects.as_list(found)
     match output:
         case Format.JSON:
@@ -173,4 +173,4 @@ def _print(found: list[Object], targets: list[Target], output: Format | None) ->
         case Format.YAML:
             sys.stdout.write(objects.to_yaml(whole))
         case Format.NAME:
-            sys.stdout.writelines(f"{each}\n" for each in targets)
+            sys.stdout.writelines(f"{each}\n" for each in named)

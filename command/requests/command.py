@@ -22,7 +22,7 @@ from altershield.views.durations import seconds
 from altershield.views.names import workload_name
 from altershield.views.releases import objects
 from altershield.views.releases.model import StoredRelease
-from altershield.views.targets import parse, types
+from altershield.views.selection import parse, types
 from altershield.workloads import named_kind
 from command.current_user import user
 from command.namespace_option import Namespace, require_namespace
@@ -177,12 +177,12 @@ def _run(
     limit = seconds(timeout, "--timeout")
     if limit and not wait:
         raise UsageError("--timeout is the timeout of --wait; add --wait, or remove --timeout")
-    target = finding.only(parse(workload))
+    selection = finding.only(parse(workload))
 
     async def run() -> int:
         async with await Client.connect(kubeconfig, context=context) as client:
             where = namespace or client.namespace
-            found = await finding.current(client, where, target)
+            found = await finding.current(client, where, selection)
             request = Request(verb, await user(client), message, rfc3339(time.time()), to)
             answer = await ask(client, found, request)
             if answer.action.result == Result.REFUSED:

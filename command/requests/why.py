@@ -25,7 +25,7 @@ from altershield.views.releases import objects
 from altershield.views.releases.model import Release, demand, outcomes, shown
 from altershield.views.releases.reading import Reader
 from altershield.views.releases.words import with_words
-from altershield.views.targets import Target, is_type, parse, types
+from altershield.views.selection import Selection, is_type, parse, types
 from altershield.views.why.pod import ask_about
 from altershield.views.why.refusal import Outcome, described, explain_pod
 from altershield.views.why.release import explain
@@ -127,12 +127,12 @@ async def _pod(context: str | None, kubeconfig: str | None, namespace: str, name
     return AlterShieldError.exit_code if Outcome.UNKNOWN in found else 0
 
 
-async def _workload(context: str | None, kubeconfig: str | None, namespace: str, target: Target) -> int:
+async def _workload(context: str | None, kubeconfig: str | None, namespace: str, selection: Selection) -> int:
     async with await Client.connect(kubeconfig, context=context) as client:
         where = namespace or client.namespace
-        snapshot = await Reader(client, where, [target]).read()
-        demand(snapshot, [target], where)
-        found = [each for each in shown(snapshot) if each.workload.metadata.name == target.name]
+        snapshot = await Reader(client, where, [selection]).read()
+        demand(snapshot, [selection], where)
+        found = [each for each in shown(snapshot) if each.workload.metadata.name == selection.name]
         found = await with_words(client, found, time.time())
         for uid in dict.fromkeys(each.workload.metadata.uid for each in found):
             own = [each for each in found if each.workload.metadata.uid == uid]
@@ -162,7 +162,7 @@ async def _batches(client: Client, found: Sequence[Release]) -> list[ChangePod]:
     if present is None or present.stored is None:
         return []
     metadata = present.stored.metadata
-    selector = f"{labels.VERSION}={releases.version(present.stored.release)}"
+    selector = f"{labels.VERSION}={releases.version_of(present.stored.release)}"
     try:
         listed = await client.list(CHANGE_PODS, metadata.namespace, as_=ChangePod, label_selector=selector)
     except ForbiddenError:

@@ -18,7 +18,7 @@ from altershield.views.releases.model import Snapshot, StatusError, demand, outc
 from altershield.views.releases.nothing import demand_namespace, why_nothing
 from altershield.views.releases.reading import Reader
 from altershield.views.releases.words import with_words
-from altershield.views.targets import Target, parse, types
+from altershield.views.selection import Selection, parse, types
 from command.namespace_option import Namespace, require_namespace
 from command.status.exit_codes import exit_code
 from command.status.printers import Output, Printer
@@ -97,11 +97,13 @@ def status(
     if limit and not wait:
         raise UsageError("--timeout is the timeout of --wait; add --wait, or remove --timeout")
     require_namespace(namespace)
-    targets = parse(workload or ())
-    if all_namespaces and any(target.name for target in targets):
+    selections = parse(workload or ())
+    if all_namespaces and any(selection.name for selection in selections):
         raise UsageError("-A cannot be combined with the name of a workload; set its namespace with -n")
     mode = Mode(watch, wait, limit or None, allow_empty)
-    code = asyncio.run(_status(context, kubeconfig, "" if all_namespaces else namespace or None, targets, output, mode))
+    code = asyncio.run(
+        _status(context, kubeconfig, "" if all_namespaces else namespace or None, selections, output, mode)
+    )
     raise typer.Exit(code)
 
 
@@ -109,32 +111,34 @@ async def _status(
     context: str | None,
     kubeconfig: str | None,
     namespace: str | None,
-    targets: Sequence[Target],
+    selections: Sequence[Selection],
     output: Output | None,
     mode: Mode,
 ) -> int:
     async with await Client.connect(kubeconfig, context=context) as client:
-        return await show(client, client.namespace if namespace is None else namespace, targets, output, mode)
+        return await show(client, client.namespace if namespace is None else namespace, selections, output, mode)
 
 
-async def show(client: Client, namespace: str, targets: Sequence[Target], output: Output | None, mode: Mode) -> int:
-    """Show the releases of the targets, and return the exit code. An empty namespace means all namespaces."""
-    reader, printer = Reader(client, namespace, targets), Printer(output, namespace)
+async def show(
+    client: Client, namespace: str, selections: Sequence[Selection], output: Output | None, mode: Mode
+) -> int:
+    """Show the releases of the selections, and return the exit code. An empty namespace means all namespaces."""
+    reader, printer = Reader(client, namespace, selections), Printer(output, namespace)
     snapshot = await reader.read()
-    if not snapshot.workloads and any(target.name for target in targets):
+    if not snapshot.workloads and any(selection.name for selection in selections):
         await demand_namespace(client, namespace)
-    demand(snapshot, targets, namespace)
+    demand(snapshot, selections, namespace)
     if mode.watch and not mode.wait and not shown(snapshot):
-        print(f"{await why_nothing(client, namespace, targets)}; waiting for releases", file=sys.stderr, flush=True)
+        print(f"{await why_nothing(client, namespace, selections)}; waiting for releases", file=sys.stderr, flush=True)
     if mode.watch or (mode.wait and Outcome.UNDER_WAY in outcomes(snapshot)):
         try:
             async with asyncio.timeout(mode.timeout):
-                snapshot = await _follow(reader, printer, targets, namespace, mode)
+                snapshot = await _follow(reader, printer, selections, namespace, mode)
         except TimeoutError:
             snapshot = await reader.read()
             _report_timeout(snapshot, mode)
     if not shown(snapshot):
-        text = await why_nothing(client, namespace, targets)
+        text = await why_nothing(client, namespace, selections)
         if not mode.allow_empty:
             raise StatusError(text)
         print(text, file=sys.stderr)
@@ -144,7 +148,9 @@ async def show(client: Client, namespace: str, targets: Sequence[Target], output
     return exit_code(outcomes(snapshot, mode.asked))
 
 
-async def _follow(reader: Reader, printer: Printer, targets: Sequence[Target], namespace: str, mode: Mode) -> Snapshot:
+async def _follow(
+    reader: Reader, printer: Printer, selections: Sequence[Selection], namespace: str, mode: Mode
+) -> Snapshot:
     """Show the changes. With --wait, return the first snapshot in which no release is under way."""
     said = ""
     async with aclosing(reader.changes()) as snapshots:
@@ -153,7 +159,7 @@ async def _follow(reader: Reader, printer: Printer, targets: Sequence[Target], n
                 printer.changes(shown(snapshot))
             if not mode.wait:
                 continue
-            demand(snapshot, targets, namespace)
+            demand(snapshot, selections, namespace)
             if Outcome.UNDER_WAY not in outcomes(snapshot):
                 return snapshot
             lines = "\n".join(_waits_for(snapshot))

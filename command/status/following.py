@@ -2,7 +2,7 @@
 
 from altershield.api.change_workload import WorkloadRef
 from altershield.kube.client import Client
-from altershield.views.targets import Target
+from altershield.views.selection import Selection
 from altershield.workloads import BY_KIND, named_kind
 from command.status.command import Mode, show
 
@@ -13,5 +13,5 @@ async def outcome_code(
     """Wait until the workload has no release under way, print it as `altershield status` does, and return its exit
     code. `limit`: the timeout in seconds; None: no timeout. `asked`: versions whose success is what the user asked for,
     although another version was rolled back."""
-    target = Target((BY_KIND[named_kind(workload)],), workload.name)
-    return await show(client, namespace, [target], None, Mode(watch=False, wait=True, timeout=limit, asked=asked))
+    selection = Selection((BY_KIND[named_kind(workload)],), workload.name)
+    return await show(client, namespace, [selection], None, Mode(watch=False, wait=True, timeout=limit, asked=asked))

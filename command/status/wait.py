@@ -8,7 +8,7 @@ import typer
 from altershield.kube.client import Client
 from altershield.process import options
 from altershield.views.durations import seconds
-from altershield.views.targets import parse, types
+from altershield.views.selection import parse, types
 from command.namespace_option import Namespace, require_namespace
 from command.status.command import Mode, show
 
@@ -34,11 +34,11 @@ def wait(
     wait continues while the present pod template is not verified. The exit code is 1 if there is no such release.
     """
     require_namespace(namespace)
-    limit, targets = seconds(timeout, "--timeout"), parse(workload)
+    limit, selections = seconds(timeout, "--timeout"), parse(workload)
 
     async def run() -> int:
         async with await Client.connect(kubeconfig, context=context) as client:
             mode = Mode(watch=False, wait=True, timeout=limit or None)
-            return await show(client, namespace or client.namespace, targets, None, mode)
+            return await show(client, namespace or client.namespace, selections, None, mode)
 
     raise typer.Exit(asyncio.run(run()))

@@ -29,10 +29,10 @@ BUDGET = 64 * 1024 * 1024
 _TINY = 8 * 1024  # bytes of a review that is decided at once whatever is in it: 0.6 ms at most
 _MEASURED = 256 * 1024  # larger reviews are measured before they are decoded
 _BODY_SECONDS = 5.0  # for a body to arrive; API servers wait for an answer for two or three seconds
-_READERS = 2  # large bodies that are read at the same time; the connections of the others are paused
+_READERS = 2  # large bodies that are read at the same time; nothing is read from the other connections
 _PACE = 1024 * 1024  # bytes per second: a review of 1 MiB waits for small ones that come within a second after it
 _PART_SECONDS = 0.05  # for the next part of a large body, while others wait to be read
-_PAUSE = 5  # times that the event loop runs between two turns; a small review on an open connection needs three
+_LOOPS = 5  # times that the event loop runs between two turns; a small review on an open connection needs three
 _TURN_SECONDS = 2.0  # for the turn of a large review
 _BUSY = "the gatekeeper is busy with large reviews; send the request again"
 _SHRINK = "make the object smaller: move large texts out of the pod template, for example into a ConfigMap"
@@ -64,7 +64,7 @@ class Intake:
     """The bodies of all reviews."""
 
     def __init__(self) -> None:
-        self.held = 0
+        self.buffered = 0
         """Bytes of large bodies in memory."""
         self._bodies: set[Body] = set()
         self._turns = _Turns()
@@ -161,9 +161,9 @@ class Intake:
         if size > MAX_BODY:
             raise too_large()
         self._bodies.add(body)
-        self.held += size - body.size
+        self.buffered += size - body.size
         body.size = size
-        while self.held > BUDGET:
+        while self.buffered > BUDGET:
             largest = max(self._bodies, key=lambda each: each.size)
             self._drop(largest)
             if largest is body:
@@ -180,7 +180,7 @@ class Intake:
     def _forget(self, body: Body) -> None:
         """Do not count the bytes of a body any more."""
         if body.size:
-            self.held -= body.size
+            self.buffered -= body.size
             body.size = 0
             memory.give_back_soon()
 
@@ -230,7 +230,7 @@ class _Places:
 
 class _Turns:
     """One large review is decided at a time, the one that is due first. Between two of them the event loop runs
-    `_PAUSE` times. A pause in seconds would hold up large reviews while nobody sends small ones."""
+    `_LOOPS` times. A wait of a fixed time would delay large reviews even if there are no small ones."""
 
     def __init__(self) -> None:
         self._places = _Places(1)
@@ -243,9 +243,9 @@ class _Turns:
         except TimeoutError:
             raise ReviewError(_BUSY, 503) from None
 
-    def done(self, pause: int = _PAUSE) -> None:
-        if pause:
-            asyncio.get_running_loop().call_soon(self.done, pause - 1)
+    def done(self, loops: int = _LOOPS) -> None:
+        if loops:
+            asyncio.get_running_loop().call_soon(self.done, loops - 1)
         else:
             self._places.give()
 

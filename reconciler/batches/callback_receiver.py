@@ -43,10 +43,10 @@ _CANDIDATES = 20  # batches that are read to find the batch of a node
 class CallbackReceiver:
     """The results of the server's checks. `clock` returns Unix seconds."""
 
-    def __init__(self, client: Client, caches: Caches, batches: BatchReconciler, clock: Callable[[], float]) -> None:
+    def __init__(self, client: Client, caches: Caches, reconciler: BatchReconciler, clock: Callable[[], float]) -> None:
         self._client = client
         self._caches = caches
-        self._batches = batches
+        self._reconciler = reconciler
         self._clock = clock
         self._changed: dict[str, set[asyncio.Event]] = {}
         """By id: the callbacks that look for the batch. A change of the batch sets their events."""
@@ -72,7 +72,7 @@ class CallbackReceiver:
         if change_pod is None:
             raise _unknown()
         order, node, phase = callback.order, callback.node, _PHASES[callback.stage]
-        match await self._batches.receive(change_pod, order, node, phase, _result(callback)):
+        match await self._reconciler.receive(change_pod, order, node, phase, _result(callback)):
             case Reception.STORED | Reception.REPEATED:
                 pass
             case Reception.DOUBTFUL:
@@ -145,7 +145,7 @@ class CallbackReceiver:
         found: list[ChangePod] = []
         for batch in candidates:
             change_pod = batch.unfinished or await self._live(batch.metadata.name, batch.metadata.namespace)
-            if change_pod is not None and self._batches.awaits_node(change_pod, begun_by):
+            if change_pod is not None and self._reconciler.awaits_node(change_pod, begun_by):
                 found.append(change_pod)
         return await self._live(found[0].metadata.name, found[0].metadata.namespace) if len(found) == 1 else None
 
@@ -164,7 +164,7 @@ class CallbackReceiver:
     def _may_await_node(self, batch: Batch, begun_by: float) -> bool:
         """Whether the cache shows that the batch may have a node whose id is not known."""
         if batch.unfinished is not None:
-            return self._batches.awaits_node(batch.unfinished, begun_by)
+            return self._reconciler.awaits_node(batch.unfinished, begun_by)
         return not batch.node and any((phase, state) == _WITHOUT_RESULT for _, phase, state in batch.checks)
 
     async def _live(self, name: str, namespace: str) -> ChangePod | None:

@@ -16,9 +16,9 @@ from reconciler.endpoints.outcome import CallbackOutcome
 class CheckCallbackReceiver:
     """The results of checks whose receivers answer later."""
 
-    def __init__(self, client: Client, batches: BatchReconciler) -> None:
+    def __init__(self, client: Client, reconciler: BatchReconciler) -> None:
         self._client = client
-        self._batches = batches
+        self._reconciler = reconciler
 
     async def receive(self, callback: CheckCallback) -> bool:
         """Store the result. Returns False if the result changes nothing, because the check has a result. The first
@@ -37,7 +37,7 @@ class CheckCallbackReceiver:
             raise _unknown() from None
         if change_pod.metadata.uid != run.uid:
             raise _unknown()
-        reception = await self._batches.receive_result(change_pod, run, callback.result)
+        reception = await self._reconciler.receive_result(change_pod, run, callback.result)
         if reception is Reception.UNKNOWN:
             raise _unknown()
         return reception is Reception.STORED

@@ -159,8 +159,9 @@ def advance(run: Run, entry: CheckResult | None, answer: Answer | None, now: flo
 def _begin(run: Run, now: float) -> tuple[CheckResult | None, Next]:
     """Begin a check.
 
-    A check begins even after its deadline if it is available now and its start may be repeated: no reconciler ran
-    before, or the reconciler was busy. Otherwise batches would pass unchecked after a short outage.
+    A check begins even after its deadline if it is available now and its start may be repeated. The reason is that no
+    reconciler ran before the deadline, or that it was busy. Without this rule, batches would pass unchecked after a
+    short outage.
     """
     new = CheckResult(run.name, run.phase, CheckState.RUNNING, start_time=plain_time(now), start_time_unix=int(now))
     left = run.phase_began + run.timeout - now

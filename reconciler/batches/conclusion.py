@@ -1,4 +1,5 @@
-"""Decides how a batch ends: a result of a check fails the batch, holds it, or lets it pass. Pure functions."""
+"""Decides how a batch ends: a result of a check fails the batch, lets it pass, or makes it wait for a person. Pure
+functions."""
 
 from collections.abc import Mapping, Sequence
 
@@ -35,7 +36,7 @@ def failed(checks: Checks, runs: Sequence[Run]) -> tuple[Giver, str] | None:
     return None
 
 
-def held(checks: Checks, runs: Sequence[Run]) -> str:
+def why_waiting(checks: Checks, runs: Sequence[Run]) -> str:
     """Why the batch waits for a person; empty if it does not."""
     for run in runs:
         entry, spec = entry_of(checks, run.name, run.phase), run.planned.spec

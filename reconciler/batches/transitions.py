@@ -27,7 +27,7 @@ from reconciler.batches.check_run import (
     with_entry,
     with_result,
 )
-from reconciler.batches.conclusion import Answers, concluded, done, failed, held, with_late_results
+from reconciler.batches.conclusion import Answers, concluded, done, failed, why_waiting, with_late_results
 from reconciler.checks.check import entry_of
 from reconciler.cluster.verdicts import failed_by, undecided, verified, with_initial_verdicts, with_results
 
@@ -65,12 +65,12 @@ def decide(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple
 
     `now` is in Unix seconds.
     """
-    wanted, by, why_held, following = _step(state, snapshot, now)
+    wanted, by, waiting, following = _step(state, snapshot, now)
     change_pod = snapshot.change_pod
     giver = failed_by(state, change_pod, by)
     wanted = msgspec.structs.replace(
         wanted,
-        conditions=set_condition(wanted.conditions, verified(wanted, change_pod, giver, why_held), now),
+        conditions=set_condition(wanted.conditions, verified(wanted, change_pod, giver, waiting), now),
         observed_generation=change_pod.metadata.generation,
     )
     if wanted == state:
@@ -94,8 +94,8 @@ def received(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> Cha
 def _step(
     state: ChangePodStatus, snapshot: BatchSnapshot, now: float
 ) -> tuple[ChangePodStatus, Giver | None, str, Next]:
-    """Returns the status, the `Giver` of the verdict that fails the batch now (or None), the reason why the batch is
-    held (or empty), and the next step."""
+    """Returns the status, the `Giver` of the verdict that fails the batch now (or None), the reason why the batch waits
+    for a person (or empty), and the next step."""
     if state.status == PodState.EXECUTE_DONE:
         return *with_late_results(state, snapshot.change_pod, snapshot.plan, snapshot.answers, now), "", DONE
     state = with_initial_verdicts(state, snapshot.change_pod)
@@ -121,7 +121,7 @@ def _step(
             return done(state, last, now, "another check failed"), by, "", DONE
         if waits:
             return state, None, "", _following(waits)
-        why = held(state.checks, runs)
+        why = why_waiting(state.checks, runs)
         if why:
             return state, None, why, DONE
     return concluded(state, snapshot.change_pod, now), None, "", DONE

@@ -6,7 +6,7 @@ from altershield.api.budgets import KIND, PodUnavailableBudget, PodUnavailableBu
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.api.rights import Right
 from altershield.budget_caches.caches import BudgetCaches
-from altershield.budgets.coverage import Scales, covers, is_target
+from altershield.budgets.coverage import Scales, covers, refers_to
 from altershield.budgets.index import Group
 from altershield.budgets.pods import Pod
 from altershield.budgets.scaled import Scaled
@@ -73,10 +73,10 @@ class BudgetRoutes:
         # only the budgets of its pods: a namespace may have thousands of budgets, and its workloads change all the time
         scales = self._caches.scales.of(namespace)
         uids = {uid for each in changed for uid in (each.uid, each.owner.uid) if uid}
-        groups = [each for each in self._caches.index.groups(namespace) if _belongs(each, uids, scales)]
+        groups = [each for each in self._caches.index.groups(namespace) if _has_controller(each, uids, scales)]
         for budget in self._caches.budgets(namespace):
             spec = budget.spec
-            if any(_is_target(spec, each) for each in changed) or any(
+            if any(_is_named(spec, each) for each in changed) or any(
                 covers(spec, each.owner, each.labels, scales) for each in groups
             ):
                 self._queue.add((namespace, budget.metadata.name))
@@ -91,7 +91,7 @@ def _of_pod(pod: Pod) -> tuple[object, ...]:
     return pod.labels, pod.owner, pod.flags, pod.containers
 
 
-def _belongs(group: Group, uids: Set[str], scales: Scales) -> bool:
+def _has_controller(group: Group, uids: Set[str], scales: Scales) -> bool:
     """Whether one of these uids is that of the controller of these pods, or of the controller of their controller."""
     if group.owner.uid in uids:
         return True
@@ -99,13 +99,13 @@ def _belongs(group: Group, uids: Set[str], scales: Scales) -> bool:
     return controller is not None and controller.owner.uid in uids
 
 
-def _is_target(spec: PodUnavailableBudgetSpec, scaled: Scaled) -> bool:
+def _is_named(spec: PodUnavailableBudgetSpec, scaled: Scaled) -> bool:
     """Whether a budget names the object, or its controller."""
-    target = spec.target_ref
-    if target is None:
+    reference = spec.target_ref
+    if reference is None:
         return False
-    own = (scaled.group_kind, scaled.name) == (target.group_kind, target.name)
-    return own or (bool(scaled.owner.uid) and is_target(target, scaled.owner))
+    own = (scaled.group_kind, scaled.name) == (reference.group_kind, reference.name)
+    return own or (bool(scaled.owner.uid) and refers_to(reference, scaled.owner))
 
 
 def _of_scaled(scaled: Scaled) -> tuple[object, ...]:

@@ -55,12 +55,12 @@ def job(subject: Subject, check: JobCheck, now: float) -> Object:
     for container in _containers(pod_spec):
         container.setdefault("terminationMessagePolicy", "FallbackToLogsOnError")
     _replace(subject, pod_spec)
-    batch = subject.change_pod.metadata
+    change_pod = subject.change_pod.metadata
     owner = {
         "apiVersion": CHANGE_PODS.api_version,
         "kind": CHANGE_PODS.kind,
-        "name": batch.name,
-        "uid": batch.uid,
+        "name": change_pod.name,
+        "uid": change_pod.uid,
         "controller": True,
     }
     annotations = {str(key): str(value) for key, value in _mapping(metadata, "annotations").items()}
@@ -69,7 +69,7 @@ def job(subject: Subject, check: JobCheck, now: float) -> Object:
         "kind": JOBS.kind,
         "metadata": {
             "name": job_name(subject),
-            "namespace": batch.namespace,
+            "namespace": change_pod.namespace,
             "labels": _labels(metadata) | mark,
             "annotations": {**annotations, labels.CHECK_ID: check_id(subject)},
             "ownerReferences": [owner],

@@ -13,7 +13,7 @@ from altershield.api.meta import unix
 from altershield.api.pod_verdicts import Verdict
 from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, packed_version, shared, unpacked
 from altershield.workloads.pods import Pod, clip
-from reconciler.cluster.verdicts import failed_by, held_by, is_repeatable, needs_work
+from reconciler.cluster.verdicts import failed_by, is_repeatable, needs_work, why_waiting
 
 MAX_MESSAGE = 200
 """Characters of a verdict's message that are kept."""
@@ -47,7 +47,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     """The `Giver` of the verdict that fails the batch; empty if no verdict fails it."""
     node: str
     """The id of the batch on an AlterShield server; empty if it has none."""
-    held: str
+    why_waiting: str
     """Why the batch waits for a person; empty if it does not."""
     unfinished: ChangePod | None
     """The whole ChangePod while work on it remains, else None."""
@@ -113,7 +113,7 @@ def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None)
         change_pod.status.status == PodState.EXECUTE_DONE,
         failed_by(change_pod.status, change_pod) if failed else "",
         change_pod.status.change_pod_id,
-        sys.intern(clip(held_by(change_pod), MAX_MESSAGE)),
+        sys.intern(clip(why_waiting(change_pod), MAX_MESSAGE)),
         change_pod if needs_work(change_pod) else None,
         _shared_checks(tuple((each.name, each.phase, each.state) for each in change_pod.status.checks)),
         next((each.rules for each in change_pod.status.checks if each.rules), ()) if failed else (),

@@ -3,7 +3,7 @@
 from altershield.api.change_workload import ChangeWorkload
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import has_reason
-from altershield.releases.release import version
+from altershield.releases.release import version_of
 from reconciler.server import texts
 from reconciler.server.messages import EXECUTOR, Order, Workload
 
@@ -43,8 +43,8 @@ def order_of(release: ChangeWorkload) -> Order:
     workload = workload_of(release)
     return Order(
         id=order_id(release),
-        title=f"{workload.kind} {workload.namespace}/{workload.name}: version {version(release)}",
+        title=f"{workload.kind} {workload.namespace}/{workload.name}: version {version_of(release)}",
         creator=EXECUTOR,
         workload=workload,
-        params={"changeKind": "release", "version": version(release)},
+        params={"changeKind": "release", "version": version_of(release)},
     )

@@ -33,7 +33,7 @@ def workload_key(release: ChangeWorkload) -> WorkloadKey:
     return WorkloadKey(kind, release.metadata.namespace, name)
 
 
-def belongs(release: ChangeWorkload, workload: Workload) -> bool:
+def is_controlled_by(release: ChangeWorkload, workload: Workload) -> bool:
     """Whether the ChangeWorkload is owned by exactly this workload."""
     owner, adapter = release.metadata.controller, BY_KIND[workload.group_kind]
     return (
@@ -43,7 +43,7 @@ def belongs(release: ChangeWorkload, workload: Workload) -> bool:
     )
 
 
-def belongs_to_release(each: Batch, release: ChangeWorkload) -> bool:
+def is_batch_of(each: Batch, release: ChangeWorkload) -> bool:
     """Whether the ChangePod is owned by exactly this ChangeWorkload."""
     owner = each.owner
     return (owner.uid, owner.kind) == (release.metadata.uid, CHANGE_WORKLOADS.kind) and owner.api_version.startswith(

@@ -75,8 +75,8 @@ def failed_by(state: ChangePodStatus, change_pod: ChangePod, by: Giver | None = 
     return by or Giver.PERSON
 
 
-def verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver, held: str = "") -> Condition:
-    """The condition Verified. `held`: the reason why the batch waits for a person; empty if it does not wait."""
+def verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver, waiting: str = "") -> Condition:
+    """The condition Verified. `waiting`: the reason why the batch waits for a person; empty if it does not wait."""
     pods = {pod.pod for pod in change_pod.spec.pod_infos}
     results = {result.pod: result for result in state.pod_results if result.verdict}
     failed = [result for name, result in results.items() if name in pods and result.verdict != Verdict.PASS]
@@ -84,8 +84,8 @@ def verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver, held: str
     if failed:
         named = "; ".join(f"{pod.pod} ({pod.message or pod.verdict})" for pod in failed[:_NAMED])
         status, reason, message = "False", str(by), f"{len(failed)} of {len(pods)} pods failed: {named}"
-    elif held:
-        status, reason, message = "Unknown", HELD, f"{held}{_WAITS}"
+    elif waiting:
+        status, reason, message = "Unknown", HELD, f"{waiting}{_WAITS}"
     elif state.status != PodState.EXECUTE_DONE:
         status, reason, message = "Unknown", "InProgress", "the pods of this batch are being verified"
     elif pods <= results.keys():
@@ -103,11 +103,11 @@ def verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver, held: str
     )
 
 
-def held_by(change_pod: ChangePod) -> str:
+def why_waiting(change_pod: ChangePod) -> str:
     """The reason why the batch waits for a person, from its condition; empty if it does not wait."""
     known = find_condition(change_pod.status.conditions, ConditionType.VERIFIED)
-    held = known is not None and known.reason == HELD and change_pod.status.status != PodState.EXECUTE_DONE
-    return known.message.removesuffix(_WAITS) if held and known is not None else ""
+    waits = known is not None and known.reason == HELD and change_pod.status.status != PodState.EXECUTE_DONE
+    return known.message.removesuffix(_WAITS) if waits and known is not None else ""
 
 
 def needs_work(change_pod: ChangePod) -> bool:
@@ -142,7 +142,7 @@ def is_repeatable(change_pod: ChangePod) -> bool:
         return False
     if any(each.verdict not in ("", Verdict.PASS) for each in status.pod_results):
         return first.state == CheckState.FAILED and failed_by(status, change_pod) is Giver.SERVER
-    return bool(held_by(change_pod))
+    return bool(why_waiting(change_pod))
 
 
 def first_check(status: ChangePodStatus) -> CheckResult | None:

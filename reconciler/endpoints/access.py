@@ -98,9 +98,9 @@ class Access:
         }
         review = await self._review(SUBJECT_ACCESS_REVIEWS, spec, _AccessReview)
         if not review.status.allowed or review.status.denied:
-            target = f"{resource.plural}/{subresource}" if subresource else resource.plural
+            full_name = f"{resource.plural}/{subresource}" if subresource else resource.plural
             where = f"in the namespace {namespace}" if namespace else "in all namespaces"
-            raise EndpointError(f"{user.username} may not {verb} {target} {where}", 403)
+            raise EndpointError(f"{user.username} may not {verb} {full_name} {where}", 403)
 
     async def _review(self, resource: Resource, spec: dict[str, Any], type_: type[T]) -> T:
         review = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}

@@ -13,7 +13,7 @@ from altershield.releases.texts import went_back
 from altershield.workloads import Adapter
 from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
-from reconciler.cluster.ownership import WorkloadKey, belongs
+from reconciler.cluster.ownership import WorkloadKey, is_controlled_by
 from reconciler.cluster.release import Release, went_back_to
 from reconciler.cluster.writer import Writer
 from reconciler.endpoints.endpoint_errors import EndpointError
@@ -54,7 +54,7 @@ class Rollbacks:
             if attempt:
                 await asyncio.sleep(_PAUSE_SECONDS)
             workload = self._workload(adapter, namespace, name)
-            own = [each for each in self._caches.releases_of(workload) if belongs(each, workload)]
+            own = [each for each in self._caches.releases_of(workload) if is_controlled_by(each, workload)]
             known = _known(workload, own, to)
             if known is not None:
                 return known

@@ -44,7 +44,7 @@ def amount(budget: Budget) -> Amount | None:
     return Amount(MIN_AVAILABLE, spec.min_available) if spec.min_available is not None else None
 
 
-class Target(NamedTuple):
+class LiveWorkload(NamedTuple):
     """The workload, as the API server has it now. `selector` and `template_labels` are those of its manifest."""
 
     resource: Resource
@@ -65,55 +65,55 @@ class Plan(NamedTuple):
     message: str = ""
 
 
-def plan(kind: BudgetKind, wanted: Amount | Invalid | None, target: Target, budgets: Sequence[Budget]) -> Plan:
+def plan(kind: BudgetKind, wanted: Amount | Invalid | None, workload: LiveWorkload, budgets: Sequence[Budget]) -> Plan:
     """The changes of the generated budget. `budgets`: all budgets of this kind in the namespace.
 
     A budget of a user has precedence: two PodDisruptionBudgets for a pod make each eviction fail. A workload with one
     replica gets none, because it would block each drain of a node.
     """
-    own = tuple(each for each in budgets if is_of(each, target.metadata.uid))
+    own = tuple(each for each in budgets if is_of(each, workload.metadata.uid))
     if isinstance(wanted, Invalid):
         return Plan(delete=own, reason="BudgetInvalid", message=wanted.message)
-    if wanted is None or target.replicas <= 1 or target.metadata.deletion_timestamp is not None:
+    if wanted is None or workload.replicas <= 1 or workload.metadata.deletion_timestamp is not None:
         return Plan(delete=own)
-    other = next((each for each in budgets if is_by_user(each) and _covers(each, target)), None)
+    other = next((each for each in budgets if is_by_user(each) and _covers(each, workload)), None)
     if other is not None:
         message = (
             f"no {RESOURCES[kind].kind} is generated: {other.metadata.name} of this namespace covers the pods already"
         )
         return Plan(delete=own, reason="BudgetSkipped", message=message)
-    spec = _spec(kind, wanted, target)
+    spec = _spec(kind, wanted, workload)
     if own:
         kept, *surplus = own
-        changed = amount(kept) != wanted or not _covers(kept, target)
+        changed = amount(kept) != wanted or not _covers(kept, workload)
         return Plan(replace=(kept, spec) if changed else None, delete=tuple(surplus))
-    return Plan(create=_manifest(kind, spec, target, {each.metadata.name for each in budgets}))
+    return Plan(create=_manifest(kind, spec, workload, {each.metadata.name for each in budgets}))
 
 
-def _covers(budget: Budget, target: Target) -> bool:
+def _covers(budget: Budget, workload: LiveWorkload) -> bool:
     """Whether the budget covers the pods that the workload creates. An empty selector selects all pods of the
     namespace."""
     spec = budget.spec
     if spec.target_ref is not None:
         reference = spec.target_ref
-        return (reference.group_kind, reference.name) == (target.resource.group_kind, target.metadata.name)
+        return (reference.group_kind, reference.name) == (workload.resource.group_kind, workload.metadata.name)
     if spec.selector is None:
         return False
-    return selects(spec.selector.match_labels or {}, spec.selector.match_expressions, target.template_labels)
+    return selects(spec.selector.match_labels or {}, spec.selector.match_expressions, workload.template_labels)
 
 
-def _spec(kind: BudgetKind, wanted: Amount, target: Target) -> Object:
-    resource, name = target.resource, target.metadata.name
+def _spec(kind: BudgetKind, wanted: Amount, workload: LiveWorkload) -> Object:
+    resource, name = workload.resource, workload.metadata.name
     covered: Object = (
         {"targetRef": {"apiVersion": resource.api_version, "kind": resource.kind, "name": name}}
         if kind == BudgetKind.PUB
-        else {"selector": target.selector}
+        else {"selector": workload.selector}
     )
     return {**covered, wanted.field: wanted.amount}
 
 
-def _manifest(kind: BudgetKind, spec: Object, target: Target, taken: set[str]) -> Object:
-    metadata, resource = target.metadata, target.resource
+def _manifest(kind: BudgetKind, spec: Object, workload: LiveWorkload, taken: set[str]) -> Object:
+    metadata, resource = workload.metadata, workload.resource
     name = metadata.name
     if name in taken:
         ending = f"-{resource.kind.lower()}-auto"

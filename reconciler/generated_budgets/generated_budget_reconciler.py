@@ -16,7 +16,16 @@ from altershield.workloads.workload import Workload, generates
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
 from reconciler.cluster.writer import Writer
-from reconciler.generated_budgets.budget_plan import RESOURCES, Budget, Plan, Target, amount, is_by_user, is_of, plan
+from reconciler.generated_budgets.budget_plan import (
+    RESOURCES,
+    Budget,
+    LiveWorkload,
+    Plan,
+    amount,
+    is_by_user,
+    is_of,
+    plan,
+)
 from reconciler.generated_budgets.wanted import Amount, BudgetKind, Invalid, wanted_amount
 from reconciler.machinery.announcer import identity
 
@@ -58,11 +67,11 @@ class GeneratedBudgetReconciler:
         unsettled = [kind for kind, wanted in amounts.items() if not self._is_settled(kind, wanted, workload)]
         if not unsettled:
             return None
-        target = await self._read(workload)
-        if target is None:
+        live = await self._read(workload)
+        if live is None:
             return None  # the workload was deleted
         for kind in unsettled:
-            await self._carry_out(key, kind, plan(kind, amounts[kind], target, self._budgets(kind, key.namespace)))
+            await self._carry_out(key, kind, plan(kind, amounts[kind], live, self._budgets(kind, key.namespace)))
         return None
 
     def _default(self, namespace: str) -> dict[str, str]:
@@ -82,7 +91,7 @@ class GeneratedBudgetReconciler:
         by_users = any(map(is_by_user, budgets))
         return not by_users and [amount(each) for each in own] == [wanted]
 
-    async def _read(self, workload: Workload) -> Target | None:
+    async def _read(self, workload: Workload) -> LiveWorkload | None:
         resource, metadata = BY_KIND[workload.group_kind].resource, workload.metadata
         try:
             live = await self._client.get(resource, metadata.name, metadata.namespace, as_=_Live)
@@ -90,7 +99,7 @@ class GeneratedBudgetReconciler:
             return None
         if live.metadata.uid != metadata.uid:
             return None
-        return Target(
+        return LiveWorkload(
             resource, live.metadata, workload.replicas, live.spec.selector, live.spec.template.metadata.labels
         )
 

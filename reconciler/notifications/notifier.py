@@ -19,7 +19,7 @@ from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.release import Release
 from reconciler.cluster.writer import Writer
 from reconciler.notifications.lane import Lane, Send
-from reconciler.notifications.occurrences import LASTING, Occurrence, held, occurrence, occurrences
+from reconciler.notifications.occurrences import LASTING, Occurrence, approval_needed, occurrence, occurrences
 from reconciler.notifications.sending import Sender
 from reconciler.receivers.file import Delivery, Receiver, allowed, chosen
 from reconciler.receivers.vocabulary import Event, NotificationResult, Type
@@ -73,7 +73,7 @@ class Notifier:
     def on_batch(self, old: Batch | None, new: Batch | None) -> None:
         """A ChangePod has changed, in any replica."""
         for batch in (old, new):
-            if batch is not None and held(batch) is not None:
+            if batch is not None and approval_needed(batch) is not None:
                 self._enqueue(batch.release)
 
     async def run(self) -> None:

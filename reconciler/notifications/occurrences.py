@@ -8,7 +8,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, unix
 from altershield.releases import texts
-from altershield.releases.release import since, state, ungated, version
+from altershield.releases.release import since, state, ungated, version_of
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
 from reconciler.cluster.verdicts import HELD
@@ -63,7 +63,7 @@ def occurrence(release: Release, event: Event, at: int, reason: str = "", messag
         release.metadata.namespace,
         ref.kind,
         ref.name or release.spec.service_name,
-        version(release),
+        version_of(release),
         release.metadata.name,
         release.metadata.uid,
         reason,
@@ -83,7 +83,7 @@ def _found(release: Release, batches: Iterable[Batch]) -> Iterator[Occurrence]:
     past = ungated(release)
     if past is not None:
         yield _of_condition(release, Event.UNGATED, past)
-    waiting = [(_time(condition), condition) for batch in batches if (condition := held(batch)) is not None]
+    waiting = [(_time(condition), condition) for batch in batches if (condition := approval_needed(batch)) is not None]
     if waiting:
         at, condition = min(waiting, key=lambda each: each[0])
         yield occurrence(release, Event.APPROVAL_NEEDED, at, condition.reason, condition.message)
@@ -93,7 +93,7 @@ def _of_condition(release: Release, event: Event, condition: Condition) -> Occur
     return occurrence(release, event, _time(condition), condition.reason, condition.message)
 
 
-def held(batch: Batch) -> Condition | None:
+def approval_needed(batch: Batch) -> Condition | None:
     """The condition of a batch that waits for a person, else None."""
     if batch.unfinished is None or batch.metadata.deleting:
         return None

@@ -85,8 +85,8 @@ class OrderReconciler:
             return None
 
     async def _close(self, order: OpenOrder, found: Fate) -> bool:
-        """Cancel the order. Returns False if this has to be repeated. A server that refuses would refuse again, unless
-        the token is wrong: somebody may be replacing it."""
+        """Cancel the order. Returns False if this has to be repeated. A refusal is not
+        repeated, except if the token is wrong, because somebody may be replacing it."""
         why = _REASONS[found]
         extra = {"order": order.order, "release": "/".join(order.release), "reason": why}
         try:

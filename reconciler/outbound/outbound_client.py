@@ -25,7 +25,7 @@ from altershield.texts import one_line
 from reconciler.outbound.addresses import forbidden, forms
 from reconciler.outbound.credentials import Credentials
 from reconciler.outbound.outbound_errors import NoAnswerError, NotDeliveredError, OutboundError, UrlNotAllowedError
-from reconciler.outbound.urls import Address, AllowedHosts, Target, target_of
+from reconciler.outbound.urls import Address, AllowedHosts, Destination, destination_of
 
 TIMEOUT = 10.0
 MAX_ANSWER = 64 * 1024
@@ -114,21 +114,21 @@ class Outbound:
         UrlNotAllowedError and NotDeliveredError: the request had no effect. NoAnswerError: it may have had one.
         """
         try:
-            target = target_of(url, self.allowed)
-            self._check(target, target.address)
+            destination = destination_of(url, self.allowed)
+            self._check(destination, destination.address)
         except ValueError as error:
             raise UrlNotAllowedError(f"the request is not sent: {error}") from None
         progress = Progress()
         try:
-            async with asyncio.timeout(timeout), self._slot(target.host):
-                return await self._exchange(method, target, headers or {}, body, credentials, limit, progress)
+            async with asyncio.timeout(timeout), self._slot(destination.host):
+                return await self._exchange(method, destination, headers or {}, body, credentials, limit, progress)
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-            raise _failed(target, error, progress, timeout) from error
+            raise _failed(destination, error, progress, timeout) from error
 
     async def _exchange(
         self,
         method: str,
-        target: Target,
+        destination: Destination,
         headers: Mapping[str, str],
         body: bytes,
         credentials: Credentials | None,
@@ -142,7 +142,10 @@ class Outbound:
         async with (
             aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    resolver=_Resolver(self, target), use_dns_cache=False, force_close=True, ssl=context or self._trust
+                    resolver=_Resolver(self, destination),
+                    use_dns_cache=False,
+                    force_close=True,
+                    ssl=context or self._trust,
                 ),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,  # a small compressed answer can be a large one
@@ -152,7 +155,7 @@ class Outbound:
             ) as session,
             session.request(
                 method,
-                yarl.URL(target.url, encoded=True),
+                yarl.URL(destination.url, encoded=True),
                 data=body or None,
                 headers=sent,
                 allow_redirects=False,
@@ -167,35 +170,35 @@ class Outbound:
                     raise ValueError(f"its answer is longer than {limit} bytes")
             return Reply(response.status, response.headers, bytes(content))
 
-    async def resolve(self, target: Target, host: str) -> list[Address]:
-        """The addresses of the target's host, all of them checked. `host` is the host as aiohttp reads it.
+    async def resolve(self, destination: Destination, host: str) -> list[Address]:
+        """The addresses of the destination's host, all of them checked. `host` is the host as aiohttp reads it.
 
         OSError: it has none. UrlNotAllowedError.
         """
-        if host.lower().removesuffix(".") != target.host:
+        if host.lower().removesuffix(".") != destination.host:
             raise UrlNotAllowedError("the request is not sent: its URL can be read in two ways")
         loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, self._lookup, host, target.port)
+        found = await loop.run_in_executor(self._threads, self._lookup, host, destination.port)
         addresses = list(dict.fromkeys(map(ipaddress.ip_address, found)))
         for address in addresses:
             try:
-                self._check(target, address)
+                self._check(destination, address)
             except ValueError as error:
                 raise UrlNotAllowedError(f"the request is not sent: {error}") from None
         if not addresses:
             raise OSError("the name has no address")
         return addresses
 
-    def _check(self, target: Target, address: Address | None) -> None:
+    def _check(self, destination: Destination, address: Address | None) -> None:
         """ValueError if the host, or an address of it, is never called."""
-        hosts = [target.host, *(map(str, forms(address)) if address is not None else ())]
+        hosts = [destination.host, *(map(str, forms(address)) if address is not None else ())]
         for host in hosts:
-            if not self._api_server.isdisjoint({ApiServer(host, None), ApiServer(host, target.port)}):
-                raise ValueError(f"the host {target.host} is the API server, which is not called for a check")
+            if not self._api_server.isdisjoint({ApiServer(host, None), ApiServer(host, destination.port)}):
+                raise ValueError(f"the host {destination.host} is the API server, which is not called for a check")
         if address is None:
             return
-        if why := forbidden(address, loopback=self.allowed.allows_loopback(target)):
-            raise ValueError(f"the host {target.host} is {why} ({address}), which is not called for a check")
+        if why := forbidden(address, loopback=self.allowed.allows_loopback(destination)):
+            raise ValueError(f"the host {destination.host} is {why} ({address}), which is not called for a check")
 
     @contextlib.asynccontextmanager
     async def _slot(self, host: str) -> AsyncIterator[None]:
@@ -222,9 +225,9 @@ class _Slots:
 class _Resolver(AbstractResolver):
     """Resolves the host of one request. The addresses that it returns are those that aiohttp connects to."""
 
-    def __init__(self, outbound: Outbound, target: Target) -> None:
+    def __init__(self, outbound: Outbound, destination: Destination) -> None:
         self._outbound = outbound
-        self._target = target
+        self._destination = destination
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
@@ -239,7 +242,7 @@ class _Resolver(AbstractResolver):
                 proto=socket.IPPROTO_TCP,
                 flags=_NUMERIC,
             )
-            for address in await self._outbound.resolve(self._target, host)
+            for address in await self._outbound.resolve(self._destination, host)
         ]
 
     async def close(self) -> None:
@@ -252,7 +255,7 @@ def _system_authorities() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _failed(target: Target, error: Exception, progress: Progress, timeout: float) -> OutboundError:
+def _failed(destination: Destination, error: Exception, progress: Progress, timeout: float) -> OutboundError:
     if isinstance(error, TimeoutError):
         reason = f"within {timeout:g} s" if progress.sent else "no connection in time"
     elif isinstance(error, aiohttp.ClientResponseError):
@@ -261,7 +264,7 @@ def _failed(target: Target, error: Exception, progress: Progress, timeout: float
         reason = str(error.os_error)
     else:
         reason = str(error) or type(error).__name__
-    where = f"{target.host}:{target.port}"
+    where = f"{destination.host}:{destination.port}"
     if progress.sent:
         return NoAnswerError(
             f"the request to {where} has no complete answer ({one_line(reason, 256)}); see the log of this server"

@@ -23,7 +23,7 @@ _API_SERVER = re.compile(r"kubernetes(?:\.default)?|(?:.+\.)?kubernetes\.default
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class Destination:
     """A URL that is well-formed. `host` is a name in lower case and without a dot at its end, or an address."""
 
     url: str
@@ -42,17 +42,17 @@ class AllowedHosts:
     """With a dot at their beginning: `.svc` for `*.svc`. An empty one allows all names."""
     networks: tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...] = ()
 
-    def allows(self, target: Target) -> bool:
-        if target.address is not None:
-            return any(target.address in network for network in self.networks)
-        return target.host in self.names or target.host.endswith(self.suffixes)
+    def allows(self, destination: Destination) -> bool:
+        if destination.address is not None:
+            return any(destination.address in network for network in self.networks)
+        return destination.host in self.names or destination.host.endswith(self.suffixes)
 
-    def allows_loopback(self, target: Target) -> bool:
+    def allows_loopback(self, destination: Destination) -> bool:
         """Whether this host may be a loopback address: the list names `localhost`, or exactly this address. A pattern
         never allows it, because each tenant could then reach the ports of the reconciler's pod."""
-        if target.address is not None:
-            return any(net.num_addresses == 1 and target.address in net for net in self.networks)
-        return target.host == "localhost" and target.host in self.names
+        if destination.address is not None:
+            return any(net.num_addresses == 1 and destination.address in net for net in self.networks)
+        return destination.host == "localhost" and destination.host in self.names
 
 
 def allowed_hosts(texts: Iterable[str]) -> AllowedHosts:
@@ -80,26 +80,26 @@ def refusal(url: str, allowed: AllowedHosts) -> str:
     """Why a tenant may not name this URL; empty if this is allowed. The addresses of a name are checked with each
     request."""
     try:
-        target_of(url, allowed)
+        destination_of(url, allowed)
     except ValueError as error:
         return str(error)
     return ""
 
 
-def target_of(url: str, allowed: AllowedHosts) -> Target:
-    """The URL's target. ValueError with the reason if the URL is not allowed."""
-    target = parse(url)
-    if target.address is None and _API_SERVER.fullmatch(target.host):
-        raise ValueError(f"the host {target.host} is the API server, which is not called for a check")
-    if not allowed.allows(target):
+def destination_of(url: str, allowed: AllowedHosts) -> Destination:
+    """The URL's destination. ValueError with the reason if the URL is not allowed."""
+    destination = parse(url)
+    if destination.address is None and _API_SERVER.fullmatch(destination.host):
+        raise ValueError(f"the host {destination.host} is the API server, which is not called for a check")
+    if not allowed.allows(destination):
         raise ValueError(
-            f"the host {target.host} is not allowed; add it to --checks-allowed-hosts (chart: checks.allowedHosts), or "
-            "use a Service of this cluster as NAME.NAMESPACE.svc"
+            f"the host {destination.host} is not allowed; add it to --checks-allowed-hosts (chart: "
+            "checks.allowedHosts), or use a Service of this cluster as NAME.NAMESPACE.svc"
         )
-    return target
+    return destination
 
 
-def parse(url: str) -> Target:
+def parse(url: str) -> Destination:
     """Read a URL. ValueError with the reason if it is not well-formed."""
     if len(url) > MAX_URL:
         raise ValueError(f"the URL is longer than {MAX_URL} characters")
@@ -114,9 +114,9 @@ def parse(url: str) -> Target:
         raise ValueError(f"the URL's port must be a number from 1 to 65535, not {digits}")
     host = written.lower()
     if _NAME.fullmatch(name := host.removesuffix(".")):
-        return Target(url, name, port, None)
+        return Destination(url, name, port, None)
     try:
         address: Address = ipaddress.IPv6Address(host[1:-1]) if host.startswith("[") else ipaddress.IPv4Address(host)
     except ValueError:
         raise ValueError(f"the URL's host {written} is neither a DNS name nor a complete IP address") from None
-    return Target(url, str(address), port, address)
+    return Destination(url, str(address), port, address)

@@ -157,11 +157,13 @@ def _listed(names: list[str]) -> str:
 
 def allowed(receivers: Iterable[Receiver]) -> AllowedHosts:
     """The hosts of these receivers, and no others."""
-    targets = [urls.parse(each.url) for each in receivers]
+    destinations = [urls.parse(each.url) for each in receivers]
     return AllowedHosts(
-        frozenset(target.host for target in targets if target.address is None),
+        frozenset(destination.host for destination in destinations if destination.address is None),
         (),
-        tuple(ipaddress.ip_network(target.address) for target in targets if target.address is not None),
+        tuple(
+            ipaddress.ip_network(destination.address) for destination in destinations if destination.address is not None
+        ),
     )
 
 

@@ -13,9 +13,9 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, time_of
 from altershield.api.ops_config import BLOCKING, BRANCH, ROLLBACK
 from altershield.api.policy import Mode
-from altershield.releases.release import version
+from altershield.releases.release import version_of
 from reconciler.cluster.caches import Caches
-from reconciler.cluster.ownership import belongs, workload_key
+from reconciler.cluster.ownership import is_controlled_by, workload_key
 from reconciler.cluster.release import Release
 
 _MAX_RELEASES = 100
@@ -95,7 +95,7 @@ def _enforcement(caches: Caches) -> Iterator[Metric]:
 def _series(release: Release) -> list[str]:
     """The label values of a release."""
     workload, namespace, name = workload_key(release)
-    return [namespace, workload.kind.lower(), name, version(release)]
+    return [namespace, workload.kind.lower(), name, version_of(release)]
 
 
 def _stalled(release: Release) -> tuple[float, list[str]] | None:
@@ -113,7 +113,7 @@ def _wants_attention(release: Release, caches: Caches) -> bool:
     if not caches.governed(key.namespace) or key.kind not in caches.workloads:
         return False
     workload = caches.workload(key)
-    if workload is None or not belongs(release, workload) or _is_empty(release):
+    if workload is None or not is_controlled_by(release, workload) or _is_empty(release):
         return False
     return releases.wants_attention(release, workload)
 

@@ -11,11 +11,11 @@ from altershield.kube.events import EventRecorder
 from altershield.releases import is_current, is_of_template, state
 from altershield.releases.history import entry_name
 from altershield.releases.leftovers import restored_paths
-from altershield.releases.release import version as version_of
+from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
-from reconciler.cluster.ownership import WorkloadKey, belongs
+from reconciler.cluster.ownership import WorkloadKey, is_controlled_by
 from reconciler.cluster.release import Release, went_back_to
 from reconciler.cluster.writer import Writer
 from reconciler.policies.acceptance import UrlRule, any_url
@@ -102,7 +102,7 @@ class ReleaseReconciler:
         if self._caches.filling(key.namespace) is not None:
             return _FILLING
         existing = [each for each in self._caches.releases_of(workload) if each.metadata.deletion_timestamp is None]
-        own = [each for each in existing if belongs(each, workload)]
+        own = [each for each in existing if is_controlled_by(each, workload)]
         delays = [self._events.write(each, workload) for each in own]
         delays.append(await self._step(key, workload, existing, own))
         return min((each for each in delays if each is not None), default=None)
@@ -185,11 +185,13 @@ class ReleaseReconciler:
             others = [each for each in existing if each.metadata.uid != release.metadata.uid]
             release = await self._creator.start_anew(workload, release, others)
         if not workload.processed:
-            for each in superseded(release, [each for each in existing if belongs(each, workload)]):
+            for each in superseded(release, [each for each in existing if is_controlled_by(each, workload)]):
                 await self._executor.carry_out(each, workload, Decision(before=(KeepHistory(each.status),)))
             release = await self._record_leftovers(workload, release, existing)
             others = [each for each in existing if each.metadata.uid != release.metadata.uid]
-            rollback_of_ours = bypass.is_rollback(workload, [each for each in others if belongs(each, workload)])
+            rollback_of_ours = bypass.is_rollback(
+                workload, [each for each in others if is_controlled_by(each, workload)]
+            )
             if not rollback_of_ours and bypass.bypasses(release, workload):
                 decision = bypass.bypassed(release, release.spec.released_by, self._clock())
                 await self._executor.carry_out(release, workload, with_history(release, decision))

@@ -11,7 +11,7 @@ import pytest
 
 from altershield.api.meta import unix
 from altershield.workloads.adapter import template_of
-from altershield.workloads.workload import version_of
+from altershield.workloads.workload import fingerprint_of
 from command.app import main
 from command.dev_webhooks import CONFIGURATION as WEBHOOKS
 from command.status import EXIT_UNDER_WAY
@@ -178,7 +178,7 @@ def test_version_of_a_release_is_the_fingerprint_of_its_replica_set(kubectl: Kub
     version = release(kubectl)
     (made,) = kubectl.json("replicasets")["items"]
     made["spec"]["template"]["metadata"]["labels"].pop("pod-template-hash")
-    assert version_of(template_of(made["spec"]["template"])) == version
+    assert fingerprint_of(template_of(made["spec"]["template"])) == version
 
 
 def test_undo_to_the_template_of_the_version_is_not_an_ungated_release(kubectl: Kubectl) -> None:

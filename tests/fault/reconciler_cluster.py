@@ -286,7 +286,7 @@ class Cluster:
     async def states(self) -> dict[str, str]:
         """The state of each version that has a ChangeWorkload."""
         return {
-            names.version_of(release["metadata"]["name"]): release.get("status", {}).get("status", "")
+            names.version_in(release["metadata"]["name"]): release.get("status", {}).get("status", "")
             for release in await self.all(CHANGE_WORKLOADS)
         }
 

@@ -214,7 +214,7 @@ async def followed_up(cluster: Cluster, reason: str) -> None:
 
     await cluster.until(succeeded, "its success")
     (release,) = await cluster.all(CHANGE_WORKLOADS)
-    own = names.version_of(release["metadata"]["name"])
+    own = names.version_in(release["metadata"]["name"])
     (ungated,) = [each for each in release["status"]["conditions"] if each["type"] == "Ungated"]
     assert (ungated["status"], ungated["reason"]) == ("True", reason)
     deployment = await cluster.deployment()

@@ -146,8 +146,8 @@ async def test_a_dead_leader_is_replaced_within_the_lease_duration_and_one_retry
 
 async def test_a_lease_that_is_deleted_while_another_candidate_holds_it_is_not_taken_before_its_end() -> None:
     async with cluster() as (api, start):
-        held = {"holderIdentity": "other", "leaseDurationSeconds": 60}
-        await api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": held})
+        taken = {"holderIdentity": "other", "leaseDurationSeconds": 60}
+        await api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": taken})
         candidate = start("a")
         await asyncio.sleep(10)
         await api.remove(LEASES, "altershield", "system")
@@ -159,8 +159,8 @@ async def test_a_lease_that_is_deleted_while_another_candidate_holds_it_is_not_t
 
 async def test_the_longer_lease_of_another_is_respected() -> None:
     async with cluster() as (api, start):
-        held = {"holderIdentity": "other", "leaseDurationSeconds": 60}
-        await api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": held})
+        taken = {"holderIdentity": "other", "leaseDurationSeconds": 60}
+        await api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": taken})
         candidate = start("a")
         await asyncio.sleep(58)
         assert not candidate.leading
@@ -205,8 +205,8 @@ async def test_a_wall_clock_change_does_not_affect_leader_or_successor(step: flo
 @pytest.mark.parametrize("step", [86_400, -86_400])
 async def test_a_wall_clock_change_does_not_change_the_lease_duration(step: float, wall_clock: WallClock) -> None:
     async with cluster() as (api, start):
-        held = {"holderIdentity": "silent", "leaseDurationSeconds": 15}
-        await api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": held})
+        taken = {"holderIdentity": "silent", "leaseDurationSeconds": 15}
+        await api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": taken})
         candidate = start("a")
         await asyncio.sleep(5)
         wall_clock.offset = step

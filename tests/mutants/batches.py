@@ -113,7 +113,7 @@ SOURCES = (
         "reconciler/batches/callback_receiver.py",
         ("tests/unit/reconciler/batches/test_callback_receiver.py",),
         (
-            ("return self._batches.awaits_node(batch.unfinished, begun_by)", "return True"),
+            ("return self._reconciler.awaits_node(batch.unfinished, begun_by)", "return True"),
             ("any((phase, state) == _WITHOUT_RESULT for _, phase, state in batch.checks)", "True"),
             ("                if callback.node in self._gone:\n", "                if False:\n"),
             ("with self._changes(callback.node) as changed:", "with self._changes('') as changed:"),
@@ -148,7 +148,7 @@ SOURCES = (
             ),
             ("if pod.verdict and pod.pod not in known]", "if pod.verdict]"),
             ("elif pods <= results.keys():", "elif results:"),
-            ("    elif held:\n", "    elif False:\n"),
+            ("    elif waiting:\n", "    elif False:\n"),
         ),
     ),
     Source(

@@ -92,7 +92,7 @@ SOURCES = (
             ("Workload(owner.uid, None, deletes_pods=True)", "Workload(owner.uid, None)"),
             (", deletes_pods=replicas == 0)", ")"),
             (" and not is_ignored(spec, labels)", ""),
-            ("(other.group_kind, other.name) == (target.group_kind", "(other.kind, other.name) == (target.kind"),
+            ("(other.group_kind, other.name) == (reference.group_kind", "(other.kind, other.name) == (reference.kind"),
         ),
     ),
     Source(
@@ -148,7 +148,7 @@ SOURCES = (
         (_T + "test_overlap.py",),
         (
             (" if each.metadata.labels.get(labels.MANAGED_BY) != labels.MANAGED_BY_VALUE]", "]"),
-            (" and is_target(spec.target_ref, other.spec.target_ref):", ":"),
+            (" and refers_to(spec.target_ref, other.spec.target_ref):", ":"),
             (" if pod.exists)", ")"),
             (" if each.metadata.uid != budget.metadata.uid]", "]"),
             (", _MAX_COMPARED)", ", None)"),

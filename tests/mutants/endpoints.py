@@ -242,7 +242,7 @@ SOURCES = (
             ("status=WorkloadState.ROLLBACK, rollback_to=to)", "status=WorkloadState.ROLLBACK)"),
             ("            except (ConflictError, NotFoundError):\n", "            except NotFoundError:\n"),
             ("            if known is not None:\n                return known\n", ""),
-            (" if belongs(each, workload)]", "]"),
+            (" if is_controlled_by(each, workload)]", "]"),
             (
                 "        if to and to in names and is_current(release, workload):",
                 "        if to and is_current(release, workload):",

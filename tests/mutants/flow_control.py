@@ -96,7 +96,7 @@ SOURCES = (
             ("decisive = age >= GIVE_BACK_AFTER", "decisive = age > GIVE_BACK_AFTER"),
             ("or age >= ASK_AFTER)", "or age > ASK_AFTER)"),
             ("if uid not in seen and", "if"),
-            ("(age >= HELD or crowded)", "(age > HELD or crowded)"),
+            ("(age >= DROP_AFTER or crowded)", "(age > DROP_AFTER or crowded)"),
             ("> MAX_PENDING // 2", ">= MAX_PENDING // 2"),
             ("Seen.ALIVE and age >= GIVE_BACK_AFTER:", "Seen.ALIVE:"),
             ("elif age >= ABANDONED:", "elif age > ABANDONED:"),

@@ -115,7 +115,7 @@ SOURCES = (
                 "entry for entry in (*stored, *new) if entry + _RESOLVED not in ended",
                 "entry for entry in (*stored, *new)",
             ),
-            ("if batch is not None and held(batch) is not None:", "if False:"),
+            ("if batch is not None and approval_needed(batch) is not None:", "if False:"),
             ("            self._end_alerts(gone, set(gone.status.notified), [])\n", "            pass\n"),
             ("        self._outbound.allowed = allowed(present.receivers)\n", ""),
             ("                tasks.pop(name).cancel()\n", "                tasks.pop(name)\n"),

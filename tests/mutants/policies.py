@@ -78,13 +78,13 @@ SOURCES = (
                 '        return "this version was rolled back once before and then released again"\n',
                 '        return ""\n',
             ),
-            ("return paused or verification.giver(groups) is not Giver.HEALTH", "return True"),
-            ("if ends and snapshot.workload.held and not snapshot.own_pause:", "if False:"),
+            ("return pause_ends or verification.giver(groups) is not Giver.HEALTH", "return True"),
+            ("if pause_ends and snapshot.workload.held and not snapshot.own_pause:", "if False:"),
             (
                 "if snapshot.workload.in_force.paused and not snapshot.own_pause:",
                 "if snapshot.workload.in_force.paused:",
             ),
-            ("return paused and failed and not replaced", "return False"),
+            ("return pause_ends and failed and not replaced", "return False"),
             (" and not verification.unreplaced(snapshot)\n", "\n"),
         ),
         chosen="not (DaemonSet or CloneSet)",
@@ -94,7 +94,7 @@ SOURCES = (
         (_R + "test_policy_effects.py", _R + "test_pause_end.py"),
         (
             (
-                "    if snapshot.workload.held and _is_verified_while_paused(snapshot, target):\n        return Step(draft)\n",
+                "    if snapshot.workload.held and _is_verified_while_paused(snapshot, next_state):\n        return Step(draft)\n",
                 "",
             ),
             ("        and not workload.in_force.paused\n", ""),
@@ -109,7 +109,10 @@ SOURCES = (
             ("if continues and draft.status.pause.ended:", "if continues:"),
             ("((Unpause(), *effects) if workload.held else tuple(effects))", "tuple(effects)"),
             ("    if wanted or workload.held:\n        draft", "    if False:\n        draft"),
-            ("if not continued or target is WorkloadState.SUCCESS", "if True or target is WorkloadState.SUCCESS"),
+            (
+                "if not continued or next_state is WorkloadState.SUCCESS",
+                "if True or next_state is WorkloadState.SUCCESS",
+            ),
             (
                 " or failure.is_resumed(snapshot):\n        draft = draft.replace(pause=PauseEnd())",
                 ":\n        pass",

@@ -18,9 +18,9 @@ SOURCES = (
             ("reached > max(0, known.reached + added)", "reached > known.reached"),
             ("reached > max(0, known.reached + added)", "reached > known.reached + added"),
             ("added = max(0, added)", "pass"),
-            ("if workload.reach is None or workload.holds_share:", "if True:"),
-            ("workload.reach is None or workload.holds_share", "snapshot.workload.in_force.reach is None"),
-            ("workload.reach is None or workload.holds_share", "snapshot.workload.in_force.holds_share"),
+            ("if workload.reach is None or workload.partition_is_share:", "if True:"),
+            ("workload.reach is None or workload.partition_is_share", "snapshot.workload.in_force.reach is None"),
+            ("workload.reach is None or workload.partition_is_share", "snapshot.workload.in_force.partition_is_share"),
             ("return known.reached, min(known.replicas, replicas)", "return reached, replicas"),
             ("scaled = replicas != known.replicas and reached != replicas", "scaled = False"),
             (
@@ -52,17 +52,20 @@ SOURCES = (
         RELEASE_TESTS,
         (
             (
-                "snapshot.workload.suspended and target is WorkloadState.SUCCESS else ()",
+                "snapshot.workload.suspended and next_state is WorkloadState.SUCCESS else ()",
                 "snapshot.workload.suspended else ()",
             ),
             (
-                "wanted = target is WorkloadState.SUSPEND and snapshot.settings.blocking",
-                "wanted = target is WorkloadState.SUSPEND",
+                "wanted = next_state is WorkloadState.SUSPEND and snapshot.settings.blocking",
+                "wanted = next_state is WorkloadState.SUSPEND",
             ),
             ("    if not wanted or snapshot.workload.suspended:\n", "    if not wanted:\n"),
             ("if each.metadata.controller is None]", "]"),
             ("(Suspend(min(since)),)", "(Suspend(0),)"),
-            ("if target is WorkloadState.SUSPEND and before is not target:", "if target is WorkloadState.SUSPEND:"),
+            (
+                "if next_state is WorkloadState.SUSPEND and before is not next_state:",
+                "if next_state is WorkloadState.SUSPEND:",
+            ),
         ),
         chosen=ONE_KIND,
     ),
@@ -78,7 +81,7 @@ SOURCES = (
             ),
             ("    if snapshot.workload.suspended:\n        before.append(Resume())\n", ""),
             (
-                "defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), pause=Pause())",
+                "defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), pause=PauseEnd())",
                 "resumption=Resumption())",
             ),
             (
@@ -96,7 +99,7 @@ SOURCES = (
             ("        if groups is not None:\n            failed |=", "        if False:\n            failed |="),
             ("[Resume()] if label else []", "[]"),
             ("    if not to and back is not None:\n", "    if False:\n"),
-            ("    if to and to in (version(release)", "    if False and to in (version(release)"),
+            ("    if to and to in (version_of(release)", "    if False and to in (version_of(release)"),
             ("status=status.status, entry_time", "entry_time"),
             (".without(ConditionType.REPORTED)", ""),
             (
@@ -105,7 +108,7 @@ SOURCES = (
             ),
             (" and not request.begun:", ":"),
             ("Repeat(batch) if batch.repeatable else Remove(batch)", "Remove(batch)"),
-            ("(*_failing(groups), *_held(groups))]", "_failing(groups)]"),
+            ("(*_failing(groups), *_waiting_batches(groups))]", "_failing(groups)]"),
             ("retry_time_unix=int(now)", "retry_time_unix=0"),
         ),
     ),

@@ -72,7 +72,7 @@ SOURCES = (
         "reconciler/releases/writes/events.py",
         (_T + "releases/writes/test_executor.py",),
         (
-            ("version(release) == workload.version and ", ""),
+            ("version_of(release) == workload.version and ", ""),
             ("release.spec.create_time_unix)", "0.0)"),
             ("metadata.namespace, metadata.uid)", 'metadata.namespace, "")'),
         ),
@@ -88,7 +88,7 @@ SOURCES = (
             (" or each in repeated]", "]"),
             ("each in left or ", ""),
             ("added(kept, new)", "added((), new)"),
-            (" and workload.held_version == version(release)", ""),
+            (" and workload.held_version == version_of(release)", ""),
             ("        return not workload.held\n", "        return True\n"),
             (" and not workload.suspended", ""),
             ("known.reason != event.reason or is_late(known, now)", "known.reason != event.reason"),

@@ -50,8 +50,8 @@ class ListedScales:
     def owned_by(self, uid: str) -> Sequence[Scaled]:
         return [each for each in self._objects.values() if each.owner.uid == uid]
 
-    def named(self, target: TargetRef) -> Scaled | None:
-        wanted = (target.group_kind, target.name)
+    def named(self, reference: TargetRef) -> Scaled | None:
+        wanted = (reference.group_kind, reference.name)
         found = (each for each in self._objects.values() if (each.group_kind, each.name) == wanted)
         return next(found, None)
 

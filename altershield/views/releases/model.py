@@ -12,7 +12,7 @@ from altershield.api.change_workload import ChangeWorkload, WorkloadRef
 from altershield.api.meta import ObjectMeta
 from altershield.errors import AlterShieldError
 from altershield.releases import Outcome
-from altershield.views.targets import Target
+from altershield.views.selection import Selection
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
 
@@ -48,7 +48,7 @@ class Release(NamedTuple):
         """The version. It is not known before the reconciler has found a template that no gatekeeper reviewed; then the
         fingerprint of the template."""
         if self.stored is not None:
-            return releases.version(self.stored.release)
+            return releases.version_of(self.stored.release)
         return self.workload.version if self.reviewed else self.workload.fingerprint
 
     @property
@@ -116,26 +116,26 @@ def under_way(release: Release) -> bool:
     return release.present and releases.outcome(release.workload, own) is Outcome.UNDER_WAY
 
 
-def demand(snapshot: Snapshot, targets: Iterable[Target], namespace: str) -> None:
+def demand(snapshot: Snapshot, selections: Iterable[Selection], namespace: str) -> None:
     """StatusError: a workload that was named does not exist or has no release."""
     families = _families(snapshot)
-    for target in targets:
-        if not target.name:
+    for selection in selections:
+        if not selection.name:
             continue
-        kinds = {adapter.resource.group_kind for adapter in target.adapters}
+        kinds = {adapter.resource.group_kind for adapter in selection.adapters}
         found = [
             (workload, stored_releases)
             for workload, stored_releases in families
-            if workload.group_kind in kinds and workload.metadata.name == target.name
+            if workload.group_kind in kinds and workload.metadata.name == selection.name
         ]
         if not found:
             raise StatusError(
-                f'{target.described} not found in namespace "{namespace}"; check the name, or set another namespace '
+                f'{selection.described} not found in namespace "{namespace}"; check the name, or set another namespace '
                 "with -n"
             )
         if not any(workload.version or stored_releases for workload, stored_releases in found):
             raise StatusError(
-                f'{target.described} in namespace "{namespace}" has no release; to govern its namespace, run '
+                f'{selection.described} in namespace "{namespace}" has no release; to govern its namespace, run '
                 f"`kubectl label namespace {namespace} {labels.GOVERNED_SELECTOR}`; if the namespace has this label "
                 "already, the first release of the workload is still to come"
             )
@@ -157,7 +157,7 @@ def _families(snapshot: Snapshot) -> list[tuple[Workload, list[StoredRelease]]]:
 
 def _has_version(workload: Workload, each: StoredRelease) -> bool:
     """Whether the workload has the version label of this release."""
-    return releases.version(each.release) == workload.version
+    return releases.version_of(each.release) == workload.version
 
 
 def _is_of(workload: Workload, each: StoredRelease) -> bool:

@@ -8,7 +8,7 @@ from altershield.api.resources import NAMESPACES
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError, NotFoundError
 from altershield.views.releases.model import StatusError
-from altershield.views.targets import Target, full_plural
+from altershield.views.selection import Selection, full_plural
 
 
 async def demand_namespace(client: Client, namespace: str) -> None:
@@ -21,9 +21,9 @@ async def demand_namespace(client: Client, namespace: str) -> None:
         return
 
 
-async def why_nothing(client: Client, namespace: str, targets: Sequence[Target]) -> str:
-    """The sentence about a namespace without releases of the targets. An empty namespace means all namespaces."""
-    kinds = {adapter for target in targets for adapter in target.adapters}
+async def why_nothing(client: Client, namespace: str, selections: Sequence[Selection]) -> str:
+    """The sentence about a namespace without releases of the selections. An empty namespace means all namespaces."""
+    kinds = {adapter for selection in selections for adapter in selection.adapters}
     of = f" of {full_plural(kinds.pop())}" if len(kinds) == 1 else ""
     if not namespace:
         return f"no release{of} found in any namespace"

@@ -14,7 +14,7 @@ from altershield.kube.errors import ForbiddenError, NotFoundError
 from altershield.kube.informer import Informer
 from altershield.views import permission
 from altershield.views.releases.model import Snapshot, StatusError, StoredRelease, stored
-from altershield.views.targets import Target, full_plural
+from altershield.views.selection import Selection, full_plural
 from altershield.workloads import Adapter, named_kind
 from altershield.workloads.workload import Workload
 
@@ -33,11 +33,15 @@ class Query(NamedTuple):
     """Whether the user named the workload with its kind."""
 
 
-def queries(targets: Sequence[Target]) -> list[Query]:
-    """The list requests for the targets, without duplicates."""
-    wanted = dict.fromkeys((adapter, target.name) for target in targets for adapter in target.adapters)
+def queries(selections: Sequence[Selection]) -> list[Query]:
+    """The list requests for the selections, without duplicates."""
+    wanted = dict.fromkeys((adapter, selection.name) for selection in selections for adapter in selection.adapters)
     unnamed = {adapter for adapter, name in wanted if not name}
-    typed = {(target.adapters[0], target.name) for target in targets if target.name and len(target.adapters) == 1}
+    typed = {
+        (selection.adapters[0], selection.name)
+        for selection in selections
+        if selection.name and len(selection.adapters) == 1
+    }
     return [
         Query(
             adapter,
@@ -50,12 +54,12 @@ def queries(targets: Sequence[Target]) -> list[Query]:
 
 
 class Reader:
-    """Reads the releases of `targets` in a namespace. An empty namespace means all namespaces."""
+    """Reads the releases of `selections` in a namespace. An empty namespace means all namespaces."""
 
-    def __init__(self, client: Client, namespace: str, targets: Sequence[Target]) -> None:
+    def __init__(self, client: Client, namespace: str, selections: Sequence[Selection]) -> None:
         self._client = client
         self._namespace = namespace
-        self._queries = queries(targets)
+        self._queries = queries(selections)
 
     async def read(self) -> Snapshot:
         """The present releases. StatusError: AlterShield is not installed, or the user may not read releases."""

@@ -54,7 +54,7 @@ def _silent(change: ChangeWorkload) -> bool:
 
 async def _words(client: Client, shown: Release, change: ChangeWorkload, now: float) -> str:
     metadata, source = shown.workload.metadata, change.status.source
-    selector = f"{labels.VERSION}={releases.version(change)}"
+    selector = f"{labels.VERSION}={releases.version_of(change)}"
     try:
         listed = await client.list(PODS, metadata.namespace, as_=msgspec.Raw, label_selector=selector, limit=_MAX_PODS)
         adapter = BY_KIND[shown.workload.group_kind]

@@ -71,7 +71,7 @@ def _about(
     workload = shown.workload
     since = releases.since(change)
     yield "State", f"{releases.state(change)} since {_time(since, now)}"
-    yield "Version", f"{releases.version(change)}, released {_time(change.spec.create_time_unix, now)}"
+    yield "Version", f"{releases.version_of(change)}, released {_time(change.spec.create_time_unix, now)}"
     yield from _admission(workload, now)
     yield "Reason", shown.message or "none"
     left = find_condition(change.status.conditions, ConditionType.RESTORED_FIELDS)
@@ -166,10 +166,10 @@ def _actions(change: ChangeWorkload, now: float) -> list[str]:
 def _earlier(change: ChangeWorkload, now: float) -> list[str]:
     """An earlier version that still matters."""
     if releases.rolled_back(change):
-        return [f"Version {releases.version(change)} is denied: {releases.why(change, current=True)}"]
+        return [f"Version {releases.version_of(change)} is denied: {releases.why(change, current=True)}"]
     if releases.state(change) is WorkloadState.SUSPEND:
         why = releases.why(change, current=True).removeprefix("failed: ")
-        return [f"Version {releases.version(change)} failed at {_time(releases.since(change), now)}: {why}"]
+        return [f"Version {releases.version_of(change)} failed at {_time(releases.since(change), now)}: {why}"]
     return []
 
 

@@ -28,9 +28,9 @@ def not_processed(change: Change, listers: Listers) -> tuple[str, ...]:
 
 def is_processed(change: Change) -> bool:
     """Whether the stored version has its ChangeWorkload, or no version is stored. The reconciler removes the label
-    `ignored-suspend` when it creates the ChangeWorkload. Until then, the label has let the stored version pass, and
-    must not let another version pass. A workload without a version was released while no gatekeeper decided, or
-    restored from a backup: the label has let nothing pass."""
+    `ignored-suspend` when it creates the ChangeWorkload. Until then, the label is for the stored version and must not
+    admit another version. A workload without a version was released while no gatekeeper decided, or was restored from a
+    backup. In this case, the label has not admitted a release yet."""
     old = change.old_object
     return old is None or not old.label(labels.VERSION) or old.label(labels.DEFENSE_STATUS) == labels.PROCESSED
 

@@ -31,7 +31,7 @@ def inherit(change: Change, listers: Listers) -> Response:
         return NOTHING
     text = (
         f"AlterShield: {change.kind} {change.name} was suspended when it was deleted, and is suspended again"
-        f"{time_text('since', since)}: version {releases.version(release)} failed verification"
+        f"{time_text('since', since)}: version {releases.version_of(release)} failed verification"
     )
     return Response({labels.SUSPEND: str(since)}, warnings=(warning(text),), audit={"inherited": release.metadata.name})
 

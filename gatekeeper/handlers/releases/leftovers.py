@@ -38,7 +38,7 @@ def warn(change: Change, listers: Listers) -> Response:
     paths = leftovers(failed.status.restored_paths, _template(change), _manifest(change))
     if not paths:
         return NOTHING
-    version = releases.version(failed)
+    version = releases.version_of(failed)
     text = f"fields that version {version} had removed and that its rollback brought back"
     return Response(
         warnings=(

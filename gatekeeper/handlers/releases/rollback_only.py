@@ -17,9 +17,8 @@ _TRY_AGAIN = "TooManyRequests"
 @handler(reads=Workload, outcomes=(Outcome(Decision.DENIED, Reason.NO_ROLLBACK),))
 def deny_other_templates(change: Change, listers: Listers) -> Response:
     """Deny a template that the reconciler writes, unless the stored ChangeWorkload of the present version says that
-    this template replaces it. The reconciler stores that before it writes the template.
-
-    The cache may be older than the ChangeWorkload. So without a rollback in it, the answer asks to try again.
+    this template replaces it. The reconciler stores this before it writes the template. The cache may be older than
+    that. So if the cached ChangeWorkload names no rollback, the answer asks the reconciler to try again.
     """
     if change.user != listers.reconciler or change.old_object is None:
         return NOTHING

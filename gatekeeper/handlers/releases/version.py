@@ -56,8 +56,8 @@ def _warnings(change: Change, released: str) -> tuple[str, ...]:
 
 def _removes_its_pass(change: Change) -> bool:
     """Whether a release removes the label `ignored-suspend` that would let it pass. `kubectl apply` does so if the
-    manifest that was applied before has the label, and `kubectl replace` always does. A user who takes the pass back
-    removes the label without a release."""
+    manifest that was applied before has the label, and `kubectl replace` always does. A user who no longer wants to
+    admit a release removes the label without changing the template."""
     old = change.old_object
     return old is not None and old.repairs and change.object.label(labels.IGNORED_SUSPEND) is None
 

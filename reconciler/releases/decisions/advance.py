@@ -10,7 +10,7 @@ from altershield.api.meta import find_condition, has_reason
 from altershield.api.pod_verdicts import PodInfo
 from altershield.releases import state
 from altershield.releases.enforcement import only_text
-from altershield.releases.release import version
+from altershield.releases.release import version_of
 from reconciler.cluster.release import Release
 from reconciler.releases.decisions import pause, suspension
 from reconciler.releases.findings import not_up, verification
@@ -41,20 +41,20 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     `failing`: overdue pods that get a failing verdict now. `no_rollback`: why the release is not rolled back.
     """
     release, groups = snapshot.release, snapshot.groups
-    target = WorkloadState.SUSPEND if failing else verification.target_state(snapshot)
-    target, taken, wake = _batches(snapshot, target, now)
-    ask = not_up.ask_due(snapshot, target)
+    next_state = WorkloadState.SUSPEND if failing else verification.next_state(snapshot)
+    next_state, taken, wake = _batches(snapshot, next_state, now)
+    ask = not_up.ask_due(snapshot, next_state)
     if ask is not None and ask <= now and not snapshot.events_read:
         return Decision(read_events=True)
     message = verification.summary(snapshot, failing)
-    only = only_text(release.spec.policy) if target is WorkloadState.SUSPEND else ""
+    only = only_text(release.spec.policy) if next_state is WorkloadState.SUSPEND else ""
     message = f"{message}; {only}" if only else message
     draft = begin_with(snapshot, now)
-    entered = state(release) is not target
-    draft, waits = with_waits(draft, snapshot, target)
-    draft = not_up.with_not_up(draft, snapshot, target)
+    entered = state(release) is not next_state
+    draft, waits = with_waits(draft, snapshot, next_state)
+    draft = not_up.with_not_up(draft, snapshot, next_state)
     wakes = [wake, waits, ask, groups.next_due() if groups is not None else None]
-    if target is WorkloadState.SUCCESS:
+    if next_state is WorkloadState.SUCCESS:
         draft = draft.replace(resumption=Resumption())
         draft, settles = with_settling(draft, snapshot, entered)
         if groups is not None and not snapshot.pods_read and (entered or _settles(draft, release)):
@@ -68,10 +68,10 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     else:
         draft = draft.without(ConditionType.SETTLED).without(ConditionType.CHECKED)
         draft = draft.replace(settle_time_unix=0, settling=Settling())
-    draft = _verified(draft.enter(target), snapshot, target, message, failing)
+    draft = _verified(draft.enter(next_state), snapshot, next_state, message, failing)
     if no_rollback and not _released_again(snapshot):
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.NOT_UNDONE, no_rollback)
-    elif target is WorkloadState.RUNNING:
+    elif next_state is WorkloadState.RUNNING:
         draft = _without_refusal(draft)
     before: list[Before] = []
     after: list[After] = []
@@ -80,19 +80,19 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
         before += verification.create_batches(groups, [*taken, *verification.failed_batches(failing)])
         before += _restore_labels(snapshot, groups)
         after += [Remove(each) for each in verification.surplus(groups)]
-    size = snapshot.settings.batch(snapshot.workload.replicas)
+    size = snapshot.settings.batch_size(snapshot.workload.replicas)
     if release.spec.count_threshold != size:
         before.append(SetThreshold(size))
-    before += suspension.resume(snapshot, target)
-    after += suspension.suspend(snapshot, target, now) or suspension.inherited(snapshot, target)
-    after += suspension.announce(snapshot, target, no_rollback or message)
+    before += suspension.resume(snapshot, next_state)
+    after += suspension.suspend(snapshot, next_state, now) or suspension.inherited(snapshot, next_state)
+    after += suspension.announce(snapshot, next_state, no_rollback or message)
     after += _stalled(snapshot, draft)
-    if target is WorkloadState.SUCCESS:
+    if next_state is WorkloadState.SUCCESS:
         after += [Remove(other) for other in snapshot.others if _obsolete(other, release)]
     # last: if the API server refuses the pause, all other effects have been carried out
-    paused = pause.step(snapshot, draft, target, after, message, no_rollback)
-    wakes.append(paused.wake)
-    return _decision(paused.draft, snapshot, before, [*after, *paused.after], wakes)
+    step = pause.step(snapshot, draft, next_state, after, message, no_rollback)
+    wakes.append(step.wake)
+    return _decision(step.draft, snapshot, before, [*after, *step.after], wakes)
 
 
 def _settles(draft: Draft, release: Release) -> bool:
@@ -102,35 +102,35 @@ def _settles(draft: Draft, release: Release) -> bool:
 
 
 def _batches(
-    snapshot: Snapshot, target: WorkloadState, now: float
+    snapshot: Snapshot, next_state: WorkloadState, now: float
 ) -> tuple[WorkloadState, Sequence[tuple[PodInfo, ...]], float | None]:
     """The state, which may be TimeOutPreThreshold now, the batches to create now, and the time when the next batch is
     due (Unix seconds, or None)."""
     if snapshot.groups is None:
-        return target, (), None
+        return next_state, (), None
     ready = verification.batches(snapshot, snapshot.groups, now)
     present = state(snapshot.release)
     if not ready.overdue:
-        return target, ready.full, None if ready.left is None else now + ready.left
-    if target is WorkloadState.RUNNING and present is WorkloadState.RUNNING:
+        return next_state, ready.full, None if ready.left is None else now + ready.left
+    if next_state is WorkloadState.RUNNING and present is WorkloadState.RUNNING:
         return WorkloadState.TIME_OUT_PRE_THRESHOLD, ready.full, now
-    if target is not WorkloadState.RUNNING or present is WorkloadState.TIME_OUT_PRE_THRESHOLD:
-        return target, (*ready.full, ready.overdue), None
-    return target, ready.full, now  # the release enters Running now: the next decision enters TimeOutPreThreshold
+    if next_state is not WorkloadState.RUNNING or present is WorkloadState.TIME_OUT_PRE_THRESHOLD:
+        return next_state, (*ready.full, ready.overdue), None
+    return next_state, ready.full, now  # the release enters Running now: the next decision enters TimeOutPreThreshold
 
 
 def _verified(
-    draft: Draft, snapshot: Snapshot, target: WorkloadState, message: str, failing: Sequence[PodInfo]
+    draft: Draft, snapshot: Snapshot, next_state: WorkloadState, message: str, failing: Sequence[PodInfo]
 ) -> Draft:
     """Sets the lists of failed and down pods, and the condition Verified."""
     groups = snapshot.groups
     failed = failed_pods(groups) if groups is not None else ()
-    gone = verification.unreplaced(snapshot) if target is WorkloadState.SUSPEND else ()
+    gone = verification.unreplaced(snapshot) if next_state is WorkloadState.SUSPEND else ()
     listed = sorted((*failed, *gone, *failing), key=lambda info: info.pod)[:LISTED_FAILED]
     draft = draft.replace(defense_check_fail_pods=tuple(listed))
     if groups is not None:
         draft = draft.replace(down_pods=down_pods(groups) if health_counts(snapshot) else ())
-    match target:
+    match next_state:
         case WorkloadState.SUSPEND:
             if groups is not None and not failing and not groups.count(Group.FAILED):
                 return draft  # the failed pods are gone, but the reason for the suspension stays
@@ -188,7 +188,7 @@ def _stalled(snapshot: Snapshot, draft: Draft) -> tuple[Announce, ...]:
         return ()
     if known is not None and known.is_true and known.reason == wanted.reason:
         return ()
-    own = version(snapshot.release)
+    own = version_of(snapshot.release)
     return (Announce("ReleaseStalled", f"version {own} is stalled: {wanted.reason}: {wanted.message}"),)
 
 
@@ -203,7 +203,7 @@ def _obsolete(other: Release, current: Release) -> bool:
     return not (
         state(other) is WorkloadState.FAILED
         and other.status.rollback_to
-        and (other.status.rollback_to == version(current) or target.uid == current.status.source.uid)
+        and (other.status.rollback_to == version_of(current) or target.uid == current.status.source.uid)
     )
 
 

@@ -5,7 +5,7 @@ import msgspec
 from altershield.api.meta import rfc3339
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Request, Result, Verb
 from altershield.releases import rolled_back
-from altershield.releases.release import version
+from altershield.releases.release import version_of
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Workload
 from reconciler.cluster.release import Release
@@ -43,7 +43,7 @@ def answered(
 
 def not_current(release: Release, workload: Workload, request: Request, now: float) -> Decision:
     """The answer to a request about a version that is not the current one."""
-    own, present = version(release), workload.version or "none"
+    own, present = version_of(release), workload.version or "none"
     outcome = f"version {own} is not the current version, which is {present}; {UNCHANGED}"
     if request.verb == Verb.ROLLBACK and rolled_back(release):
         outcome = f"version {own} was rolled back already, and the current version is {present}; {UNCHANGED}"

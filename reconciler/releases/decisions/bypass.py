@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import has_reason, unix
 from altershield.api.workload_requests import BYPASS, Action, Result
-from altershield.releases.release import rolled_back, version
+from altershield.releases.release import rolled_back, version_of
 from altershield.workloads.workload import Workload
 from reconciler.cluster.release import Release, went_back_to
 from reconciler.releases.decisions.answers import with_action
@@ -18,7 +18,7 @@ def is_rollback(workload: Workload, others: Sequence[Release]) -> bool:
     """Whether the current version was released by a rollback of the version before it. `others`: the workload's other
     ChangeWorkloads.
 
-    A rollback needs no pass. So the label `ignored-suspend` stays for the next release of a user.
+    A rollback is admitted without the label `ignored-suspend`. So the label stays for the next release of a user.
     """
     before = max(others, key=lambda each: each.spec.workload_generation, default=None)
     return before is not None and rolled_back(before) and went_back_to(before, workload)
@@ -40,5 +40,5 @@ def bypassed(release: Release, by: str, now: float) -> Decision:
     if has_reason(release.status.conditions, ConditionType.ROLLED_BACK, RollbackReason.RELEASED_AGAIN):
         outcome = "admitted, although it had been rolled back, because its workload had the label ignored-suspend"
     draft = with_action(begin(release, now), Action(by=by, verb=BYPASS, result=Result.DONE, outcome=outcome))
-    message = f"version {version(release)} was {outcome}" + (f"; released by {by}" if by else "")
+    message = f"version {version_of(release)} was {outcome}" + (f"; released by {by}" if by else "")
     return Decision(with_update_time(draft.status, now), after=(Announce("SuspensionBypassed", message),))

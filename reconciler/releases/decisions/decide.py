@@ -6,7 +6,7 @@ from dataclasses import replace
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.releases import state
-from altershield.releases.release import version
+from altershield.releases.release import version_of
 from altershield.releases.texts import NOT_ROLLED_BACK
 from reconciler.releases.decisions import pause, requests, rollback, suspension
 from reconciler.releases.decisions.advance import advance
@@ -50,7 +50,7 @@ def _refused(snapshot: Snapshot, now: float) -> Decision | None:
     if reported is None or reported.status != "False":
         return None
     draft = begin_with(snapshot, now).enter(WorkloadState.FAILED)
-    message = f"version {version(snapshot.release)} is not verified: {reported.message}"
+    message = f"version {version_of(snapshot.release)} is not verified: {reported.message}"
     draft = draft.condition(ConditionType.VERIFIED, None, "OrderRefused", message)
     return Decision(with_update_time(draft.status, now), after=(Announce("ReleaseRefused", message),))
 
@@ -71,13 +71,13 @@ def _repeat_lost_batch(snapshot: Snapshot) -> Decision | None:
 def _fail(snapshot: Snapshot, now: float) -> Decision | None:
     """Roll back a release that failed verification, if its policy says so: at once, or at the end of a pause. None if
     the policy does not say so."""
-    paused = pause.wants_rollback(snapshot, now)
-    if not paused and not failure.wants_rollback(snapshot):
+    pause_is_over = pause.wants_rollback(snapshot, now)
+    if not pause_is_over and not failure.wants_rollback(snapshot):
         return None
     if snapshot.workload.held and snapshot.targets is None:
         return Decision(read_live=True)  # somebody else may have changed the pause
     why, refusal = verification.summary(snapshot), failure.no_rollback_reason(snapshot)
-    if paused:
+    if pause_is_over:
         why = f"{why}; {pause.end_text(snapshot)}"
     if refusal in ("", snapshot.settings.rollback_off):
         if snapshot.targets is None:
@@ -87,7 +87,7 @@ def _fail(snapshot: Snapshot, now: float) -> Decision | None:
             refusal = target
         elif not refusal:
             step = rollback.store_intent(snapshot, target, RollbackReason.VERIFICATION_FAILED, why, now)
-            return replace(step, after=(pause.ended_with_rollback(snapshot), *step.after)) if paused else step
+            return replace(step, after=(pause.ended_with_rollback(snapshot), *step.after)) if pause_is_over else step
     return advance(snapshot, (), now, f"{why}{NOT_ROLLED_BACK}{refusal}")
 
 
@@ -125,6 +125,6 @@ def _while_refused(snapshot: Snapshot, step: Decision, now: float) -> Decision:
         *verification.marks(snapshot, groups, now),
         *verification.create_batches(groups, ready.full),
     )
-    # the label first: a refused write ends this reconcile
+    # the label comes first, because a refused write ends this reconcile
     after: tuple[After, ...] = (*suspension.suspend(snapshot, WorkloadState.SUSPEND, now), *step.after)
     return Decision(None, before, after, requeue_after=ready.left)

@@ -10,7 +10,7 @@ from altershield.api.check_results import CheckState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, rfc3339, unix
 from altershield.api.workload_requests import BYPASS, MAX_ACTIONS, Action, Result
-from altershield.releases import rolled_back, state, version, why
+from altershield.releases import rolled_back, state, version_of, why
 from altershield.releases.enforcement import would
 from altershield.releases.history import MAX_EARLIER, CheckOutcome, Record, Way
 from altershield.workloads.pods import clip
@@ -71,8 +71,8 @@ def record(
 
 def logged(found: Record, known: Record | None, way: Way, number: int, *, again: bool) -> Record:
     """The record, with its number, its way, and the earlier releases of its version. `known`: the stored record of the
-    version. `again`: the stored record is about an earlier release, so it becomes an earlier one. `way`, `number`: of a
-    release that is not stored yet."""
+    version. `again`: the stored record is about an earlier release, so it is added to the earlier releases. `way`,
+    `number`: the values for a release that is not stored yet."""
     if known is not None and not again:
         return msgspec.structs.replace(
             found, number=known.number or number, way=known.way or way, earlier=known.earlier
@@ -91,7 +91,7 @@ def way(release: Release, status: ChangeWorkloadStatus, others: Iterable[Release
     generation = release.spec.workload_generation
     before = [each for each in others if each.spec.workload_generation < generation]
     last = max(before, key=lambda each: each.spec.workload_generation, default=None)
-    if last is not None and rolled_back(last) and last.status.rollback_to == version(release):
+    if last is not None and rolled_back(last) and last.status.rollback_to == version_of(release):
         return Way.ROLLBACK
     return Way.AGAIN if again else Way.RELEASE
 

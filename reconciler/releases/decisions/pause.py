@@ -14,11 +14,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from altershield.api.change_workload import Pause as PauseEnd
-from altershield.api.change_workload import WorkloadState
+from altershield.api.change_workload import PauseEnd, WorkloadState
 from altershield.api.meta import plain_time, rfc3339
 from altershield.api.policy import OnFailure, OnPauseEnd
-from altershield.releases.release import version
+from altershield.releases.release import version_of
 from altershield.workloads.workload import Strategy
 from reconciler.releases.findings import failure
 from reconciler.releases.pods.group import Group
@@ -66,12 +65,12 @@ def end_text(snapshot: Snapshot) -> str:
 
 def ended_with_rollback(snapshot: Snapshot) -> Announce:
     """The Event of a pause that ends with a rollback."""
-    message = f"{end_text(snapshot)}: version {version(snapshot.release)} is rolled back, because nobody decided"
+    message = f"{end_text(snapshot)}: version {version_of(snapshot.release)} is rolled back, because nobody decided"
     return Announce("RolloutPauseEnded", message)
 
 
 def step(
-    snapshot: Snapshot, draft: Draft, target: WorkloadState, after: Sequence[After], why: str, no_rollback: str
+    snapshot: Snapshot, draft: Draft, next_state: WorkloadState, after: Sequence[After], why: str, no_rollback: str
 ) -> Step:
     """Pause the rollout of a release that is suspended because it failed verification, or end the pause.
 
@@ -81,12 +80,12 @@ def step(
     The last person decides: a rollout that a person paused stays paused. A rollout that a person continued goes on,
     although the annotation of AlterShield still says that it is paused.
     """
-    workload, release, own = snapshot.workload, snapshot.release, version(snapshot.release)
-    suspended = target is WorkloadState.SUSPEND and (
+    workload, release, own = snapshot.workload, snapshot.release, version_of(snapshot.release)
+    suspended = next_state is WorkloadState.SUSPEND and (
         bool(workload.suspended) or any(isinstance(each, Suspend) for each in after)
     )
     if not suspended:
-        return _without_suspension(snapshot, draft, target)
+        return _without_suspension(snapshot, draft, next_state)
     continues = release.spec.policy.on_pause_end is OnPauseEnd.CONTINUE
     effects: list[After] = []
     if is_over(snapshot, draft.now):
@@ -115,17 +114,17 @@ def step(
     return Step(draft, tuple(effects), end.end_time_unix if waits else None)
 
 
-def _without_suspension(snapshot: Snapshot, draft: Draft, target: WorkloadState) -> Step:
+def _without_suspension(snapshot: Snapshot, draft: Draft, next_state: WorkloadState) -> Step:
     """End the pause of a release that is not suspended."""
-    if snapshot.workload.held and _is_verified_while_paused(snapshot, target):
+    if snapshot.workload.held and _is_verified_while_paused(snapshot, next_state):
         return Step(draft)
     # a rollout that continued at the end of its pause is not paused again, until a person decides or it succeeds
     continued = draft.status.pause.ended and snapshot.release.spec.policy.on_pause_end is OnPauseEnd.CONTINUE
-    if not continued or target is WorkloadState.SUCCESS or failure.is_resumed(snapshot):
+    if not continued or next_state is WorkloadState.SUCCESS or failure.is_resumed(snapshot):
         draft = draft.replace(pause=PauseEnd())
     if not snapshot.workload.held:
         return Step(draft)
-    own = version(snapshot.release)
+    own = version_of(snapshot.release)
     message = f"the rollout continues: AlterShield had paused it, and version {own} is not suspended"
     return Step(draft, (Unpause(), Announce("RolloutContinued", message, warning=False)))
 
@@ -149,20 +148,20 @@ def _announced(snapshot: Snapshot, end: PauseEnd, why: str) -> Announce:
         then = "it continues" if continues else "the last version that passed is released again"
         until = f" until {rfc3339(end.end_time_unix)}, when {then}"
     message = (
-        f"the rollout of version {version(snapshot.release)} is paused{until}: {why}; it continues after a person "
+        f"the rollout of version {version_of(snapshot.release)} is paused{until}: {why}; it continues after a person "
         "approves or resumes the release, or when another version is released"
     )
     return Announce("RolloutPaused", message)
 
 
-def _is_verified_while_paused(snapshot: Snapshot, target: WorkloadState) -> bool:
+def _is_verified_while_paused(snapshot: Snapshot, next_state: WorkloadState) -> bool:
     """Whether the version for which the rollout was paused still has pods that have not passed, after its failed pods
     were deleted or are verified again. Releases are suspended until then."""
     workload, groups = snapshot.workload, snapshot.groups
     return (
         bool(workload.suspended)
-        and target is not WorkloadState.SUCCESS
-        and workload.held_version == version(snapshot.release)
+        and next_state is not WorkloadState.SUCCESS
+        and workload.held_version == version_of(snapshot.release)
         and groups is not None
         and groups.count(Group.PASSED) < len(groups)
     )

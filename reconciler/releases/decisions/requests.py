@@ -9,13 +9,13 @@ from dataclasses import replace
 
 import msgspec
 
-from altershield.api.change_workload import Pause, Resumption, SourceRef, WorkloadState
+from altershield.api.change_workload import PauseEnd, Resumption, SourceRef, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.pod_verdicts import PodInfo, Verdict
 from altershield.api.workload_requests import Request, Result, Verb
 from altershield.releases import rolled_back, state
-from altershield.releases.release import version
+from altershield.releases.release import version_of
 from altershield.releases.texts import went_back
 from altershield.workloads.pods import clip
 from reconciler.cluster.batch import Batch
@@ -66,7 +66,7 @@ def answer(snapshot: Snapshot, request: Request, now: float) -> Decision:
 def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
     """Overrule the failing verdicts, and end the suspension."""
     release, groups, present = snapshot.release, snapshot.groups, state(snapshot.release)
-    own = version(release)
+    own = version_of(release)
     if present is WorkloadState.ROLLBACK and snapshot.targets is None:
         return Decision(read_live=True)  # the rollback may have been carried out already
     missing = _missing_batch(snapshot, now)
@@ -74,8 +74,8 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
         return Decision(before=(missing,), requeue_after=0.0)
     failed = _failing(groups) if groups is not None else []
     failing = _listed(release, failed)
-    held = _held(groups) if groups is not None else []
-    if not failing and not held and present not in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK):
+    waiting = _waiting_batches(groups) if groups is not None else []
+    if not failing and not waiting and present not in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK):
         hint = "; releases are suspended because of an earlier version: Resume admits them"
         outcome = f"no pod of version {own} has failed; {UNCHANGED}{hint if snapshot.workload.suspended else ''}"
         if present is WorkloadState.FAILED:
@@ -85,17 +85,17 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
     before: list[Before] = [
         Overrule(batch, pods, request.by, message, skip=(batch, pods) in failed) for batch, pods in failing
     ]
-    before += [Overrule(batch, pods, request.by, message, held=True) for batch, pods in held]
+    before += [Overrule(batch, pods, request.by, message, waiting=True) for batch, pods in waiting]
     if snapshot.workload.suspended:
         before.append(Resume())
     names = _named(release.status.defense_check_fail_pods)
     outcome = f"version {own} is accepted" + (f": the verdict on {names} is `pass` now" if names else "")
-    waiting = sum(len(pods) for _, pods in held)
-    if waiting:
-        outcome += f"; {waiting} pods that waited for a decision get the verdict `pass`"
+    count = sum(len(pods) for _, pods in waiting)
+    if count:
+        outcome += f"; {count} pods that waited for a decision get the verdict `pass`"
     outcome += _report_text([batch for batch, _ in failing])
     draft = begin_with(snapshot, now).enter(WorkloadState.RUNNING)
-    draft = draft.replace(defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), pause=Pause())
+    draft = draft.replace(defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), pause=PauseEnd())
     draft = draft.condition(ConditionType.VERIFIED, None, "InProgress", message)
     if present is WorkloadState.ROLLBACK:
         withdrawn = f"the rollback was withdrawn: {message}"
@@ -156,7 +156,7 @@ def _roll_back(snapshot: Snapshot, request: Request, now: float) -> Decision:
         if to and to not in (status.rollback_to, target.version, target.name, target.fingerprint):
             return answered(draft, request, Result.REFUSED, f"a rollback to {goal} is in progress; {UNCHANGED}")
         return answered(draft, request, Result.UNCHANGED, f"the rollback to {goal} is in progress already")
-    if to and to in (version(release), workload.fingerprint, status.source.name):
+    if to and to in (version_of(release), workload.fingerprint, status.source.name):
         return answered(draft, request, Result.UNCHANGED, f"{to} is the current version; {UNCHANGED}")
     back = next((each for each in snapshot.others if rolled_back(each) and went_back_to(each, workload)), None)
     if not to and back is not None:
@@ -189,7 +189,7 @@ def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
         if rollback.write_refused(release):
             return answered(draft, request, Result.DONE, "the rollback is tried again now")
         return answered(draft, request, Result.UNCHANGED, f"a rollback is in progress; {UNCHANGED}")
-    again = [batch for batch, _ in (*_failing(groups), *_held(groups))] if groups is not None else []
+    again = [batch for batch, _ in (*_failing(groups), *_waiting_batches(groups))] if groups is not None else []
     if again and groups is not None:
         # An AlterShield server repeats its check before a batch. Other ChangePods are deleted, so that all their checks
         # begin anew. Their numbers are not used again: the server knows batches by their names. The next decision
@@ -200,12 +200,12 @@ def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
         after = tuple(Repeat(batch) if batch.repeatable else Remove(batch) for batch in again)
         return Decision(status, after=after, requeue_after=_DELETED_SECONDS)
     if present is not WorkloadState.SUSPEND and not release.status.defense_check_fail_pods and not request.begun:
-        outcome = f"no pod of version {version(release)} has failed or waits; {UNCHANGED}"
+        outcome = f"no pod of version {version_of(release)} has failed or waits; {UNCHANGED}"
         return answered(draft, request, Result.UNCHANGED, outcome)
     names = _named(release.status.defense_check_fail_pods)
-    outcome = f"{names or 'the pods'} of version {version(release)} are verified again"
+    outcome = f"{names or 'the pods'} of version {version_of(release)} are verified again"
     draft = draft.enter(WorkloadState.RUNNING).replace(
-        defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), pause=Pause(), retry_time_unix=int(now)
+        defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), pause=PauseEnd(), retry_time_unix=int(now)
     )
     draft = draft.condition(ConditionType.VERIFIED, None, "InProgress", outcome)
     return answered(draft, request, Result.DONE, outcome)
@@ -248,17 +248,20 @@ def _failing(groups: PodGroups) -> list[tuple[Batch, frozenset[str]]]:
 
 
 def _listed(release: Release, failing: list[tuple[Batch, frozenset[str]]]) -> list[tuple[Batch, frozenset[str]]]:
-    """The failed pods that the status of a suspended release lists, because the person saw only these. If the list is
-    full, it may have been cut, so all failed pods."""
+    """The failed pods that the status of a suspended release lists, because the person saw only these. All failed pods
+    if the list is full, because it may have been cut."""
     listed = {each.pod for each in release.status.defense_check_fail_pods}
     if state(release) is not WorkloadState.SUSPEND or len(listed) >= LISTED_FAILED:
         return failing
     return [(batch, names & listed) for batch, names in failing if names & listed]
 
 
-def _held(groups: PodGroups) -> list[tuple[Batch, frozenset[str]]]:
+def _waiting_batches(groups: PodGroups) -> list[tuple[Batch, frozenset[str]]]:
     """The batches that wait for a person, and the names of their pods without a verdict."""
-    return [(batch, frozenset(member.pod for member in batch.members if not member.verdict)) for batch in groups.held()]
+    return [
+        (batch, frozenset(member.pod for member in batch.members if not member.verdict))
+        for batch in groups.waiting_batches()
+    ]
 
 
 def _report_text(batches: list[Batch]) -> str:

@@ -6,7 +6,7 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.pages import GITOPS
 from altershield.releases.leftovers import leftovers, text
-from altershield.releases.release import version
+from altershield.releases.release import version_of
 from altershield.workloads.adapter import Object
 from altershield.workloads.workload import Workload
 from reconciler.cluster.release import Release
@@ -27,6 +27,6 @@ def kept(release: Release, failed: Release, template: Object, manifest: Object |
     paths = leftovers(failed.status.restored_paths, template, manifest)
     if not paths or find_condition(release.status.conditions, ConditionType.RESTORED_FIELDS) is not None:
         return Decision()
-    message = f"{text(version(failed), paths)}; if the manifest lacks them, see {GITOPS}"
+    message = f"{text(version_of(failed), paths)}; if the manifest lacks them, see {GITOPS}"
     draft = begin(release, now).condition(ConditionType.RESTORED_FIELDS, True, "StillPresent", message)
     return Decision(with_update_time(draft.status, now), after=(Announce("RestoredFieldsLeft", message),))

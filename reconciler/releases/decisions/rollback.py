@@ -18,11 +18,11 @@ from collections.abc import Sequence
 import msgspec
 
 from altershield.api import names
-from altershield.api.change_workload import Pause, SourceRef, WorkloadState
+from altershield.api.change_workload import PauseEnd, SourceRef, WorkloadState
 from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import Condition, find_condition, has_reason, rfc3339
 from altershield.api.workload_requests import Result, Verb
-from altershield.releases.release import version as version_of
+from altershield.releases.release import version_of
 from altershield.releases.texts import was_rolled_back
 from altershield.workloads.workload import Workload
 from reconciler.cluster.release import Release, went_back_to
@@ -57,7 +57,7 @@ def store_intent(snapshot: Snapshot, target: Target, reason: RollbackReason, why
             rollback_reason=reason.value,
             pause=msgspec.structs.replace(snapshot.release.status.pause, ended=True)
             if snapshot.release.status.pause.end_time_unix
-            else Pause(),
+            else PauseEnd(),
         )
         .condition(ConditionType.ROLLED_BACK, False, reason, message)
         .without(ConditionType.STALLED)
@@ -153,7 +153,7 @@ def withdraw(snapshot: Snapshot, why: str, now: float, *, tried: bool = True) ->
         .condition(ConditionType.ROLLED_BACK, False, RollbackReason.WITHDRAWN, message)
     )
     if not tried:
-        draft = draft.replace(rollback_reason="", pause=Pause())
+        draft = draft.replace(rollback_reason="", pause=PauseEnd())
     return Decision(
         with_update_time(draft.status, now),
         after=(Announce("RollbackWithdrawn", message, warning=False),),
@@ -250,7 +250,7 @@ def _abbreviated(targets: Sequence[Target], wanted: str) -> list[Target]:
 def _versions(source: SourceRef) -> tuple[str, ...]:
     """The versions by which `rollbackTo` may name this object. The name of an entry of the history ends with its
     version."""
-    return source.version, source.fingerprint, names.version_of(source.name)
+    return source.version, source.fingerprint, names.version_in(source.name)
 
 
 def _names(source: SourceRef) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ than a wait. So a pod is deleted only if all of this is true:
 - It is overdue, by the same rules as the pods of a release. A pod without a node is overdue too, because it never ran.
   The probes of its own template count too, which only the pod has (`starts_until`).
 - Nothing says that it was up: neither its label `operate-finished`, nor a ChangePod, nor what this process saw.
-- It was not ready when this process first read it, and had never been ready before, by its kubelet's times. Or else
-  AlterShield failed it because it did not come up, which its ChangePod says.
+- It was not ready when this process first read it, and by its kubelet's times it had never been ready. This is not
+  required if its ChangePod says that AlterShield failed it because it did not come up.
 
 The pods of a version that was rolled back are deleted as soon as they are not ready.
 """
@@ -42,7 +42,7 @@ class Stuck(NamedTuple):
     timing: Timing
     """The times for `starts_until`."""
     due: float | None
-    """When another pod may be overdue, Unix seconds; None if no pod can be without an event."""
+    """When another pod may become overdue, Unix seconds; None if this takes an event."""
 
 
 class StuckPods:
@@ -93,7 +93,7 @@ class StuckPods:
         return Stuck(rolled_back, found, timing, due if waits_for else None)
 
     def _never_up(self, pods: Sequence[Pod], batches: Iterable[Batch]) -> list[Pod]:
-        """The pods that nothing says were up."""
+        """The pods without any sign that they were up."""
         failed, came_up = _in_batches(batches)
         found = []
         for pod in pods:
@@ -133,7 +133,7 @@ class StuckPods:
             )
             if health is Health.UP:
                 del self._tracked[uid]
-            elif health is Health.OVERDUE or (health is Health.HELD_UP and pod.unscheduled):
+            elif health is Health.OVERDUE or (health is Health.FAULT and pod.unscheduled):
                 found.add(uid)
             elif due is not None:
                 wakes.append(due)

@@ -8,7 +8,7 @@ suspension stays.
 from altershield.api import labels
 from altershield.api.change_workload import WorkloadState
 from altershield.releases import state
-from altershield.releases.release import version
+from altershield.releases.release import version_of
 from altershield.releases.texts import ONLY_REPAIRS
 from reconciler.releases.findings.failure import is_resumed
 from reconciler.releases.pods.group import Group
@@ -16,16 +16,16 @@ from reconciler.releases.terms.effects import Announce, Resume, Suspend
 from reconciler.releases.terms.snapshot import Snapshot
 
 
-def resume(snapshot: Snapshot, target: WorkloadState) -> tuple[Resume, ...]:
+def resume(snapshot: Snapshot, next_state: WorkloadState) -> tuple[Resume, ...]:
     """Remove the label if the release succeeds."""
-    return (Resume(),) if snapshot.workload.suspended and target is WorkloadState.SUCCESS else ()
+    return (Resume(),) if snapshot.workload.suspended and next_state is WorkloadState.SUCCESS else ()
 
 
-def suspend(snapshot: Snapshot, target: WorkloadState, now: float) -> tuple[Suspend | Announce, ...]:
+def suspend(snapshot: Snapshot, next_state: WorkloadState, now: float) -> tuple[Suspend | Announce, ...]:
     """Write the label if the release fails and the setting `blocking` is on.
 
     After a person has resumed releases, only another failed pod suspends them again."""
-    wanted = target is WorkloadState.SUSPEND and snapshot.settings.blocking
+    wanted = next_state is WorkloadState.SUSPEND and snapshot.settings.blocking
     if not wanted or snapshot.workload.suspended:
         return ()
     if not is_resumed(snapshot):
@@ -35,14 +35,14 @@ def suspend(snapshot: Snapshot, target: WorkloadState, now: float) -> tuple[Susp
     other = next((each.pod.metadata for each in failed if each.pod.metadata.uid not in known), None)
     if other is None:
         return ()
-    own = version(snapshot.release)
+    own = version_of(snapshot.release)
     message = f"version {own} is suspended again: pod {other.name} failed after a person had resumed the releases"
     return Suspend(int(now)), Announce("ReleaseSuspended", message)
 
 
-def inherited(snapshot: Snapshot, target: WorkloadState) -> tuple[Suspend, ...]:
+def inherited(snapshot: Snapshot, next_state: WorkloadState) -> tuple[Suspend, ...]:
     """Suspend a workload that was deleted with `--cascade=orphan` and created again, if it was suspended before."""
-    if snapshot.workload.suspended or not snapshot.settings.blocking or target is WorkloadState.SUCCESS:
+    if snapshot.workload.suspended or not snapshot.settings.blocking or next_state is WorkloadState.SUCCESS:
         return ()
     if is_resumed(snapshot):
         return ()
@@ -51,17 +51,17 @@ def inherited(snapshot: Snapshot, target: WorkloadState) -> tuple[Suspend, ...]:
     return (Suspend(min(since)),) if since else ()
 
 
-def announce(snapshot: Snapshot, target: WorkloadState, message: str) -> tuple[Announce, ...]:
+def announce(snapshot: Snapshot, next_state: WorkloadState, message: str) -> tuple[Announce, ...]:
     """The Event of a suspension or of its end."""
-    before, own = state(snapshot.release), version(snapshot.release)
-    if target is WorkloadState.SUSPEND and before is not target:
+    before, own = state(snapshot.release), version_of(snapshot.release)
+    if next_state is WorkloadState.SUSPEND and before is not next_state:
         consequence = (
             f"{ONLY_REPAIRS} with the label {labels.IGNORED_SUSPEND}=true"
             if snapshot.settings.blocking
             else f"further releases are admitted, because {snapshot.settings.blocking_off}"
         )
         return (Announce("ReleaseSuspended", f"version {own} is suspended: {message}; {consequence}"),)
-    if snapshot.workload.suspended and target is WorkloadState.SUCCESS:
+    if snapshot.workload.suspended and next_state is WorkloadState.SUCCESS:
         return (
             Announce(
                 "ReleaseResumed", f"version {own} succeeded: {message}; further releases are admitted", warning=False

@@ -1,8 +1,8 @@
 """Decides when overdue pods end a release. Pure functions.
 
-It is rolled back if an older version serves, or if nothing serves any more: then the last version that passed can only
-be better. In the second case no ready pod proves that this version works, so this happens once in a row: a version that
-was itself restored by a rollback is suspended. In all other cases the release is suspended.
+The release is rolled back in two cases: pods of an older version are ready, or no pod of any version is ready. In the
+second case, no ready pod shows that the older version works. So a version that was itself released by a rollback is not
+rolled back then. In all other cases, the release is suspended.
 """
 
 import math
@@ -15,7 +15,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, has_reason, unix
 from altershield.api.policy import OnNothingServes
-from altershield.releases import rolled_back, state, version
+from altershield.releases import rolled_back, state, version_of
 from altershield.releases.enforcement import named
 from altershield.workloads import BY_KIND
 from altershield.workloads.pods import clip
@@ -25,7 +25,7 @@ from reconciler.releases.findings import restarts
 from reconciler.releases.pods.blame import causes
 from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
-from reconciler.releases.pods.health import TrackedPod, held_up_until
+from reconciler.releases.pods.health import TrackedPod, fault_overdue_at
 from reconciler.releases.pods.words import words
 from reconciler.releases.terms.snapshot import RollbackReason, Snapshot, Target
 
@@ -85,7 +85,7 @@ def _creation_late_at(snapshot: Snapshot, groups: PodGroups) -> float:
 
 
 def creation_wake(snapshot: Snapshot, groups: PodGroups, now: float) -> float | None:
-    """When it has to be found out (again) why pods are not created, Unix seconds; None if no time is known."""
+    """The next time to find out why pods are not created, Unix seconds; None if no time is known."""
     times = (_creation_late_at(snapshot, groups), groups.cause.refusal_until)
     return min((each for each in times if each > now), default=None)
 
@@ -94,13 +94,13 @@ def _is_creation_late(snapshot: Snapshot, groups: PodGroups, now: float) -> bool
     present = state(snapshot.release)
     if present is WorkloadState.SUSPEND or snapshot.workload.in_force.paused or not pods_missing(snapshot, groups):
         return False
-    # a rollback that has begun goes on: a new leader does not know when the last pod came up
+    # a rollback that has begun goes on, although a new leader does not know when the last pod came up
     return present is WorkloadState.ROLLBACK or now >= _creation_late_at(snapshot, groups)
 
 
 def unknown_again_at(snapshot: Snapshot, now: float) -> float:
-    """When the cause is to be looked for again if there is no version to go back to now, Unix seconds. The pods of the
-    version before may only be unready for a moment."""
+    """The next time to look for the cause if there is no version to go back to at the moment, Unix seconds. The pods of
+    the previous version may be unready for a short time only."""
     return now + snapshot.timing.unschedulable if snapshot.previous.uid else math.inf
 
 
@@ -112,7 +112,7 @@ def cause_unknown(snapshot: Snapshot, now: float) -> bool:
         return False
     cause = groups.cause
     known = cause.changed is not None and now < cause.changed_until
-    if not known and any(now >= held_up_until(tracked, snapshot.timing) for tracked in groups.pods_in(Group.HELD_UP)):
+    if not known and any(now >= fault_overdue_at(tracked, snapshot.timing) for tracked in groups.pods_in(Group.FAULT)):
         return True
     if (known and not cause.changed) or not _is_creation_late(snapshot, groups, now):
         return False
@@ -262,7 +262,7 @@ def _if_healthy(target: Target) -> Target | str:
     its pods is ready."""
     release = target.release
     if release is not None and (rolled_back(release) or state(release) is WorkloadState.SUSPEND):
-        return f"version {version(release)}, the last one that passed, has been rolled back or suspended since"
+        return f"version {version_of(release)}, the last one that passed, has been rolled back or suspended since"
     if target.pods and not target.serving:
         return (
             f"no pod of {target.source.kind} {target.source.name}, which holds the last version that passed, is ready"

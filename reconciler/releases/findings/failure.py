@@ -20,14 +20,14 @@ def has_failed(snapshot: Snapshot) -> bool:
     consequence of the pause: the failed pods are gone and no pod of the version has replaced them, or pods of the
     version are overdue.
     """
-    groups, paused = snapshot.groups, snapshot.release.status.pause.end_time_unix > 0
+    groups, pause_ends = snapshot.groups, snapshot.release.status.pause.end_time_unix > 0
     if groups is None:
         return False
     if groups.count(Group.FAILED):
-        return paused or verification.giver(groups) is not Giver.HEALTH
+        return pause_ends or verification.giver(groups) is not Giver.HEALTH
     failed = state(snapshot.release) in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK)
     replaced = len(groups) and snapshot.workload.replicas and not verification.unreplaced(snapshot)
-    return paused and failed and not replaced
+    return pause_ends and failed and not replaced
 
 
 def is_resumed(snapshot: Snapshot) -> bool:
@@ -62,8 +62,8 @@ def no_rollback_reason(snapshot: Snapshot) -> str:
 
     The strategy does not matter here, because the policy asks for the rollback. It matters for overdue pods.
     """
-    ends = snapshot.release.status.pause.end_time_unix > 0
-    if ends and snapshot.workload.held and not snapshot.own_pause:
+    pause_ends = snapshot.release.status.pause.end_time_unix > 0
+    if pause_ends and snapshot.workload.held and not snapshot.own_pause:
         return "somebody changed the rollout since AlterShield paused it"
     if snapshot.workload.in_force.paused and not snapshot.own_pause:
         return "the rollout is paused"

@@ -10,17 +10,17 @@ from reconciler.releases.terms.draft import UNDER_WAY, Draft
 from reconciler.releases.terms.snapshot import Snapshot
 
 _CHANGE_INTERVAL = 30
-"""Seconds after the last write of the status before it is written only because the reason of this condition changed.
-The first reason is written at once."""
+"""The least number of seconds between the last write of the status and a write only because the reason of this
+condition changed. The first reason is written at once."""
 
 _REMOVAL_INTERVAL = 60
-"""The same if there is no reason any more: other pods may have the same one soon."""
+"""The same if there is no reason any more, because other pods may have the same reason soon."""
 
 
-def with_not_up(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> Draft:
+def with_not_up(draft: Draft, snapshot: Snapshot, next_state: WorkloadState) -> Draft:
     """Sets or removes the condition."""
     groups = snapshot.groups
-    first = groups.not_up.first if groups is not None and target in UNDER_WAY else None
+    first = groups.not_up.first if groups is not None and next_state in UNDER_WAY else None
     words = groups.words(first) if groups is not None and first is not None else None
     if groups is None or first is None or words is None:
         return draft.without(ConditionType.PODS_NOT_UP)
@@ -30,8 +30,8 @@ def with_not_up(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> Draf
 
 
 def write_due(before: ChangeWorkloadStatus, wanted: ChangeWorkloadStatus) -> float | None:
-    """When the status is to be written because the condition changed, Unix seconds; None: it has the same reason.
-    Another status that is written before has the condition, too."""
+    """When the status is to be written because the condition changed, Unix seconds; None: it has the same reason. If
+    the status is written earlier for another reason, it includes the condition."""
     old, new = _reason(before), _reason(wanted)
     if old == new:
         return None
@@ -40,9 +40,9 @@ def write_due(before: ChangeWorkloadStatus, wanted: ChangeWorkloadStatus) -> flo
     return before.update_time_unix + (_CHANGE_INTERVAL if new else _REMOVAL_INTERVAL)
 
 
-def ask_due(snapshot: Snapshot, target: WorkloadState) -> float | None:
+def ask_due(snapshot: Snapshot, next_state: WorkloadState) -> float | None:
     """When the Events of pods are to be read, because nothing else says why they are not up, Unix seconds; or None."""
-    if snapshot.groups is None or target is WorkloadState.SUSPEND or not health_counts(snapshot):
+    if snapshot.groups is None or next_state is WorkloadState.SUSPEND or not health_counts(snapshot):
         return None
     return snapshot.groups.not_up.next_ask()
 

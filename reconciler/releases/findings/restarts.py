@@ -7,8 +7,8 @@ restarts that do not count: those before the Success, those before the pod was v
 So each leader comes to the same decision. Containers of a pod that end together count as one restart: the kubelet
 starts the whole pod again if its sandbox is lost.
 
-A pod fails, not the release: a crash loop is several restarts of one pod, while among a thousand pods single restarts
-always happen. How many failed pods end the release is decided as for overdue pods.
+The restarts fail the pod, not the release. A crash loop is several restarts of one pod; in a workload with a thousand
+pods, single restarts are normal. The number of failed pods that end the release is the same as for overdue pods.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from itertools import pairwise
 from altershield.api.change_workload import MAX_RESTARTED, PodRestarts, RestartingPod, Settling, WorkloadState
 from altershield.api.ops_config import Settings
 from altershield.releases import state
-from altershield.releases.release import version as version_of
+from altershield.releases.release import version_of
 from altershield.workloads.pods import Pod, Restarted, clip
 from reconciler.cluster.release import Release
 from reconciler.releases.pods.group import Group
@@ -40,8 +40,8 @@ def settle(snapshot: Snapshot) -> Settle:
 
 
 def counting(snapshot: Snapshot, now: float, *, anew: bool) -> Settling:
-    """Which restarts count, up to date at `now` (Unix seconds). `anew`: the release succeeds now, so no restart until
-    now counts."""
+    """The record of which restarts count, updated to `now` (Unix seconds). `anew`: the release succeeds now, so no
+    earlier restart counts."""
     known, groups = snapshot.release.status.settling, snapshot.groups
     anew = anew or not known.since_unix  # or it succeeded before AlterShield counted restarts
     if groups is None:
@@ -64,10 +64,10 @@ def counting(snapshot: Snapshot, now: float, *, anew: bool) -> Settling:
 
 
 def extended(settling: Settling, settle: Settle, start_timeout: float, now: float) -> int:
-    """When a release settles whose pods are up again since `now`, after one broke or restarted (Unix seconds).
+    """When a release settles, Unix seconds, if its pods are up again since `now` after a pod broke or restarted.
 
-    The whole time begins again, but not beyond the time in which restarts count. After that time, each break extends it
-    by the start timeout only: in a large workload, some container always restarts.
+    The whole settle time begins again, but it ends with the time in which restarts count. After that time, a break
+    extends it by the start timeout only, because in a large workload some container always restarts.
     """
     latest = settling.since_unix + settle.window
     return int(max(now + min(start_timeout, settle.seconds), min(now + settle.seconds, latest)))
@@ -130,12 +130,12 @@ def restarts_before(
     """How often a pod of the version before restarts in the time in which restarts count for the release of `version`,
     which begins at `now` (Unix seconds). `pods`: all pods of the workload. `releases`: its ChangeWorkloads.
 
-    The pods that exist now tell it, by their restarts and their age. So nothing has to be observed after a version has
-    settled, and a version that was released before AlterShield was installed counts too. Only pods of versions that are
-    not known to have failed count. If there are none, the value of the release before is used.
+    The number follows from the restarts and the age of the pods that exist now. So nothing has to be observed after a
+    version has settled, and versions that were released before AlterShield was installed count too. Only pods of
+    versions that are not known to have failed count. If there are none, the number of the previous release is used.
 
-    It is the number that as many pods reach as have to fail to end a release: one pod that always restarts says nothing
-    about the others.
+    If N failed pods end a release, the result is the Nth highest number of restarts of a pod. So a single pod that
+    always restarts has no effect.
     """
     unproven = {version_of(each) for each in releases if state(each) is not WorkloadState.SUCCESS} | {version}
     found = [_in_window(each, settle, now) for each in pods if each.version not in unproven and not each.ended]
@@ -213,8 +213,8 @@ def _entry(pod: Pod, uncounted: int) -> PodRestarts:
 
 
 def _bounded(settling: Settling, found: Sequence[PodRestarts]) -> Settling:
-    """The restarts that do not count. If the list is too long, the number of the first pod that it lacks holds for all
-    pods that it lacks."""
+    """The restarts that do not count. If the list has no room for all pods, the number of the first pod without an
+    entry applies to all of them."""
     found = sorted(found, key=lambda each: (-each.uncounted, each.pod))
     others = max((each.uncounted for each in found[MAX_RESTARTED:]), default=0)
     return Settling(settling.since_unix, tuple(found[:MAX_RESTARTED]), max(settling.others, others))

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from altershield.api import labels, names
 from altershield.api.change_workload import SourceRef
-from altershield.releases.release import version as version_of
+from altershield.releases.release import version_of
 from altershield.workloads.workload import Workload
 from reconciler.cluster.release import Release
 

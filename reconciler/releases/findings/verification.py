@@ -12,7 +12,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import find_condition
 from altershield.api.pod_verdicts import PodInfo, Verdict
-from altershield.releases import state, version
+from altershield.releases import state, version_of
 from altershield.workloads.pods import Pod
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
@@ -46,7 +46,7 @@ class Batches:
     """Seconds until an incomplete batch has waited long enough, or None."""
 
 
-def target_state(snapshot: Snapshot) -> WorkloadState:
+def next_state(snapshot: Snapshot) -> WorkloadState:
     """The state that follows from the pods."""
     present, groups = state(snapshot.release), snapshot.groups
     if groups is None:
@@ -54,7 +54,7 @@ def target_state(snapshot: Snapshot) -> WorkloadState:
     if groups.count(Group.FAILED):
         return WorkloadState.SUSPEND
     if present is WorkloadState.SUSPEND and not (len(groups) and snapshot.workload.replicas):
-        return WorkloadState.SUSPEND  # without pods nothing is proved: the first new pods decide
+        return WorkloadState.SUSPEND  # without pods there is no evidence: the verdicts on the first new pods decide
     if present is WorkloadState.SUSPEND and unreplaced(snapshot):
         return WorkloadState.SUSPEND
     if present is WorkloadState.SUCCESS and not _reaches_further(snapshot, groups):
@@ -63,11 +63,12 @@ def target_state(snapshot: Snapshot) -> WorkloadState:
 
 
 def unreplaced(snapshot: Snapshot) -> tuple[PodInfo, ...]:
-    """The failed pods that are gone while AlterShield pauses the rollout of this version. Empty if a pod of the version
-    has not passed: it may replace one of them, and decides. Pods that passed prove nothing about the failure.
+    """The failed pods that were deleted while AlterShield pauses the rollout of this version, and that no pod replaces.
+    Empty if a pod of the version has not passed yet: it may replace a failed pod, and its verdict decides. Pods that
+    passed do not show that the failure is repaired.
     """
     groups, workload = snapshot.groups, snapshot.workload
-    if groups is None or not workload.held or workload.held_version != version(snapshot.release):
+    if groups is None or not workload.held or workload.held_version != version_of(snapshot.release):
         return ()
     if groups.count(Group.PASSED) < len(groups):
         return ()
@@ -102,7 +103,7 @@ def _reaches_further(snapshot: Snapshot, groups: PodGroups) -> bool:
     known, (reached, replicas) = snapshot.release.status, extent(snapshot, groups)
     added = replicas - known.replicas
     workload = snapshot.workload.in_force
-    if workload.reach is None or workload.holds_share:
+    if workload.reach is None or workload.partition_is_share:
         added = max(0, added)  # scaling down does not show how many pods the release would reach now
     return reached > max(0, known.reached + added) and not complete(snapshot, groups)
 
@@ -114,10 +115,11 @@ def extent(snapshot: Snapshot, groups: PodGroups) -> tuple[int, int]:
 
 
 def next_extent(snapshot: Snapshot, groups: PodGroups) -> tuple[int, int]:
-    """The extent with which a Success is compared from now on.
+    """The extent to store, with which later extents of a release in Success are compared.
 
-    If the strategy holds pods back, the extent is updated when the workload is scaled. Under OnDelete, it is updated
-    only when the workload is scaled down, since pods come later than replicas.
+    If a partition keeps pods at the old version, the extent is updated when the workload is scaled. Under OnDelete, it
+    is updated only when the workload is scaled down, because new pods are created some time after `replicas` has
+    changed.
     """
     known, (reached, replicas) = snapshot.release.status, extent(snapshot, groups)
     if snapshot.workload.in_force.reach is None:
@@ -132,7 +134,7 @@ def batches(snapshot: Snapshot, groups: PodGroups, now: float) -> Batches:
     waiting = groups.count(Group.PREPARING)
     if not waiting:
         return Batches(())
-    size = snapshot.settings.batch(snapshot.workload.replicas)
+    size = snapshot.settings.batch_size(snapshot.workload.replicas)
     full = waiting // size * size
     waiting_pods = iter(list(groups.pods_in(Group.PREPARING)))
     found = [tuple(groups.info(each) for each in islice(waiting_pods, size)) for _ in range(full // size)]
@@ -234,7 +236,7 @@ def summary(snapshot: Snapshot, failing: Sequence[PodInfo] = ()) -> str:
     total = max(groups.wanted, len(groups))
     waits = (
         (total - len(groups) + groups.count(Group.DOWN) + groups.count(Group.OBSERVING), "coming up"),
-        (groups.count(Group.OVERDUE) + groups.count(Group.HELD_UP), "not up in time"),
+        (groups.count(Group.OVERDUE) + groups.count(Group.FAULT), "not up in time"),
         (groups.count(Group.PREPARING), "waiting to be verified"),
         (groups.count(Group.CHECKING), "being verified"),
     )

@@ -27,7 +27,7 @@ from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.terms.draft import Draft
 from reconciler.releases.terms.snapshot import Snapshot, StallReason
 
-_NOT_UP = (Group.DOWN, Group.OBSERVING, Group.OVERDUE, Group.HELD_UP)
+_NOT_UP = (Group.DOWN, Group.OBSERVING, Group.OVERDUE, Group.FAULT)
 
 _UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
 
@@ -37,11 +37,11 @@ _ENDS_AT_ONCE = (StallReason.NOT_ROLLED_OUT, *Fault)
 Stall = tuple[StallReason | Fault, str]
 
 
-def with_waits(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> tuple[Draft, float | None]:
+def with_waits(draft: Draft, snapshot: Snapshot, next_state: WorkloadState) -> tuple[Draft, float | None]:
     """Sets the conditions NoReplicas and Stalled. Also returns the time when they may change without an event (Unix
     seconds, or None)."""
-    draft = _no_replicas(draft, snapshot, target)
-    stall, due = _stall(snapshot, target, draft.now, _resumed_at(draft, snapshot.workload))
+    draft = _no_replicas(draft, snapshot, next_state)
+    stall, due = _stall(snapshot, next_state, draft.now, _resumed_at(draft, snapshot.workload))
     if stall is not None:
         return draft.condition(ConditionType.STALLED, True, *stall), due
     if find_condition(draft.status.conditions, ConditionType.STALLED) is not None:
@@ -55,8 +55,8 @@ def reaches_nothing(snapshot: Snapshot) -> bool:
     return not existing and not snapshot.workload.in_force.reach
 
 
-def _no_replicas(draft: Draft, snapshot: Snapshot, target: WorkloadState) -> Draft:
-    if target is WorkloadState.RUNNING and reaches_nothing(snapshot):
+def _no_replicas(draft: Draft, snapshot: Snapshot, next_state: WorkloadState) -> Draft:
+    if next_state is WorkloadState.RUNNING and reaches_nothing(snapshot):
         message = "the workload has no pods of this version to verify; verification begins with the first one"
         return draft.condition(ConditionType.NO_REPLICAS, True, "NoPods", message)
     if find_condition(draft.status.conditions, ConditionType.NO_REPLICAS) is not None:
@@ -79,16 +79,16 @@ def _resumed_at(draft: Draft, workload: Workload) -> float:
 
 
 def _stall(
-    snapshot: Snapshot, target: WorkloadState, now: float, resumed_at: float
+    snapshot: Snapshot, next_state: WorkloadState, now: float, resumed_at: float
 ) -> tuple[Stall | None, float | None]:
     """The reason why the release is stalled, or None; and the time when this may change by itself (Unix seconds), or
     None.
 
     `resumed_at`: when the release last resumed after it had been stalled, Unix seconds; 0 if it never was.
     """
-    if target not in (WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD, WorkloadState.SUCCESS):
+    if next_state not in (WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD, WorkloadState.SUCCESS):
         return None, None
-    if target is WorkloadState.SUCCESS and not health_counts(snapshot):
+    if next_state is WorkloadState.SUCCESS and not health_counts(snapshot):
         return None, None
     groups = snapshot.groups
     if groups is None:
@@ -97,7 +97,11 @@ def _stall(
     if stall is not None:
         return stall, None
     missing = pods_missing(snapshot, groups)
-    if not (missing or groups.count(Group.DOWN)) or groups.count(Group.OBSERVING) or target is WorkloadState.SUCCESS:
+    if (
+        not (missing or groups.count(Group.DOWN))
+        or groups.count(Group.OBSERVING)
+        or next_state is WorkloadState.SUCCESS
+    ):
         return None, None
     # pods that are down have their time from their creation; only then does the stall begin
     due = max(groups.progress_at, resumed_at) + snapshot.timing.start_timeout + groups.longest_limit(Group.DOWN)
@@ -123,8 +127,8 @@ def _not_rolled_out(snapshot: Snapshot, now: float) -> tuple[Stall | None, float
 
 def _of_existing_pods(snapshot: Snapshot, groups: PodGroups, now: float) -> Stall | None:
     """The stall of a release whose pods are not up in time, or wait for the decision of a person."""
-    if groups.count(Group.HELD_UP):
-        return _held_up(snapshot, groups)
+    if groups.count(Group.FAULT):
+        return _fault_stall(snapshot, groups)
     failing = failing_pods(snapshot, now)
     if failing:
         what = "overdue" if groups.count(Group.OVERDUE) else "restarting again and again"
@@ -138,9 +142,9 @@ def _of_existing_pods(snapshot: Snapshot, groups: PodGroups, now: float) -> Stal
             f"{groups.count(Group.OVERDUE)} of {len(groups)} pods are not up, but a person gave them the verdict `pass`"
         )
         return StallReason.PODS_OVERDUE, text
-    held = groups.held()
-    if held:
-        return StallReason.CHECK_HELD, f"pods wait for the decision of a person: {held[0].held}"
+    waiting = groups.waiting_batches()
+    if waiting:
+        return StallReason.CHECK_HELD, f"pods wait for the decision of a person: {waiting[0].why_waiting}"
     return None
 
 
@@ -181,14 +185,14 @@ def _of_missing_pods(snapshot: Snapshot, groups: PodGroups, missing: int, now: f
     return (StallReason.PODS_MISSING, text), creation_wake(snapshot, groups, now)
 
 
-def _held_up(snapshot: Snapshot, groups: PodGroups) -> Stall:
-    """The most frequent reason why the cluster holds pods up."""
-    faults = Counter(fault for tracked in groups.pods_in(Group.HELD_UP) if (fault := groups.fault(tracked)) is not None)
+def _fault_stall(snapshot: Snapshot, groups: PodGroups) -> Stall:
+    """The stall because of the most frequent fault."""
+    faults = Counter(fault for tracked in groups.pods_in(Group.FAULT) if (fault := groups.fault(tracked)) is not None)
     if not faults:
-        return Fault.NODE_NOT_READY, f"{groups.count(Group.HELD_UP)} pods are not up, and the cluster is the cause"
+        return Fault.NODE_NOT_READY, f"{groups.count(Group.FAULT)} pods are not up, and the cluster is the cause"
     found, count = faults.most_common(1)[0]
-    held_up = [tracked for tracked in groups.pods_in(Group.HELD_UP) if groups.fault(tracked) is found]
-    first = min(held_up, key=lambda tracked: tracked.event is None)  # the Events of a few pods were read
+    with_fault = [tracked for tracked in groups.pods_in(Group.FAULT) if groups.fault(tracked) is found]
+    first = min(with_fault, key=lambda tracked: tracked.event is None)  # the Events of a few pods were read
     text = f"{count} of {len(groups)} pods are not up, and the cluster is the cause: {first.pod.metadata.name}: "
     if found is Fault.NODE_NOT_READY:
         return found, f"{text}{groups.words(first) or f'node {first.pod.node}'}"
@@ -250,11 +254,11 @@ def _restarts_text(pods: Sequence[RestartingPod], number: int, limit: int) -> st
 
 
 def _delays_settling(groups: PodGroups) -> bool:
-    """Whether a pod is not up that has to be. This is each pod but those that were never up and that the cluster holds
-    up: perhaps an autoscaler added such a pod, and no node is ever free for it."""
+    """Whether a pod that is not up delays the condition Settled. A pod with a fault that was never up does not delay
+    it: an autoscaler may have added the pod, and there may never be a node for it."""
     if any(map(groups.count, (Group.DOWN, Group.OBSERVING, Group.OVERDUE))):
         return True
-    return any(tracked.broken for tracked in groups.pods_in(Group.HELD_UP))
+    return any(tracked.broken for tracked in groups.pods_in(Group.FAULT))
 
 
 def _broken_text(broken: int) -> str:

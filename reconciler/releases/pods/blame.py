@@ -103,7 +103,7 @@ def changed_parts(before: Object, after: Object) -> Parts:
 
 
 def faults_of(changed: Parts) -> frozenset[Fault]:
-    """The faults of the cluster that a release causes that changed these parts."""
+    """The faults of the cluster that a release causes if it changes these parts."""
     return frozenset(fault for fault, parts in _BY_FAULT.items() if changed.intersection(parts))
 
 
@@ -162,7 +162,7 @@ def _volumes(spec: Object) -> Any:
 
 
 def _security(spec: Object) -> Any:
-    own = [each.get("securityContext") or {} for each in _containers(spec)]  # one more without may be refused too
+    own = [each.get("securityContext") or {} for each in _containers(spec)]  # a new one without it may be refused
     on_host = [each["hostPath"] for each in spec.get("volumes") or () if "hostPath" in each]
     return _fields(spec, _SECURITY), own, _host_ports(spec), on_host
 

@@ -12,8 +12,8 @@ class Group(StrEnum):
     FAILED = "failed"
     """A verdict of any origin fails the pod."""
     OVERDUE = "overdue"
-    """See `Health`, also for HELD_UP, DOWN and OBSERVING."""
-    HELD_UP = "held up"
+    """See `Health`, also for FAULT, DOWN and OBSERVING."""
+    FAULT = "fault"
     DOWN = "down"
     OBSERVING = "observing"
     PREPARING = "preparing"
@@ -26,7 +26,7 @@ class Group(StrEnum):
 
 _BY_HEALTH = {
     Health.OVERDUE: Group.OVERDUE,
-    Health.HELD_UP: Group.HELD_UP,
+    Health.FAULT: Group.FAULT,
     Health.DOWN: Group.DOWN,
     Health.OBSERVING: Group.OBSERVING,
 }

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from altershield.api.change_workload import SourceRef
 from altershield.api.pod_verdicts import PodInfo
-from altershield.releases.release import version as version_of
+from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads.pods import Fault, Pod, Trouble
 from altershield.workloads.workload import Workload
@@ -108,8 +108,8 @@ class PodGroups:
 
     @property
     def scales_down(self) -> bool:
-        """Whether more pods exist than the workload is to have. Its controller will delete some, and nobody knows which
-        ones."""
+        """Whether more pods exist than the workload is to have. Its controller will delete some of them, and it is not
+        known which ones."""
         return self.older.are_too_many(self.workload, len(self))
 
     def count(self, group: Group) -> int:
@@ -171,11 +171,11 @@ class PodGroups:
             message=member.message if member is not None else "",
         )
 
-    def held(self) -> list[Batch]:
+    def waiting_batches(self) -> list[Batch]:
         """The ChangePods that wait for a person because a check has no result. Only ChangePods with an existing pod are
         included."""
-        held = self.memberships.held()
-        return [each for each in held if any(self.has_pod(member.uid) for member in each.members)]
+        waiting = self.memberships.waiting_batches()
+        return [each for each in waiting if any(self.has_pod(member.uid) for member in each.members)]
 
     def lists_are_written(self) -> None:
         """The ChangeWorkload shows the present lists."""
@@ -284,7 +284,7 @@ class PodGroups:
         self.cause.changed_until = until
         if parts != self.cause.changed:
             self.cause.changed = parts
-            self._changed.update(*(self._groups[group] for group in (Group.HELD_UP, Group.OVERDUE)))
+            self._changed.update(*(self._groups[group] for group in (Group.FAULT, Group.OVERDUE)))
 
     def set_refusal(self, text: str, now: float) -> None:
         """Set why pods cannot be created, as read at `now` (Unix seconds); empty if the Events do not say so."""

@@ -24,7 +24,7 @@ tokens either."""
 
 _FIRST_STATUS = 10  # seconds after the start of a pod in which the kubelet writes its first condition Ready
 _MAX_DOUBLINGS = 20
-_HELD_UP_CHECKS = 4  # per start timeout, of a pod that the cluster holds up
+_FAULT_CHECKS = 4  # per start timeout, of a pod with a fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Timing:
     max_start: float = float(MAX_START_SECONDS)
     """To this time, the probes and init containers of a pod may extend the start timeout."""
     unschedulable: float = float(UNSCHEDULABLE_SECONDS)
-    """After this time, pods are overdue that the cluster holds up because of what the release changed."""
+    """After this time, a pod with a fault is overdue if the release caused the fault by what it changed."""
 
 
 class Health(StrEnum):
@@ -51,7 +51,7 @@ class Health(StrEnum):
     """Not up, but not for longer than its limit."""
     OVERDUE = "Overdue"
     """Not up for longer than its limit, and the release is the cause. The pod may be ready at the moment."""
-    HELD_UP = "HeldUp"
+    FAULT = "Fault"
     """Not up for longer than the start timeout, and the cluster is the cause."""
 
 
@@ -76,9 +76,9 @@ class TrackedPod:
     """When the Events are to be read again, because no change of the pod shows that this cause is gone."""
     breaks: int = 0
     """How often the pod was up and then went down."""
-    held_up: bool = False
+    has_fault: bool = False
     """Whether the cluster kept the pod from coming up when the pod was last assessed."""
-    held_since: float = 0.0
+    fault_since: float = 0.0
     """Since when the cluster keeps the pod from coming up."""
     inherited: bool = False
     """Whether this pod replaces a pod that ended by itself, and has its `down_since`."""
@@ -115,7 +115,7 @@ def start_tracking(
     down_since: float | None,
     node_ready_at: float = 0.0,
     in_place: bool,
-    held_up: bool = False,
+    has_fault: bool = False,
 ) -> TrackedPod:
     """The first assessment of a pod, in a release that began at `began`.
 
@@ -125,7 +125,7 @@ def start_tracking(
     - `node_ready_at`: when the pod's node became ready. If the node became ready after the pod was created, the start
       timeout of the pod begins at that time.
     - `in_place`: the pod is older than the release and was updated for it.
-    - `held_up`: the ChangeWorkload says that the cluster holds pods up.
+    - `has_fault`: the ChangeWorkload says that a fault keeps pods from being up.
 
     The start timeout begins
 
@@ -149,8 +149,8 @@ def start_tracking(
         was_up=was_up,
         broken=down_since is not None or (was_up and (not pod.ready or pod.ready_at > up_at > 0)),
         baseline=pod.restarts if in_place else 0,
-        held_up=held_up,
-        held_since=now,
+        has_fault=has_fault,
+        fault_since=now,
         trouble=pod.trouble,
         in_place=in_place,
         was_ready=pod.ready,
@@ -222,7 +222,7 @@ def assess(
     """
     pod = tracked.pod
     if pod.ready and node_ready and tracked.ready_since is not None:
-        _set_held_up(tracked, now, held_up=False)
+        _note_fault(tracked, now, has_fault=False)
         due = tracked.ready_since + needed(tracked, workload.min_ready, timing)
         if now >= due:
             tracked.was_up, tracked.broken, tracked.stayed_from = True, False, None
@@ -234,20 +234,20 @@ def assess(
         return (Health.OVERDUE if late else Health.OBSERVING), due
     tracked.broken = tracked.broken or tracked.was_up
     found = fault(tracked, node_lost=node_lost)
-    _set_held_up(tracked, now, held_up=found is not None)
+    _note_fault(tracked, now, has_fault=found is not None)
     tracked.limit = _limit(tracked, workload, timing)
     due = tracked.down_since + tracked.limit.seconds
     if now < due:
         return Health.DOWN, due
     by_cluster = pod.unscheduled or (pod.node and node_lost)
     if found is not None and (by_cluster or now < tracked.fault_until):
-        ends = held_up_until(tracked, timing)
+        ends = fault_overdue_at(tracked, timing)
         if found in blamed and now >= ends:
             tracked.limit = Limit(ends - tracked.down_since, f"the limit for {found} is {int(timing.unschedulable)} s")
             return Health.OVERDUE, None
         # checked again: a node that is back need not cause an event of the pod
-        again = now + timing.start_timeout / _HELD_UP_CHECKS
-        return Health.HELD_UP, min(again, ends) if now < ends else again
+        again = now + timing.start_timeout / _FAULT_CHECKS
+        return Health.FAULT, min(again, ends) if now < ends else again
     return Health.OVERDUE, None
 
 
@@ -266,22 +266,22 @@ def _limit(tracked: TrackedPod, workload: Workload, timing: Timing) -> Limit:
     return limit(starting, workload.start, timing.start_timeout, timing.max_start, min_ready)
 
 
-def held_up_until(tracked: TrackedPod, timing: Timing) -> float:
-    """Until when a pod is not overdue that the cluster holds up, Unix seconds."""
+def fault_overdue_at(tracked: TrackedPod, timing: Timing) -> float:
+    """When a pod with a fault becomes overdue if the release caused the fault, Unix seconds."""
     return tracked.down_since + timing.unschedulable
 
 
-def _set_held_up(tracked: TrackedPod, now: float, *, held_up: bool) -> None:
-    """Update whether the cluster holds the pod up.
+def _note_fault(tracked: TrackedPod, now: float, *, has_fault: bool) -> None:
+    """Store whether a fault keeps the pod from being up.
 
-    When the cluster no longer holds the pod up, its start timeout begins again. There is one exception: if the pod
-    replaces a pod that ended by itself, its start timeout goes on. The time for which it was held up does not count.
+    When the fault ends, the start timeout of the pod begins again. There is one exception: if the pod replaces a pod
+    that ended by itself, its start timeout goes on, and only the time of the fault does not count.
     """
-    if held_up and not tracked.held_up:
-        tracked.held_since = now
-    if tracked.held_up and not held_up:
-        tracked.down_since = now if not tracked.inherited else min(now, tracked.down_since + now - tracked.held_since)
-    tracked.held_up = held_up
+    if has_fault and not tracked.has_fault:
+        tracked.fault_since = now
+    if tracked.has_fault and not has_fault:
+        tracked.down_since = now if not tracked.inherited else min(now, tracked.down_since + now - tracked.fault_since)
+    tracked.has_fault = has_fault
 
 
 def fault(tracked: TrackedPod, *, node_lost: bool) -> Fault | None:

@@ -27,7 +27,7 @@ class Memberships:
     def __init__(self, highest_batch: int) -> None:
         self.highest_batch = highest_batch
         self._batches: dict[str, Batch] = {}
-        self._held: dict[str, Batch] = {}
+        self._waiting: dict[str, Batch] = {}
         self._newest: dict[str, Membership] = {}  # by uid
         self._named: dict[str, Membership] = {}  # by pod name: batches without uids
 
@@ -40,9 +40,9 @@ class Memberships:
         """The ChangePods of the release."""
         return self._batches.values()
 
-    def held(self) -> Iterable[Batch]:
+    def waiting_batches(self) -> Iterable[Batch]:
         """The ChangePods that wait for a person because a check has no result."""
-        return self._held.values()
+        return self._waiting.values()
 
     def newest(self, uid: str) -> Membership | None:
         """The newest batch of the pod with this uid, or None."""
@@ -67,9 +67,9 @@ class Memberships:
     def update_batch(self, batch: Batch) -> None:
         """Take over a new or changed batch, without its pods."""
         self._batches[batch.metadata.name] = batch
-        self._held.pop(batch.metadata.name, None)
-        if batch.held:
-            self._held[batch.metadata.name] = batch
+        self._waiting.pop(batch.metadata.name, None)
+        if batch.why_waiting:
+            self._waiting[batch.metadata.name] = batch
         self.highest_batch = max(self.highest_batch, batch.number)
 
     def add(self, uid: str, membership: Membership) -> bool:

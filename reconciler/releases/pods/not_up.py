@@ -1,4 +1,5 @@
-"""The pods of one release that are not up: which ones say why, and of which ones the Events may say why. Without I/O.
+"""The pods of one release that are not up. For some of them, the reason is known. For others, Events may give it.
+Without I/O.
 
 The Events of a pod are read at most twice a minute, and of at most a few pods of a release, since the others have the
 same template. They are read again after the pod has changed, or after the start timeout.
@@ -18,7 +19,7 @@ two reads for one release. Most pods are up earlier."""
 
 _ASKED = 2  # pods whose Events are read at a time
 
-_GROUPS = (Group.DOWN, Group.OVERDUE, Group.HELD_UP)
+_GROUPS = (Group.DOWN, Group.OVERDUE, Group.FAULT)
 
 
 class NotUpPods:
@@ -49,17 +50,17 @@ class NotUpPods:
             return
         if told_by(tracked, node_lost=node_lost) is not None:
             self._telling[uid] = tracked
-        if group is not Group.HELD_UP and own_words(tracked, node_lost=node_lost) is None:
+        if group is not Group.FAULT and own_words(tracked, node_lost=node_lost) is None:
             self._silent[uid] = tracked
             heapq.heappush(self._due, (self._ask_at(tracked), uid))
 
     def remove(self, uid: str) -> None:
-        """The pod is gone or up."""
+        """Forget a pod that was deleted or is up."""
         self._telling.pop(uid, None)
         self._silent.pop(uid, None)
 
     def next_ask(self) -> float | None:
-        """When the Events of a pod are to be read, Unix seconds; None if of no pod."""
+        """The next time to read the Events of a pod, Unix seconds; None if there is no such pod."""
         while self._due:
             due, uid = self._due[0]
             tracked = self._silent.get(uid)

@@ -41,7 +41,7 @@ class OlderPods:
 
         It is the number that the rollout is to reach. Under OnDelete, it is the number of replicas minus the number of
         pods of other versions. If no pods of other versions exist, it is the number of replicas, because a partition
-        can hold back existing pods only.
+        keeps only existing pods at the old version.
         """
         reach, replicas = workload.in_force.reach, workload.replicas
         if reach is None:
@@ -50,7 +50,7 @@ class OlderPods:
 
     def leave_room_for(self, pod: Pod, workload: Workload) -> bool:
         """Whether a pod of the present version counts towards `wanted`. These pods do not count: pods that a
-        StatefulSet is about to delete, and pods that its partition holds back."""
+        StatefulSet is about to delete, and pods that its partition keeps at the old version."""
         ordinal = pod.metadata.name.rpartition("-")[2]
         if workload.ends_at is None or not ordinal.isdecimal():
             return True

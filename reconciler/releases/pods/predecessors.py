@@ -1,4 +1,4 @@
-"""Why pods of a release ended that other pods replace. Without I/O."""
+"""The pods of a release that ended and are replaced by others, and why they ended. Without I/O."""
 
 from collections import deque
 from typing import NamedTuple

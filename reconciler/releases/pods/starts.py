@@ -1,5 +1,5 @@
-"""Since when the start timeout of a new pod of a release counts: the ChangeWorkload may store it, or the pod replaces a
-pod that ended. Without I/O."""
+"""When the start timeout of a new pod of a release begins. The ChangeWorkload may store the time, or the pod continues
+the timeout of a pod that ended. Without I/O."""
 
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ class PodStarts:
         # after a retry, pods that are not up have the start timeout once more
         self._began = max(self._created, release.status.retry_time_unix)
         stall = find_condition(release.status.conditions, ConditionType.STALLED)
-        self._held_up = stall is not None and stall.is_true and stall.reason in list(Fault)
+        self._has_fault = stall is not None and stall.is_true and stall.reason in list(Fault)
         if stall is not None and not stall.is_true:
             # the release was stalled until that time, so the start timeout of its pods begins then
             self._began = max(self._began, int(unix(stall.last_transition_time)))
@@ -60,7 +60,7 @@ class PodStarts:
             down_since=remembered,
             node_ready_at=node_ready_at,
             in_place=in_place,
-            held_up=self._held_up and not pod.ready,
+            has_fault=self._has_fault and not pod.ready,
         )
         if ended is not None:
             tracked.inherited, tracked.down_since = True, ended.down_since

@@ -9,7 +9,7 @@ from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
-from reconciler.cluster.ownership import WorkloadKey, belongs_to_release
+from reconciler.cluster.ownership import WorkloadKey, is_batch_of
 from reconciler.cluster.release import Release
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.pods.health import Timing
@@ -38,7 +38,7 @@ class PodGroupsCache:
             timing = timing_of(self._timing, release.spec.policy)
             groups = PodGroups(workload, release, source, self._caches, timing)
             for batch in self._caches.batches_of(release):
-                if belongs_to_release(batch, release):
+                if is_batch_of(batch, release):
                     groups.update_batch(batch)
                 else:
                     groups.memberships.highest_batch = max(groups.memberships.highest_batch, batch.number)
@@ -68,7 +68,7 @@ class PodGroupsCache:
             return
         if gone:
             self.discard(key)  # the earlier batches of its pods count again
-        elif belongs_to_release(batch, release):
+        elif is_batch_of(batch, release):
             groups.update_batch(batch)
 
     def clear(self) -> None:

@@ -20,8 +20,7 @@ from altershield.releases.history import Entry
 from altershield.workloads import BY_KIND, applied, hold
 from altershield.workloads.adapter import Object, template_of
 from altershield.workloads.applied import Applied
-from altershield.workloads.workload import WireSelector, Workload
-from altershield.workloads.workload import version_of as fingerprint_of
+from altershield.workloads.workload import WireSelector, Workload, fingerprint_of
 from reconciler.releases.findings.ungated import Revision
 
 _RAW = dict[str, Any]

@@ -18,7 +18,7 @@ from altershield.kube.errors import KubernetesError
 from altershield.kube.time_slices import time_slices
 from altershield.releases import history
 from altershield.releases.history import Entry
-from altershield.releases.release import version as version_of
+from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.adapter import Object

@@ -13,7 +13,7 @@ import msgspec
 from altershield.api.announcements import Announcement, added, announcement, is_late
 from altershield.api.change_workload import WorkloadState
 from altershield.releases import state
-from altershield.releases.release import version
+from altershield.releases.release import version_of
 from altershield.workloads.workload import Workload
 from reconciler.cluster.release import Release
 from reconciler.releases.terms.draft import with_update_time
@@ -25,8 +25,8 @@ _OF_EFFECTS = (_PAUSED, _CONTINUED, _RESUMED)
 
 
 def announced_first(release: Release, decision: Decision, left: Sequence[Announcement], now: float) -> Decision:
-    """The decision, or one that only stores the Event about the end of the suspension, if it is to be stored first. The
-    label, which says that there was a suspension, is removed before the status of the decision is stored.
+    """The decision, or a decision that only stores the Event about the end of the suspension. That Event is stored
+    first, because the label that shows the suspension is removed before the status of the decision is stored.
 
     `left`: the announcements in the stored status whose Events may be missing.
     """
@@ -37,8 +37,8 @@ def announced_first(release: Release, decision: Decision, left: Sequence[Announc
 
 
 def with_announcements(release: Release, decision: Decision, left: Sequence[Announcement], now: float) -> Decision:
-    """The decision, whose status has its Events. `left`: the announcements in the stored status whose Events may be
-    missing. The others leave the status when it is written anyway."""
+    """The decision with its Events in the status. `left`: the announcements in the stored status whose Events may be
+    missing. The other announcements are removed with the next write of the status."""
     asked = _asked(decision)
     stored = release.status.announcements
     repeated = [each for each in stored if any(_is_repeated(each, by, left, now) for by in asked)]
@@ -63,7 +63,7 @@ def true_now(release: Release, workload: Workload, announcements: Iterable[Annou
 def _is_true(reason: str, release: Release, workload: Workload) -> bool:
     """Whether the workload shows the effect that an Event of this reason is about."""
     if reason == _PAUSED:
-        return workload.held and workload.held_version == version(release)
+        return workload.held and workload.held_version == version_of(release)
     if reason == _CONTINUED:
         return not workload.held
     if reason == _RESUMED:

@@ -85,7 +85,7 @@ def down_pods(groups: PodGroups) -> tuple[DownPod, ...]:
             int(tracked.down_since),
             str(groups.words(tracked) or "not ready"),
         )
-        for group in (Group.DOWN, Group.OVERDUE, Group.HELD_UP)
+        for group in (Group.DOWN, Group.OVERDUE, Group.FAULT)
         for tracked in groups.pods_in(group)
         if tracked.was_up
     ]

@@ -48,7 +48,7 @@ class SetThreshold:
 @dataclass(frozen=True, slots=True)
 class Overrule:
     """Give these pods of a ChangePod the verdict `pass`, as a person does. It replaces a failing verdict. If the batch
-    is `held`, only pods without a verdict get it."""
+    waits for a person (`waiting`), only pods without a verdict get it."""
 
     batch: Batch
     pods: frozenset[str]
@@ -56,7 +56,7 @@ class Overrule:
     by: str
     """The user who approves."""
     message: str
-    held: bool = False
+    waiting: bool = False
     skip: bool = False
     """Whether the approval is reported to the AlterShield server that failed the batch."""
 

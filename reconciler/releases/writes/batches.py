@@ -11,7 +11,7 @@ from altershield.api.meta import ObjectMeta, plain_time
 from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.kube.errors import ConflictError
-from altershield.releases.release import version as version_of
+from altershield.releases.release import version_of
 from reconciler.batches.repeating import repeated
 from reconciler.batches.skipping import requested
 from reconciler.cluster.batch import Batch
@@ -55,14 +55,15 @@ class BatchWriter:
         await self._writer.create(self._caches.batches, batch, metadata.namespace)
 
     async def overrule(self, effect: Overrule) -> None:
-        """Write the verdict `pass`. If somebody has failed a pod of a held batch meanwhile, that verdict stays."""
+        """Write the verdict `pass`. If somebody has failed a pod of a batch that waits for a person meanwhile, that
+        verdict stays."""
         change_pod = await self._writer.read_batch(effect.batch)
         known = {result.pod: result for result in change_pod.status.pod_results if result.verdict}
         message = fitting(effect.message, change_pod)
         overruled = {
             info.pod: msgspec.structs.replace(info, verdict=Verdict.PASS.value, message=message, by=effect.by)
             for info in change_pod.spec.pod_infos
-            if info.pod in effect.pods and _is_overruled(known.get(info.pod, info).verdict, held=effect.held)
+            if info.pod in effect.pods and _is_overruled(known.get(info.pod, info).verdict, waiting=effect.waiting)
         }
         if not overruled:
             return
@@ -79,5 +80,5 @@ class BatchWriter:
         await self._writer.save_batch(change_pod, repeated(change_pod, self._clock()))
 
 
-def _is_overruled(verdict: str, *, held: bool) -> bool:
-    return not verdict if held else verdict not in ("", Verdict.PASS)
+def _is_overruled(verdict: str, *, waiting: bool) -> bool:
+    return not verdict if waiting else verdict not in ("", Verdict.PASS)

@@ -20,11 +20,11 @@ from altershield.api.meta import Condition, ObjectMeta, find_condition, plain_ti
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Result
 from altershield.releases import passed, rolled_back, state
-from altershield.releases.release import version as version_of
+from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
-from reconciler.cluster.ownership import belongs
+from reconciler.cluster.ownership import is_controlled_by
 from reconciler.cluster.release import Release
 from reconciler.cluster.writer import Writer, owner
 from reconciler.policies.applied import AppliedPolicies
@@ -64,7 +64,7 @@ class ReleaseCreator:
         """
         name = change_workload_name(workload.group_kind, workload.metadata.name, version)
         release = self._caches.releases.get(workload.metadata.namespace, name)
-        if release is None or belongs(release, workload):
+        if release is None or is_controlled_by(release, workload):
             return release
         if release.metadata.controller is None:
             return await self._adopt(release, workload)
@@ -147,13 +147,13 @@ class ReleaseCreator:
         settings = settings_of(self._caches.in_effect(), policy)
         settle = settle_of(timing_of(self._timing, policy), policy)
         pods = self._caches.pods_of(workload)
-        releases = [each for each in self._caches.releases_of(workload) if belongs(each, workload)]
+        releases = [each for each in self._caches.releases_of(workload) if is_controlled_by(each, workload)]
         return ChangeWorkloadSpec(
             change_workload_id=change_workload_name(workload.group_kind, name, version),
             service_name=name,
             app_name=name,
             reversion=version,
-            count_threshold=settings.batch(workload.replicas),
+            count_threshold=settings.batch_size(workload.replicas),
             wait_time_threshold=self._batch_wait,
             create_time=plain_time(now),
             create_time_unix=int(now),

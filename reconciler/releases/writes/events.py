@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from altershield.api.announcements import Announcement, announcement
 from altershield.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
-from altershield.releases.release import version
+from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
 from reconciler.cluster.release import Release
@@ -28,7 +28,7 @@ class ReleaseEvents:
         """Write the Events that are missing, and that are true now. Returns the seconds after which this is to be
         called again, or None."""
         found = true_now(release, workload, release.status.announcements)
-        if version(release) == workload.version and (why := ignored(workload)):
+        if version_of(release) == workload.version and (why := ignored(workload)):
             found.append(announcement("AnnotationIgnored", why, release.spec.create_time_unix))
         if not found:
             return None

@@ -16,7 +16,7 @@ from altershield.api.meta import find_condition, rfc3339
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from altershield.kube.errors import BadRequestError, ConflictError, ForbiddenError, InvalidError, NotFoundError
 from altershield.kube.events import EventRecorder
-from altershield.releases.release import version as version_of
+from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND, hold
 from altershield.workloads.adapter import Object
 from altershield.workloads.pods import Pod

@@ -33,7 +33,7 @@ from altershield.releases.history import (
     read,
     surplus,
 )
-from altershield.releases.release import version as version_of
+from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import Object
 from altershield.workloads.applied import Applied, encoded

@@ -12,7 +12,7 @@ import msgspec
 from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, set_condition
-from altershield.releases import rolled_back, state, version
+from altershield.releases import rolled_back, state, version_of
 from altershield.workloads.workload import Workload
 from reconciler.cluster.orders import CLOSED
 from reconciler.cluster.release import Release
@@ -111,8 +111,8 @@ class Reporter:
 
 
 def finish_state(release: Release, workload: Workload) -> FinishState | None:
-    """The end of the release as the server knows ends. None: the release is under way, or waits for a person."""
-    superseded = version(release) != workload.version
+    """The end of the release, as an end state of the server. None: the release is under way, or waits for a person."""
+    superseded = version_of(release) != workload.version
     if rolled_back(release):
         return FinishState.ROLLBACK if state(release) is WorkloadState.FAILED else None
     if state(release) is WorkloadState.SUCCESS:

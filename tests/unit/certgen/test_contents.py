@@ -45,8 +45,8 @@ def test_decode_reverses_encode() -> None:
 @pytest.mark.parametrize("key", ["ca.crt", "tls.crt"])
 def test_certificate_with_an_undecodable_name_is_reported_and_replaced(key: str) -> None:
     """`cryptography` loads such a certificate, and decodes its subject only when it is read."""
-    held = base64.b64decode(encode(GOOD)[key])
-    der = ssl.PEM_cert_to_DER_cert(held[: held.index(b"-----END CERTIFICATE-----") + 26].decode())
+    stored = base64.b64decode(encode(GOOD)[key])
+    der = ssl.PEM_cert_to_DER_cert(stored[: stored.index(b"-----END CERTIFICATE-----") + 26].decode())
     name = b"\x0c" + bytes([len(b"gate" if key == "tls.crt" else b"altershield-ca-new")])
     place = der.rindex(name + (b"gate" if key == "tls.crt" else b"altershield-ca-new"))
     broken = der[:place] + b"\xfe" + der[place + 1 :]

@@ -9,8 +9,8 @@ import pytest
 from altershield.errors import AlterShieldError, UsageError
 from altershield.views.named import Named, named
 from command.history.command import history
+from command.protection.arguments import parse
 from command.protection.changing import protect, unprotect
-from command.protection.targets import parse
 from command.requests.command import approve
 from command.requests.why import why
 from kube_sandbox.apiserver.server import ApiServer

@@ -30,7 +30,7 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
         yield served
 
 
-def held(served: Served) -> Intake:
+def intake_of(served: Served) -> Intake:
     return served.gatekeeper._intake
 
 
@@ -60,19 +60,19 @@ async def test_the_largest_body_gets_503_when_all_bodies_exceed_the_budget(
         connections.append((reader, writer))
 
         async def arrived(least: int = size) -> bool:
-            return held(served).held >= least
+            return intake_of(served).buffered >= least
 
         await until(arrived)
     third, writer = await raw(served)
     writer.write(head("Content-Length: 200001") + b" " * 200_000)
     assert b" 503 " in await asyncio.wait_for(connections[0][0].readline(), 2)
     assert await answered(served)
-    assert held(served).held <= 500_000
+    assert intake_of(served).buffered <= 500_000
     for _, each in (*connections, (third, writer)):
         each.transport.abort()
 
     async def given_back() -> bool:
-        return held(served).held == 0
+        return intake_of(served).buffered == 0
 
     await until(given_back)
 
@@ -83,7 +83,7 @@ async def test_no_bytes_stay_counted_after_an_answer_or_a_refusal(served: Served
     async with session() as client:
         codes = [(await post(client, served.url(MUTATING_PATH), data))[0] for data in (wide, many, b"x" * 100_000)]
     assert codes == [200, 413, 400]
-    assert held(served).held == 0
+    assert intake_of(served).buffered == 0
     assert await answered(served)
 
 

@@ -31,7 +31,7 @@ def test_names_are_valid_and_contain_their_parts(workload: str, number: int) -> 
     name = names.change_pod_name(names.change_workload_name("", workload, VERSION), number)
     assert len(name) <= 253
     assert names.change_pod_number(name) == number
-    assert names.version_of(names.change_workload_name("", workload, VERSION)) == VERSION
+    assert names.version_in(names.change_workload_name("", workload, VERSION)) == VERSION
 
 
 @given(any_names)
@@ -102,7 +102,7 @@ def test_long_names_of_different_kinds_with_the_same_letters_differ() -> None:
 def test_parts_are_taken_from_the_end_of_a_name() -> None:
     workload = "a--x--b"
     release = names.change_workload_name("", workload, VERSION)
-    assert names.version_of(release) == VERSION
+    assert names.version_in(release) == VERSION
     assert names.change_workload_of(names.change_pod_name(release, 7)) == release
     assert names.change_pod_number(names.change_pod_name(release, 12_345_678)) == 12_345_678
     assert names.change_pod_number(names.change_pod_name(release, 123_456_789)) == 0

@@ -79,13 +79,13 @@ def test_invalid_status_is_ignored() -> None:
     [("10", 5, 5), ("10", 50, 10), ("10%", 5, 1), ("10%", 11, 2), ("100%", 7, 7), ("1%", 0, 1), ("5", 0, 1)],
 )
 def test_batch_size(content: str, replicas: int, batch: int) -> None:
-    assert Settings(branch=True, content=content).batch(replicas) == batch
-    assert Settings(branch=False, content=content).batch(replicas) == 1
+    assert Settings(branch=True, content=content).batch_size(replicas) == batch
+    assert Settings(branch=False, content=content).batch_size(replicas) == 1
 
 
 @given(content=st.text(max_size=12) | st.from_regex(r"\A[0-9]{1,9}%?\Z"), replicas=st.integers(0, 10**6))
 def test_batch_size_is_between_1_and_the_replicas(content: str, replicas: int) -> None:
-    batch = Settings(branch=True, content=content).batch(replicas)
+    batch = Settings(branch=True, content=content).batch_size(replicas)
 
     assert 1 <= batch <= min(max(replicas, 1), MAX_BATCH)
 

@@ -236,8 +236,8 @@ class Model(RuleBasedStateMachine):
     @rule(gatekeeper=st.integers(0, 2), share=st.sampled_from([0.5, 1.0, 1.0]))
     def refresh_cache(self, gatekeeper: int, share: float) -> None:
         for name, versions in self.versions.items():
-            held = self.caches[gatekeeper][name]
-            self.caches[gatekeeper][name] = held + int((len(versions) - 1 - held) * share)
+            known = self.caches[gatekeeper][name]
+            self.caches[gatekeeper][name] = known + int((len(versions) - 1 - known) * share)
 
     @rule(
         leader=st.integers(0, 1),

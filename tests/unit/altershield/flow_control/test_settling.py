@@ -6,8 +6,8 @@ from altershield.flow_control.settling import (
     ABANDONED,
     ANSWER_IN_EFFECT,
     ASK_AFTER,
+    DROP_AFTER,
     GIVE_BACK_AFTER,
-    HELD,
     Seen,
     questions,
     settle,
@@ -27,8 +27,8 @@ def settled(of: PodDeletionFlowControl, read: dict[str, Seen], now: float) -> tu
 
 
 def test_deletion_that_happened_stays_counted() -> None:
-    assert settled(OF, {"a": Seen.ENDING}, NOW + HELD - 1) == ([], 2, {"a", "b"})
-    assert settled(OF, {"a": Seen.ENDING}, NOW + HELD) == (["web-a"], 2, {"b"})
+    assert settled(OF, {"a": Seen.ENDING}, NOW + DROP_AFTER - 1) == ([], 2, {"a", "b"})
+    assert settled(OF, {"a": Seen.ENDING}, NOW + DROP_AFTER) == (["web-a"], 2, {"b"})
 
 
 def test_deletion_of_a_pod_that_is_alive_after_the_last_answer_is_given_back() -> None:

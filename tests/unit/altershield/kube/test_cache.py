@@ -23,7 +23,7 @@ class World:
         self.cache.add_handler(lambda old, new: self.handled.append((_version(old), _version(new))), None)
 
     @property
-    def held(self) -> str | None:
+    def cached(self) -> str | None:
         """The resourceVersion of shop/a in the cache."""
         return _version(self.cache.get(A))
 
@@ -62,9 +62,9 @@ def test_read_raises_schema_error_for_undecodable_bytes(error: type[Exception]) 
 def test_response_that_the_watch_is_past_is_ignored(world: World) -> None:
     world.cache.watched_version = 5
     world.cache.observe(answer(5))
-    assert world.held is None
+    assert world.cached is None
     world.cache.observe(answer(6))
-    assert world.held == "6"
+    assert world.cached == "6"
 
 
 @pytest.mark.parametrize("version", [6, 7])
@@ -78,7 +78,7 @@ def test_response_with_an_object_that_is_no_longer_kept_removes_it(world: World)
     world.cache.observe(answer(1))
     world.kept.clear()
     world.cache.observe(answer(2))
-    assert world.held is None
+    assert world.cached is None
 
 
 def test_response_is_unconfirmed_if_it_is_not_newer_than_the_list(world: World) -> None:
@@ -90,10 +90,10 @@ def test_response_is_unconfirmed_if_it_is_not_newer_than_the_list(world: World) 
 def test_confirmed_response_is_replaced_by_an_older_version_of_a_restored_storage(world: World) -> None:
     world.cache.observe(answer(5))
     world.cache.apply(sent(4))
-    assert world.held == "5"  # the watch is not at version 5 yet
+    assert world.cached == "5"  # the watch is not at version 5 yet
     world.cache.apply(sent(5))
     world.cache.apply(sent(3))
-    assert world.held == "3"
+    assert world.cached == "3"
 
 
 @pytest.mark.parametrize("namespace", ["shop", ""])
@@ -102,9 +102,9 @@ def test_refill_does_not_add_an_object_that_was_deleted_since(world: World, name
     refill = world.cache.begin_refill(namespace)
     world.cache.drop(A, 5)
     world.cache.add_missing(refill, msgspec.Raw(sent(version)))
-    assert world.held is None
+    assert world.cached is None
     world.cache.add_missing(refill, msgspec.Raw(sent(6)))
-    assert world.held == "6"
+    assert world.cached == "6"
 
 
 def test_refill_adds_only_objects_that_are_kept(world: World) -> None:
@@ -124,7 +124,7 @@ def test_refilled_object_is_replaced_by_an_older_version_of_a_restored_storage(w
     world.cache.watched_version = 10
     world.cache.add_missing(world.cache.begin_refill("shop"), msgspec.Raw(sent(5)))
     world.cache.apply(sent(3))
-    assert world.held == "3"
+    assert world.cached == "3"
 
 
 def test_refilled_object_that_is_ahead_of_the_watch_stays(world: World) -> None:
@@ -132,16 +132,16 @@ def test_refilled_object_that_is_ahead_of_the_watch_stays(world: World) -> None:
     world.cache.add_missing(world.cache.begin_refill("shop"), msgspec.Raw(sent(7)))
     world.cache.apply(sent(5))
     world.cache.drop(A, 6)
-    assert world.held == "7"
+    assert world.cached == "7"
 
 
 def test_evict_removes_only_objects_that_are_not_kept(world: World) -> None:
     world.cache.apply(sent(1))
     world.cache.evict(A)
-    assert world.held == "1"
+    assert world.cached == "1"
     world.kept.clear()
     world.cache.evict(A)
-    assert world.held is None
+    assert world.cached is None
 
 
 def reported(caplog: pytest.LogCaptureFixture) -> int:

@@ -145,7 +145,7 @@ async def test_new_client_certificate_is_used_and_requests_in_flight_end_with_th
     files(tmp_path / "client", authority.issue("first", lifetime=LIFETIME))
     server.hold = asyncio.Event()
     async with await Client.connect(config(server, tmp_path, certified(tmp_path))) as client:
-        held = asyncio.create_task(ask(client, "held"))
+        waiting = asyncio.create_task(ask(client, "held"))
         await ask(client)
         files(tmp_path / "client", authority.issue("second", lifetime=LIFETIME))
         await ask(client)
@@ -153,7 +153,7 @@ async def test_new_client_certificate_is_used_and_requests_in_flight_end_with_th
         await ask(client)
         await ask(client)
         server.hold.set()
-        await held
+        await waiting
     assert server.asked == ["first", "first", "first", "second", "second"]
 
 

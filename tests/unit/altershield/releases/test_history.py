@@ -11,7 +11,7 @@ from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.releases import history
 from altershield.releases.history import Entry, Record
 from altershield.workloads.adapter import template_of
-from altershield.workloads.workload import WireExpression, WireSelector, version_of
+from altershield.workloads.workload import WireExpression, WireSelector, fingerprint_of
 from tests.support.workloads import GROUP_KINDS
 
 VERSION = "a" * 32
@@ -39,7 +39,7 @@ def entry(number: int, state: str = "Success") -> Entry:
 def test_stored_entry_has_the_template_without_the_labels_of_altershield() -> None:
     found = stored()
     assert found.template["metadata"]["labels"] == {"app": "web"}
-    assert found.fingerprint == version_of(template_of(TEMPLATE))
+    assert found.fingerprint == fingerprint_of(template_of(TEMPLATE))
     assert (found.version, found.revision, found.record) == (VERSION, 7, RECORD)
     assert labels.VERSION in TEMPLATE["metadata"]["labels"], "the argument does not change"
 
@@ -47,7 +47,7 @@ def test_stored_entry_has_the_template_without_the_labels_of_altershield() -> No
 def test_template_with_its_version_has_the_same_fingerprint() -> None:
     found = history.with_version(stored().template, VERSION)
     assert found["metadata"]["labels"] == {"app": "web", labels.VERSION: VERSION}
-    assert version_of(template_of(found)) == stored().fingerprint
+    assert fingerprint_of(template_of(found)) == stored().fingerprint
     assert history.with_version({"spec": {}}, VERSION)["metadata"] == {"labels": {labels.VERSION: VERSION}}
 
 

@@ -26,7 +26,7 @@ def with_status(state: str = "Running", *conditions: Condition, **fields: Any) -
 def test_version_comes_from_the_name_and_not_from_the_label() -> None:
     made = release(V1)
     forged = msgspec.structs.replace(made.metadata, labels={"version": V2})
-    assert releases.version(msgspec.structs.replace(made, metadata=forged)) == V1
+    assert releases.version_of(msgspec.structs.replace(made, metadata=forged)) == V1
 
 
 @pytest.mark.parametrize("state", list(WorkloadState))

@@ -13,8 +13,8 @@ from altershield.api import labels
 from altershield.api.meta import unix
 from altershield.workloads import ADAPTERS, Adapter
 from altershield.workloads.adapter import template_of
-from altershield.workloads.clone_sets import held_back
-from altershield.workloads.workload import Strategy, version_of
+from altershield.workloads.clone_sets import kept_by_partition
+from altershield.workloads.workload import Strategy, fingerprint_of
 from tests.support.workloads import BY_NAME
 
 from .objects import CREATED, VERSION, Object, manifest, template, workload
@@ -42,7 +42,7 @@ def test_common_fields_are_read_from_every_kind(kind: str) -> None:
     assert not found.ignores_suspension
     assert found.labelled
     assert found.template_version == ""
-    assert found.fingerprint == version_of(template_of(template()))
+    assert found.fingerprint == fingerprint_of(template_of(template()))
     assert found.up_to_date
     assert found.selector == "app=web"
     assert not found.selects_version
@@ -360,51 +360,51 @@ def test_paused_clone_set_is_recognised() -> None:
 
 @given(st.integers(0, 99), st.integers(0, 1000))
 def test_partition_below_100_percent_holds_back_all_but_one_pod_at_most(percent: int, replicas: int) -> None:
-    held = held_back(f"{percent}%", replicas)
+    kept = kept_by_partition(f"{percent}%", replicas)
 
-    assert 0 <= held <= replicas
-    assert held < replicas or replicas == 0
-    assert held >= min(replicas * percent / 100, max(replicas - 1, 0))
+    assert 0 <= kept <= replicas
+    assert kept < replicas or replicas == 0
+    assert kept >= min(replicas * percent / 100, max(replicas - 1, 0))
 
 
 # templates of revisions
 
 
-def replica_set(held: Object, number: object = "4") -> Object:
-    held = msgspec.json.decode(msgspec.json.encode(held))
-    held["metadata"]["labels"]["pod-template-hash"] = "5d4f8c7b9"
+def replica_set(stored: Object, number: object = "4") -> Object:
+    stored = msgspec.json.decode(msgspec.json.encode(stored))
+    stored["metadata"]["labels"]["pod-template-hash"] = "5d4f8c7b9"
     return {
         "metadata": {
             "name": "web-5d4f8c7b9",
             "labels": {"pod-template-hash": "5d4f8c7b9"},
             "annotations": {"deployment.kubernetes.io/revision": number},
         },
-        "spec": {"replicas": 3, "template": held},
+        "spec": {"replicas": 3, "template": stored},
     }
 
 
-def controller_revision(held: Object, number: object = 4) -> Object:
+def controller_revision(stored: Object, number: object = 4) -> Object:
     return {
         "metadata": {"name": "web-6b8"},
-        "data": {"spec": {"template": {**held, "$patch": "replace"}}},
+        "data": {"spec": {"template": {**stored, "$patch": "replace"}}},
         "revision": number,
     }
 
 
-def revision(adapter: Adapter, held: Object, **number: object) -> Object:
-    return replica_set(held, **number) if adapter.intermediate is not None else controller_revision(held, **number)
+def revision(adapter: Adapter, stored: Object, **number: object) -> Object:
+    return replica_set(stored, **number) if adapter.intermediate is not None else controller_revision(stored, **number)
 
 
 @each_adapter
 def test_revision_contains_the_template_of_its_workload(adapter: Adapter) -> None:
-    held = template(**{labels.VERSION: VERSION})
-    made = revision(adapter, held)
+    stored = template(**{labels.VERSION: VERSION})
+    made = revision(adapter, stored)
     before = msgspec.json.encode(made)
 
     found = adapter.template(made)
 
-    assert found == held
-    assert version_of(template_of(found or {})) == workload(adapter.resource.kind).fingerprint
+    assert found == stored
+    assert fingerprint_of(template_of(found or {})) == workload(adapter.resource.kind).fingerprint
     assert msgspec.json.encode(made) == before, "reading does not change the object"
 
 
@@ -446,11 +446,11 @@ def test_revision_number_of_a_controller_revision_is_its_field(kind: str) -> Non
 @each_adapter
 def test_released_template_is_written_unchanged(adapter: Adapter) -> None:
     body = manifest(adapter.resource.kind)
-    held = template("nginx:1.26", **{labels.VERSION: "2" * 32})
+    stored = template("nginx:1.26", **{labels.VERSION: "2" * 32})
 
-    patched = jsonpatch.apply_patch(body, adapter.release(held))
+    patched = jsonpatch.apply_patch(body, adapter.release(stored))
 
-    assert patched["spec"]["template"] == held
+    assert patched["spec"]["template"] == stored
     assert {**patched["spec"], "template": None} == {**body["spec"], "template": None}
 
 

@@ -64,7 +64,7 @@ def test_every_name_is_valid_and_can_be_parsed(kind: str, name: str, number: int
     assert len(batch) <= 253
     for each in (release, batch):
         assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", each), each
-    assert names.version_of(release) == VERSION
+    assert names.version_in(release) == VERSION
     assert names.change_workload_of(batch) == release
     assert names.change_pod_number(batch) == number
 

@@ -34,7 +34,7 @@ from reconciler.batches.skipping import Skipper, requested
 from reconciler.batches.transitions import BatchSnapshot, decide, received
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Fail, Pass, entry_of
-from reconciler.cluster.verdicts import held_by, is_repeatable
+from reconciler.cluster.verdicts import is_repeatable, why_waiting
 from reconciler.server.answers import Polled, ServerVerdict
 from reconciler.server.messages import BatchFinish, BatchStart, Order, Stage
 from reconciler.server.server_errors import NotAllowedError, RejectedError, UnavailableError
@@ -302,7 +302,7 @@ class World:
 
     def approve(self) -> None:
         """Overrule a failing verdict, or decide about a batch that waits, as Executor does."""
-        if self.verdict != "unpass" and not held_by(self.batch):
+        if self.verdict != "unpass" and not why_waiting(self.batch):
             return
         self.approved = True
         result = msgspec.structs.replace(self.batch.spec.pod_infos[0], verdict=Verdict.PASS, by="alice", message="fine")
@@ -374,7 +374,7 @@ async def _history(world: World, events: list[str]) -> None:
     for _ in range(200):
         world.server.complete()
         after = await world.step()
-        if after is None and held_by(world.batch):
+        if after is None and why_waiting(world.batch):
             world.approve()
         elif after is None and world.status.status == PodState.EXECUTE_DONE:
             break
@@ -469,7 +469,7 @@ def late_first(first: bool, second: bool) -> World:
     """The batch waits, because the first check ended too late, and the person has requested a retry. Its callback is
     under way."""
     world = run(World(Server([first, second], True, []), holds=True), *_TOO_LATE)
-    assert held_by(world.batch)
+    assert why_waiting(world.batch)
     return run(world, "retry")
 
 
@@ -493,7 +493,7 @@ def test_stale_pass_does_not_decide_the_next_run() -> None:
     world = run(late_first(True, False), "reconcile", "deliver")
     assert (world.verdict, world.status.status) == ("", PodState.PRE_SUBMITTED)
     run(world, "complete", "drop", *["wait long", "reconcile"] * 4)
-    assert (world.verdict, bool(held_by(world.batch))) == ("", True)
+    assert (world.verdict, bool(why_waiting(world.batch))) == ("", True)
 
 
 def test_callback_while_the_server_has_not_answered_the_resubmission_decides_nothing() -> None:

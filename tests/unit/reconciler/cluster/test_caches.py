@@ -14,7 +14,7 @@ from altershield.api.resources import NAMESPACES, REPLICA_SETS
 from altershield.workloads import BY_KIND, nodes
 from altershield.workloads.meta import Owner
 from reconciler.cluster.caches import Caches
-from reconciler.cluster.ownership import WorkloadKey, belongs, belongs_to_release, workload_key
+from reconciler.cluster.ownership import WorkloadKey, is_batch_of, is_controlled_by, workload_key
 from tests.support.stub_api import is_list, serving
 from tests.support.workloads import BY_NAME, GROUP_KINDS
 from tests.unit.altershield.releases import builders
@@ -319,7 +319,7 @@ def test_change_workload_without_a_workload_ref_belongs_to_its_owner() -> None:
     ],
 )
 def test_release_belongs_to_the_workload_that_controls_it(owner: OwnerReference, expected: bool) -> None:
-    assert belongs(_release(owner), builders.workload(V1)) is expected
+    assert is_controlled_by(_release(owner), builders.workload(V1)) is expected
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ def test_release_belongs_to_the_workload_that_controls_it(owner: OwnerReference,
 def test_batch_belongs_to_the_release_that_controls_it(changes: dict[str, str], expected: bool) -> None:
     batch = change_pod()
     changed = msgspec.structs.replace(batch, owner=msgspec.structs.replace(batch.owner, **changes))
-    assert belongs_to_release(changed, release()) is expected
+    assert is_batch_of(changed, release()) is expected
 
 
 def test_filling_that_begins_during_another_one_is_not_over_with_the_first(caches: Caches) -> None:

@@ -13,11 +13,11 @@ from altershield.api.resources import GroupKind, Resource
 from altershield.kube.queue import WorkQueue
 from altershield.releases.history import entry_name
 from altershield.views.releases.model import Snapshot, StoredRelease, shown
-from altershield.views.targets import Target, parse
+from altershield.views.selection import Selection, parse
 from altershield.workloads import ADAPTERS, BY_KIND, Adapter, change_workload_name, named_kind
 from altershield.workloads.stateful_sets import STATEFUL_SETS, StatefulSets
 from altershield.workloads.workload import Workload
-from reconciler.cluster.ownership import WorkloadKey, belongs, is_workload, workload_key
+from reconciler.cluster.ownership import WorkloadKey, is_controlled_by, is_workload, workload_key
 from reconciler.cluster.release import Release
 from reconciler.machinery.runner import _Controller
 from reconciler.releases.writes.creation import _reference
@@ -149,8 +149,8 @@ async def test_change_workloads_belong_to_one_of_both() -> None:
     built_in, second = _both()
     first, other = _release(built_in), _release(second)
     assert [workload_key(each) for each in (first, other)] == [BUILT_IN_KEY, ADVANCED_KEY]
-    assert [belongs(first, each) for each in (built_in, second)] == [True, False]
-    assert [belongs(other, each) for each in (built_in, second)] == [False, True]
+    assert [is_controlled_by(first, each) for each in (built_in, second)] == [True, False]
+    assert [is_controlled_by(other, each) for each in (built_in, second)] == [False, True]
     async with empty_caches() as caches:
         put(caches, namespace(), first, other)
         assert caches.releases_of(built_in) == [first]
@@ -176,5 +176,5 @@ def test_releases_of_both_are_shown() -> None:
 
 
 def test_the_qualified_word_names_the_second_kind(advanced: Any) -> None:
-    assert parse(["statefulset/sleep"]) == [Target((BY_KIND[BUILT_IN_KIND],), "sleep")]
-    assert parse(["statefulsets.apps.kruise.io/sleep"]) == [Target((advanced,), "sleep")]
+    assert parse(["statefulset/sleep"]) == [Selection((BY_KIND[BUILT_IN_KIND],), "sleep")]
+    assert parse(["statefulsets.apps.kruise.io/sleep"]) == [Selection((advanced,), "sleep")]

@@ -14,7 +14,7 @@ from altershield.api.resources import PODS, Resource
 from altershield.api.selectors import Selector
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control.decision import Working
-from altershield.flow_control.settling import GIVE_BACK_AFTER, HELD
+from altershield.flow_control.settling import DROP_AFTER, GIVE_BACK_AFTER
 from altershield.kube.errors import ConflictError, NotFoundError, ServerError
 from altershield.kube.events import ObjectRef
 from altershield.workloads import pods
@@ -139,7 +139,7 @@ async def world() -> AsyncIterator[World]:
 async def test_deletion_that_happened_stays_counted_and_another_one_is_given_back(world: World) -> None:
     world.put(asked(world.stored, "a", "b", "c"))
     world.pods = {"web-b": "b", "web-c": ServerError("down", code=500)}
-    assert await world.reconcile(HELD) == 1.0
+    assert await world.reconcile(DROP_AFTER) == 1.0
     assert set(world.stored.status.pending) == {"b", "c"}
     await world.reconcile(2)
     assert world.reads == ["web-a", "web-b", "web-c"]  # not again within ten seconds
@@ -252,8 +252,8 @@ async def test_manual_breaker_that_a_person_opens_and_resets_gets_its_events(wor
 
 async def test_deletion_by_break_glass_raises_an_event_once(world: World) -> None:
     world.put(asked(world.stored, "a", exempt=True, break_glass=True))
-    await world.reconcile(HELD)
-    await world.reconcile(HELD)
+    await world.reconcile(DROP_AFTER)
+    await world.reconcile(DROP_AFTER)
     assert world.events == [("BreakGlassUsed", "Warning")]
     assert world.registry.get_sample_value("altershield_break_glass_total") == 1
 
@@ -281,7 +281,7 @@ async def test_cache_confirms_only_the_deletion_of_a_pod_that_it_knows_to_be_ter
     ending = {"deletionTimestamp": "2027-01-15T08:00:00Z"}
     put(world.caches, pod("web-a", uid="a", **ending), pod("web-b", uid="another", **ending), pod("web-c", uid="c"))
     world.pods = {"web-b": "b", "web-c": "c"}
-    await world.reconcile(HELD)
+    await world.reconcile(DROP_AFTER)
     assert world.reads == ["web-b", "web-c"]
     assert set(world.stored.status.pending) == {"b", "c"}
     assert world.events == []

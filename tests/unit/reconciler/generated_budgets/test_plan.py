@@ -11,7 +11,7 @@ from altershield.api.annotations import GENERATE, ROLLOUT
 from altershield.api.budgets import PodUnavailableBudget
 from altershield.api.meta import ObjectMeta
 from altershield.workloads.workload import Workload
-from reconciler.generated_budgets.budget_plan import RESOURCES, Budget, DisruptionBudget, Plan, Target, plan
+from reconciler.generated_budgets.budget_plan import RESOURCES, Budget, DisruptionBudget, LiveWorkload, Plan, plan
 from reconciler.generated_budgets.wanted import Amount, BudgetKind, Invalid, wanted_amount
 from tests.support.workloads import BY_NAME
 from tests.unit.altershield.workloads import objects
@@ -69,7 +69,7 @@ def test_wrong_annotations_ask_for_no_budget_and_say_why(generate: Object, messa
     assert isinstance(found, Invalid)
     assert message in found.message
     own = budget(BudgetKind.PUB, HALF, owner=UID)
-    assert plan(BudgetKind.PUB, found, target(), [own]) == Plan(None, None, (own,), "BudgetInvalid", found.message)
+    assert plan(BudgetKind.PUB, found, live(), [own]) == Plan(None, None, (own,), "BudgetInvalid", found.message)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_amount_of_a_held_workload_is_that_of_the_user(kind: str) -> None:
     assert wanted_amount(BudgetKind.PDB, held, {}) == Amount("maxUnavailable", 2)
 
 
-def target(*, replicas: int = 3, name: str = "web", **metadata: Any) -> Target:
+def live(*, replicas: int = 3, name: str = "web", **metadata: Any) -> LiveWorkload:
     resource = BY_NAME["Deployment"].resource
-    return Target(
+    return LiveWorkload(
         resource, ObjectMeta(name=name, namespace="shop", uid=UID, **metadata), replicas, SELECTOR, {"app": "web"}
     )
 
@@ -137,24 +137,24 @@ def reference(name: str, kind: str = "Deployment", api_version: str = "apps/v1")
 
 @pytest.mark.parametrize("sort", BudgetKind)
 def test_budget_is_created_once_and_follows_the_annotations(sort: BudgetKind) -> None:
-    made = plan(sort, HALF, target(), []).create
+    made = plan(sort, HALF, live(), []).create
     assert made is not None
     covered = {"selector": SELECTOR} if sort == BudgetKind.PDB else {"targetRef": reference("web")}
     assert made["spec"] == {**covered, "maxUnavailable": "50%"}
     assert (made["kind"], made["metadata"]["name"]) == (RESOURCES[sort].kind, "web")
     existing: Budget = msgspec.convert(made, TYPES[sort])
-    assert plan(sort, HALF, target(), [existing]) == Plan()
+    assert plan(sort, HALF, live(), [existing]) == Plan()
     other = Amount("minAvailable", 2)
-    assert plan(sort, other, target(), [existing]).replace == (existing, {**covered, "minAvailable": 2})
+    assert plan(sort, other, live(), [existing]).replace == (existing, {**covered, "minAvailable": 2})
 
 
 @pytest.mark.parametrize("sort", BudgetKind)
 def test_no_budget_for_one_replica_or_a_workload_that_is_deleted_or_asks_for_none(sort: BudgetKind) -> None:
     own = budget(sort, HALF, owner=UID)
     for wanted, found in (
-        (HALF, target(replicas=1)),
-        (HALF, target(deletion_timestamp="2026-01-01T00:00:00Z")),
-        (None, target()),
+        (HALF, live(replicas=1)),
+        (HALF, live(deletion_timestamp="2026-01-01T00:00:00Z")),
+        (None, live()),
     ):
         assert plan(sort, wanted, found, [own]) == Plan(delete=(own,))
         assert plan(sort, wanted, found, []) == Plan()
@@ -171,7 +171,7 @@ def test_no_budget_for_one_replica_or_a_workload_that_is_deleted_or_asks_for_non
 )
 def test_budget_of_a_user_has_precedence(sort: BudgetKind, spec: Object) -> None:
     own, users = budget(sort, HALF, owner=UID), budget(sort, HALF, name="mine", **spec)
-    found = plan(sort, HALF, target(), [own, users])
+    found = plan(sort, HALF, live(), [own, users])
     assert (found.create, found.replace, found.delete, found.reason) == (None, None, (own,), "BudgetSkipped")
     assert "mine of this namespace covers the pods already" in found.message
 
@@ -179,7 +179,7 @@ def test_budget_of_a_user_has_precedence(sort: BudgetKind, spec: Object) -> None
 @pytest.mark.parametrize("sort", BudgetKind)
 def test_budget_that_another_controller_made_for_the_workload_counts_as_one_of_a_user(sort: BudgetKind) -> None:
     other = budget(sort, Amount("maxUnavailable", 1), name="theirs", owner=UID, by="another")
-    found = plan(sort, HALF, target(), [other])
+    found = plan(sort, HALF, live(), [other])
     assert (found.create, found.replace, found.delete, found.reason) == (None, None, (), "BudgetSkipped")
 
 
@@ -196,12 +196,12 @@ def test_budget_that_another_controller_made_for_the_workload_counts_as_one_of_a
 )
 def test_budget_of_another_workload_only_takes_the_name(sort: BudgetKind, spec: Object) -> None:
     users = budget(sort, HALF, **(spec or {"selector": None}))
-    made = plan(sort, HALF, target(), [users]).create
+    made = plan(sort, HALF, live(), [users]).create
     assert made is not None
     assert made["metadata"]["name"] == "web-deployment-auto"
     long = "w" * 253
     taken = budget(sort, HALF, name=long, **(spec or {"selector": None}))
-    made = plan(sort, HALF, target(name=long), [taken]).create
+    made = plan(sort, HALF, live(name=long), [taken]).create
     assert made is not None
     assert len(made["metadata"]["name"]) == 253
 
@@ -211,11 +211,11 @@ def test_budget_of_a_user_who_copied_the_labels_of_a_generated_one_has_precedenc
     users = budget(sort, HALF, name="mine")
     generated = {labels.MANAGED_BY: labels.MANAGED_BY_VALUE}
     users = msgspec.structs.replace(users, metadata=msgspec.structs.replace(users.metadata, labels=generated))
-    assert plan(sort, HALF, target(), [users]).reason == "BudgetSkipped"
+    assert plan(sort, HALF, live(), [users]).reason == "BudgetSkipped"
 
 
 def test_generated_budget_that_covers_other_pods_is_put_right_and_a_second_one_is_deleted() -> None:
     wrong = budget(BudgetKind.PUB, HALF, owner=UID, targetRef=reference("other"))
     surplus = budget(BudgetKind.PUB, HALF, name="second", owner=UID)
-    found = plan(BudgetKind.PUB, HALF, target(), [wrong, surplus])
+    found = plan(BudgetKind.PUB, HALF, live(), [wrong, surplus])
     assert found == Plan(replace=(wrong, {"targetRef": reference("web"), "maxUnavailable": "50%"}), delete=(surplus,))

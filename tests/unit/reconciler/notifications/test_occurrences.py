@@ -12,7 +12,7 @@ from reconciler.cluster import batch
 from reconciler.cluster import release as projection
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
-from reconciler.notifications.occurrences import held, occurrences
+from reconciler.notifications.occurrences import approval_needed, occurrences
 from tests.unit.altershield.releases import builders
 from tests.unit.altershield.releases.builders import NOW, V1
 
@@ -79,11 +79,11 @@ def test_held_batches_of_a_release_are_one_event_with_the_time_of_the_first() ->
 
 
 def test_batch_that_is_verified_or_done_is_not_held() -> None:
-    assert held(batch_of(1, HELD)) == HELD
-    assert held(batch_of(1)) is None
+    assert approval_needed(batch_of(1, HELD)) == HELD
+    assert approval_needed(batch_of(1)) is None
     in_progress = condition(ConditionType.VERIFIED, "InProgress", status="Unknown")
-    assert held(batch_of(1, in_progress)) is None
-    assert held(batch_of(1, condition(ConditionType.VERIFIED, "NotChecked"), done=True)) is None
+    assert approval_needed(batch_of(1, in_progress)) is None
+    assert approval_needed(batch_of(1, condition(ConditionType.VERIFIED, "NotChecked"), done=True)) is None
 
 
 def test_invalid_time_of_a_condition_is_0() -> None:

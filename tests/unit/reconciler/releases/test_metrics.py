@@ -137,8 +137,8 @@ async def test_suspended_release_shows_who_gave_the_verdict(caches: Caches, reas
 
 
 async def test_stalled_release_shows_the_reason(caches: Caches) -> None:
-    held_up = condition("Stalled", "True", "Unschedulable")
-    put_release(caches, "sleep", ChangeWorkloadStatus(status="Running", conditions=held_up))
+    stalled = condition("Stalled", "True", "Unschedulable")
+    put_release(caches, "sleep", ChangeWorkloadStatus(status="Running", conditions=stalled))
     put_release(caches, "fine", ChangeWorkloadStatus(status="Running", conditions=condition("Stalled", "False", "x")))
 
     assert {series["workload"]: series["stalled"] for series, _ in shown(caches)} == {

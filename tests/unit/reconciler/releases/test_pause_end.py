@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api.change_workload import Pause
+from altershield.api.change_workload import PauseEnd
 from altershield.api.meta import plain_time
 from altershield.api.ops_config import Settings
 from altershield.api.policy import Mode, OnFailure, OnPauseEnd
@@ -42,7 +42,7 @@ def end(world: World) -> int:
 @each_kind
 def test_end_is_stored_and_told(kind: str) -> None:
     world, _ = paused(kind)
-    assert world.status().pause == Pause(plain_time(world.now + SECONDS), int(world.now + SECONDS))
+    assert world.status().pause == PauseEnd(plain_time(world.now + SECONDS), int(world.now + SECONDS))
     assert "paused until 20" in text(world, "RolloutPaused")
     assert "when the last version that passed is released again: 1 of 1 pods failed" in text(world, "RolloutPaused")
     assert world.decision.requeue_after == end(world) - world.now
@@ -131,7 +131,7 @@ def test_setting_rollback_wins_over_the_end_of_the_pause(kind: str) -> None:
 def test_pause_of_a_policy_that_does_not_enforce_has_no_end(kind: str, mode: Mode) -> None:
     world, _ = failing(kind, on_failure=OnFailure.PAUSE, pause_seconds=SECONDS, mode=mode)
     world.run(2 * SECONDS)
-    assert (world.image, world.state(), world.held, world.status().pause) == ("v2", SUSPEND, False, Pause())
+    assert (world.image, world.state(), world.held, world.status().pause) == ("v2", SUSPEND, False, PauseEnd())
 
 
 # what other people do
@@ -164,7 +164,7 @@ def test_rollout_that_a_person_paused_before_the_failure_has_no_end(kind: str) -
     world.judge(pod, "unpass")
     world.run(2 * SECONDS)
     assert (world.image, world.state(), world.paused, world.held) == ("v2", SUSPEND, True, False)
-    assert world.status().pause == Pause()
+    assert world.status().pause == PauseEnd()
 
 
 @each_kind
@@ -181,7 +181,7 @@ def test_approval_ends_the_pause_and_the_next_failure_has_its_own_time(kind: str
     world.run(SECONDS / 2)
     world.request("Approve")
     world.rest()
-    assert (world.suspended, world.held, world.status().pause) == (False, False, Pause())
+    assert (world.suspended, world.held, world.status().pause) == (False, False, PauseEnd())
     world.judge(pod, "unpass")
     world.rest()
     assert world.held
@@ -194,7 +194,7 @@ def test_resumption_ends_the_pause_for_good(kind: str) -> None:
     world.request("Resume")
     world.run(2 * SECONDS)
     assert (world.image, world.state(), world.suspended, world.held) == ("v2", SUSPEND, False, False)
-    assert world.status().pause == Pause()
+    assert world.status().pause == PauseEnd()
     (other,) = world.make(1)
     world.up(other)
     world.run(30)
@@ -222,7 +222,7 @@ def test_pods_that_are_verified_again_get_the_whole_time_if_they_fail_again(kind
     world.checked = False  # the check is under way
     world.request("Retry")
     world.run(60)
-    assert (world.image, world.state(), world.held, world.status().pause) == ("v2", RUNNING, True, Pause())
+    assert (world.image, world.state(), world.held, world.status().pause) == ("v2", RUNNING, True, PauseEnd())
     world.judge(pod, "unpass")
     world.checked = True
     world.rest()
@@ -287,7 +287,7 @@ def test_rollout_continues_if_the_pods_that_replace_the_failed_ones_pass(kind: s
     world.up(*world.make(1))
     world.run(2 * SECONDS)
     assert (world.image, world.state(), world.suspended, world.held) == ("v2", RUNNING, True, False)
-    assert world.status().pause == Pause()
+    assert world.status().pause == PauseEnd()
 
 
 @each_kind

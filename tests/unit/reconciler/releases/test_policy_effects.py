@@ -36,8 +36,8 @@ def test_policy_without_values_changes_nothing() -> None:
 
 def test_batch_and_rollback_share_of_the_policy_replace_those_of_the_settings() -> None:
     found = settings_of(Settings(), policy(batch="50%", rollback_share=3))
-    assert (found.batch(10), found.overdue(10)) == (5, 3)
-    assert settings_of(Settings(branch=True, content="7"), policy(batch=2)).batch(10) == 2
+    assert (found.batch_size(10), found.overdue(10)) == (5, 3)
+    assert settings_of(Settings(branch=True, content="7"), policy(batch=2)).batch_size(10) == 2
 
 
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.WARN])

@@ -13,7 +13,7 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.api.ops_config import Settings
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Result, Verb
-from reconciler.cluster.verdicts import HELD, held_by
+from reconciler.cluster.verdicts import HELD, why_waiting
 from reconciler.releases.terms.snapshot import RollbackReason
 
 from .scenarios import (
@@ -411,7 +411,7 @@ def test_retry_checks_a_batch_again_that_waits_for_a_person(kind: str, make: Mak
         return
     (entry,) = after.status.checks
     assert (after.metadata.name, after.status.change_pod_id) == (before.metadata.name, "node-1")
-    assert (entry.state, entry.repeated, entry.handle, held_by(after)) == (CheckState.RUNNING, True, "", "")
+    assert (entry.state, entry.repeated, entry.handle, why_waiting(after)) == (CheckState.RUNNING, True, "", "")
 
 
 @each_kind

@@ -69,8 +69,8 @@ def test_rollback_is_withdrawn_if_its_target_is_gone_edited_or_unhealthy(kind: s
             del world.revisions["v1"]
         case "edited":
             key = "spec" if kind == "Deployment" else "data"
-            held = world.revisions["v1"][key]
-            (held if kind == "Deployment" else held["spec"])["template"] = template("evil")
+            stored = world.revisions["v1"][key]
+            (stored if kind == "Deployment" else stored["spec"])["template"] = template("evil")
         case _:
             for pod in world.of("v1"):
                 pod.lose_readiness(world.t)
@@ -267,8 +267,8 @@ def test_requested_rollback_is_withdrawn_if_its_target_was_edited(kind: str) -> 
     world.ask_rollback("web-v1")
     world.rest()
     assert world.said(ROLLED_BACK) == ("False", "WriteRefused")
-    held = world.revisions["v1"]["spec" if kind == "Deployment" else "data"]
-    (held if kind == "Deployment" else held["spec"])["template"] = template("evil")
+    stored = world.revisions["v1"]["spec" if kind == "Deployment" else "data"]
+    (stored if kind == "Deployment" else stored["spec"])["template"] = template("evil")
     world.write_refused = ""
     assert world.status().rollback_requested
     world.rest()

@@ -136,11 +136,11 @@ def test_recreated_revision_is_recognised_by_its_template(kind: str) -> None:
 def test_edited_revision_is_not_released(kind: str) -> None:
     world, _ = second_release(kind)
     edited = template("evil")
-    held = world.revisions["v1"]
+    stored = world.revisions["v1"]
     if kind == "Deployment":
-        held["spec"]["template"] = edited
+        stored["spec"]["template"] = edited
     else:
-        held["data"]["spec"]["template"] = edited
+        stored["data"]["spec"]["template"] = edited
     world.run(121)
     assert (world.image, world.state()) == ("v2", SUSPEND)
     found = world.condition(ROLLED_BACK)
@@ -189,8 +189,8 @@ def test_version_from_before_altershield_is_a_target_only_if_all_its_pods_are_re
     old = world.make(3)
     world.up(*old[:ready])
     world.generation, world.own_labels = 1, {}
-    held = world.revisions["v0"]["spec" if kind == "Deployment" else "data"]
-    del (held if kind == "Deployment" else held["spec"])["template"]["metadata"]["labels"][labels.VERSION]
+    stored = world.revisions["v0"]["spec" if kind == "Deployment" else "data"]
+    del (stored if kind == "Deployment" else stored["spec"])["template"]["metadata"]["labels"][labels.VERSION]
     world.release("v1")
     world.rest()
     world.make(1)

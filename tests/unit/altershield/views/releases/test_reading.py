@@ -9,7 +9,7 @@ import pytest
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.views.releases.model import StatusError
 from altershield.views.releases.reading import Query, Reader, queries
-from altershield.views.targets import parse
+from altershield.views.selection import parse
 from altershield.workloads import ADAPTERS
 from tests.support.stub_api import answer, is_list, serving
 from tests.support.workloads import BY_NAME

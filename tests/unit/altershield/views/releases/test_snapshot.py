@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from altershield.api import labels
 from altershield.releases import Outcome
 from altershield.views.releases.model import Snapshot, StatusError, demand, outcomes, shown, under_way
-from altershield.views.targets import parse
+from altershield.views.selection import parse
 from altershield.workloads import ADAPTERS
 from command.status.exit_codes import exit_code
 from command.status.table import Layout, row

@@ -8,7 +8,7 @@ from altershield.api.change_pod import ChangePod, ChangePodSpec, ChangePodStatus
 from altershield.api.change_workload import (
     ChangeWorkloadStatus,
     DownPod,
-    Pause,
+    PauseEnd,
     RestartingPod,
     Settling,
     SourceRef,
@@ -207,27 +207,31 @@ def test_policy_of_the_release_is_named_with_what_it_leaves_out(mode: Mode, text
 @pytest.mark.parametrize(
     ("pause", "on_pause_end", "text"),
     [
-        (Pause(), OnPauseEnd.ROLLBACK, "paused by AlterShield until a person decides, or another version is released"),
         (
-            Pause("", NOW + 2100),
+            PauseEnd(),
+            OnPauseEnd.ROLLBACK,
+            "paused by AlterShield until a person decides, or another version is released",
+        ),
+        (
+            PauseEnd("", NOW + 2100),
             OnPauseEnd.ROLLBACK,
             f"paused by AlterShield until {rfc3339(NOW + 2100)} (in 35m), when the last version that passed is "
             "released again",
         ),
         (
-            Pause("", NOW - 1),
+            PauseEnd("", NOW - 1),
             OnPauseEnd.CONTINUE,
             f"paused by AlterShield until {rfc3339(NOW - 1)} (now), when it continues with this version",
         ),
         (
-            Pause("", NOW - 1, ended=True),
+            PauseEnd("", NOW - 1, ended=True),
             OnPauseEnd.ROLLBACK,
             "paused by AlterShield until a person decides, or another version is released",
         ),
     ],
 )
 def test_pause_of_the_rollout_is_shown_with_its_end_and_what_follows(
-    pause: Pause, on_pause_end: OnPauseEnd, text: str
+    pause: PauseEnd, on_pause_end: OnPauseEnd, text: str
 ) -> None:
     made = release(msgspec.structs.replace(FAILED, pause=pause), created=NOW - 900)
     policy = AppliedPolicy(namespace="shop", name="web", on_pause_end=on_pause_end)

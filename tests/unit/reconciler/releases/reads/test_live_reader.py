@@ -10,7 +10,7 @@ from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS
 from altershield.kube.errors import ConflictError, SchemaError
 from altershield.releases import history
 from altershield.workloads.adapter import template_of
-from altershield.workloads.workload import Workload, version_of
+from altershield.workloads.workload import Workload, fingerprint_of
 from reconciler.releases.reads.live import LiveReader
 from tests.support import workloads
 from tests.support.stub_api import is_list, serving
@@ -31,7 +31,7 @@ def deployment(*values: str) -> Workload:
     return BY_NAME["Deployment"].read(msgspec.json.encode(made))
 
 
-def held(number: int, **more: Any) -> Object:
+def revision_of_number(number: int, **more: Any) -> Object:
     metadata = {"name": f"web-{number:02}", "namespace": "shop", "uid": f"uid-{number}", "ownerReferences": [OWNER]}
     return {"metadata": {**metadata, **more}}
 
@@ -41,7 +41,7 @@ async def test_revisions_are_read_a_few_at_a_time() -> None:
     async with serving() as (api, client):
         for number in range(COUNT):
             template = workloads.template("web", f"busybox:{number}")
-            await api.put(REPLICA_SETS, {**held(number), "spec": {"template": template}})
+            await api.put(REPLICA_SETS, {**revision_of_number(number), "spec": {"template": template}})
         found = await LiveReader(client).revisions(deployment())
         lists = await api.wait_for_requests(is_list, 1)
         assert {each.source.name for each in found} == {f"web-{number:02}" for number in range(COUNT)}
@@ -66,7 +66,7 @@ async def test_selector_that_is_too_long_for_a_url_is_not_sent() -> None:
     async with serving() as (api, client):
         for number, owner in enumerate((OWNER, {**OWNER, "uid": "another"})):
             template = workloads.template("web", f"busybox:{number}")
-            made = {**held(number, ownerReferences=[owner]), "spec": {"template": template}}
+            made = {**revision_of_number(number, ownerReferences=[owner]), "spec": {"template": template}}
             await api.put(REPLICA_SETS, made)
         found = await LiveReader(client).revisions(deployment(*[f"value-{number}" for number in range(30_000)]))
         assert [each.source.name for each in found] == ["web-00"]
@@ -74,12 +74,12 @@ async def test_selector_that_is_too_long_for_a_url_is_not_sent() -> None:
 
 async def test_history_is_listed_without_the_templates() -> None:
     template = workloads.template("web", "busybox")
-    version = version_of(template_of(template))
+    version = fingerprint_of(template_of(template))
     async with serving() as (api, client):
         for number in range(COUNT):
             own = {labels.HISTORY: "web"}
             data = {"version": version, "spec": {"template": template}}
-            await api.put(history.RESOURCE, {**held(number, labels=own), "data": data, "revision": 1})
+            await api.put(history.RESOURCE, {**revision_of_number(number, labels=own), "data": data, "revision": 1})
         found = await LiveReader(client).history(deployment())
         lists = await api.wait_for_requests(is_list, 1)
         assert len(found) == COUNT
@@ -91,9 +91,9 @@ async def test_revision_of_somebody_else_with_the_label_of_the_history_is_left_o
     async with serving() as (api, client):
         name = history.entry_name(GROUP_KINDS["Deployment"], "web", "a" * 8)
         for number, data in enumerate(({"version": 7}, None, "x")):
-            made = {**held(number, labels={labels.HISTORY: "web"}), "data": data, "revision": 1}
+            made = {**revision_of_number(number, labels={labels.HISTORY: "web"}), "data": data, "revision": 1}
             await api.put(history.RESOURCE, made)
-        metadata = {**held(0)["metadata"], "name": name}
+        metadata = {**revision_of_number(0)["metadata"], "name": name}
         await api.put(history.RESOURCE, {"metadata": metadata, "data": {"version": 7}, "revision": 1})
         assert await LiveReader(client).history(deployment()) == []
         with pytest.raises(ConflictError):

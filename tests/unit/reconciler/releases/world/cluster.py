@@ -14,7 +14,7 @@ from altershield.workloads.adapter import template_of
 from altershield.workloads.hold import PAUSE
 from altershield.workloads.pods import Pod
 from altershield.workloads.start_budget import StartBudget, start_budget
-from altershield.workloads.workload import Workload, version_of
+from altershield.workloads.workload import Workload, fingerprint_of
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.pods.health import Timing
 from tests.support import workloads
@@ -37,7 +37,7 @@ def template(image: str) -> Object:
 
 def fingerprint(image: str) -> str:
     """The version of a release of this image."""
-    return version_of(template_of(template(image)))
+    return fingerprint_of(template_of(template(image)))
 
 
 class Cluster:
@@ -205,8 +205,8 @@ class Cluster:
         self.revisions[image] = self._revision(image, known["metadata"]["uid"] if known else f"uid-{image}", number)
 
     def _revision(self, image: str, uid: str, number: int, version: str = "") -> Object:
-        held = template(image)
-        held["metadata"]["labels"][labels.VERSION] = version or self.version or fingerprint(image)
+        pod_template = template(image)
+        pod_template["metadata"]["labels"][labels.VERSION] = version or self.version or fingerprint(image)
         metadata: Object = {
             "name": f"{NAME}-{image}",
             "namespace": NAMESPACE,
@@ -223,11 +223,11 @@ class Cluster:
             ],
         }
         if self.kind == "Deployment":
-            held["metadata"]["labels"]["pod-template-hash"] = image
+            pod_template["metadata"]["labels"]["pod-template-hash"] = image
             metadata["annotations"] = {"deployment.kubernetes.io/revision": str(number)}
-            return {"metadata": metadata, "spec": {"template": held}}
-        held["$patch"] = "replace"
-        return {"metadata": metadata, "data": {"spec": {"template": held}}, "revision": number}
+            return {"metadata": metadata, "spec": {"template": pod_template}}
+        pod_template["$patch"] = "replace"
+        return {"metadata": metadata, "data": {"spec": {"template": pod_template}}, "revision": number}
 
     # pods
 
@@ -260,8 +260,8 @@ class Cluster:
         return pod
 
     def _version_in(self, image: str) -> str:
-        held = self.adapter.template(self.revisions[image]) or {}
-        return str(held["metadata"]["labels"].get(labels.VERSION, ""))
+        pod_template = self.adapter.template(self.revisions[image]) or {}
+        return str(pod_template["metadata"]["labels"].get(labels.VERSION, ""))
 
     def up(self, *pods: SimPod) -> None:
         for pod in pods:

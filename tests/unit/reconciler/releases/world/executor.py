@@ -79,7 +79,7 @@ class Executor(Storage):
             case Mark(pod, at):
                 self._label(pod, "mark", labels.OPERATE_FINISHED, str(at))
             case RestoreLabel(obj):
-                self._label(obj, "put back", labels.VERSION, names.version_of(release.metadata.name))
+                self._label(obj, "put back", labels.VERSION, names.version_in(release.metadata.name))
             case CreateBatch():
                 self._write("create batch")
                 self._create_batch(release, effect)
@@ -94,7 +94,7 @@ class Executor(Storage):
                 self.own_labels[labels.IGNORED_SUSPEND] = "true"
             case SetThreshold(count):
                 self._write("threshold")
-                whole = self.releases[names.version_of(release.metadata.name)]
+                whole = self.releases[names.version_in(release.metadata.name)]
                 spec = msgspec.structs.replace(whole.spec, count_threshold=count)
                 self._store(msgspec.structs.replace(whole, spec=spec))
             case Resume():
@@ -137,7 +137,7 @@ class Executor(Storage):
     def _save(self, release: Release, decision: Decision) -> None:
         status = decision.status
         assert status is not None
-        whole = self.releases[names.version_of(release.metadata.name)]
+        whole = self.releases[names.version_in(release.metadata.name)]
         if not decision.lists:
             status = msgspec.structs.replace(
                 status,
@@ -192,7 +192,7 @@ class Executor(Storage):
             del self.batches[name]
             self.groups = None
         else:
-            self.releases.pop(names.version_of(name), None)
+            self.releases.pop(names.version_in(name), None)
             gone = obj.metadata.uid
             self.batches = {
                 key: each for key, each in self.batches.items() if each.metadata.owner_references[0].uid != gone

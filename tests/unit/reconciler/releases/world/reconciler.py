@@ -127,16 +127,16 @@ class World(Executor):
         workload = self.workload
         own = [self._projected(each) for each in self.releases.values()]
         for other in own:
-            if other.status.status == WorkloadState.ROLLBACK and names.version_of(other.metadata.name) != self.version:
+            if other.status.status == WorkloadState.ROLLBACK and names.version_in(other.metadata.name) != self.version:
                 self._close(other, workload)
                 return
         for other in own:
-            if other.status.request is not None and names.version_of(other.metadata.name) != self.version:
+            if other.status.request is not None and names.version_in(other.metadata.name) != self.version:
                 self._carry_out(
                     other, workload, request_answers.not_current(other, workload, other.status.request, self.now)
                 )
                 return
-        release = next((each for each in own if names.version_of(each.metadata.name) == self.version), None)
+        release = next((each for each in own if names.version_in(each.metadata.name) == self.version), None)
         if release is None or not workload.processed:
             self._begin(workload, release, [each for each in own if each is not release])
             return
@@ -187,7 +187,7 @@ class World(Executor):
             service_name=NAME,
             app_name=NAME,
             reversion=version,
-            count_threshold=settings_of(self.settings, self.policy).batch(workload.replicas),
+            count_threshold=settings_of(self.settings, self.policy).batch_size(workload.replicas),
             wait_time_threshold=60,
             create_time=plain_time(self.now),
             create_time_unix=int(self.now),
@@ -247,8 +247,8 @@ class World(Executor):
         if not source.uid and workload.up_to_date:
             found = current_revision(workload, self.revision_projections())
             if found is not None:
-                held = found.source
-                source = SourceRef(held.kind, held.name, held.uid, self.version, held.fingerprint)
+                known = found.source
+                source = SourceRef(known.kind, known.name, known.uid, self.version, known.fingerprint)
         known = release.status.previous
         return Snapshot(
             release=release,

@@ -59,7 +59,7 @@ class Storage(Cluster):
 
     def judge(self, pod: SimPod, verdict: str, message: str = "find error") -> bool:
         """Write a person's verdict into the newest batch of the pod and its version. Return whether there is one."""
-        version = names.version_of
+        version = names.version_in
         own = [
             each
             for each in self.batches.values()
@@ -92,4 +92,4 @@ class Storage(Cluster):
             self.groups.update_batch(batch_projections.project(release))
 
     def _store(self, release: ChangeWorkload) -> None:
-        self.releases[names.version_of(release.metadata.name)] = release
+        self.releases[names.version_in(release.metadata.name)] = release

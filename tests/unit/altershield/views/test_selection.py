@@ -3,7 +3,7 @@
 import pytest
 
 from altershield.errors import UsageError
-from altershield.views.targets import EVERYTHING, Target, parse
+from altershield.views.selection import EVERYTHING, Selection, parse
 from altershield.workloads import ADAPTERS, Adapter
 from tests.support.workloads import BY_NAME
 
@@ -21,9 +21,9 @@ def test_parse_accepts_every_form_of_a_type(adapter: Adapter) -> None:
         f"{resource.plural}.{resource.group}",
         f"{resource.plural}.{resource.version}.{resource.group}",
     ):
-        assert parse([f"{kind}/web"]) == [Target((adapter,), "web")]
-        assert parse([kind, "web", "api"]) == [Target((adapter,), "web"), Target((adapter,), "api")]
-        assert parse([kind]) == [Target((adapter,), "")]
+        assert parse([f"{kind}/web"]) == [Selection((adapter,), "web")]
+        assert parse([kind, "web", "api"]) == [Selection((adapter,), "web"), Selection((adapter,), "api")]
+        assert parse([kind]) == [Selection((adapter,), "")]
 
 
 def test_short_names_of_types_are_those_of_kubectl() -> None:
@@ -31,17 +31,17 @@ def test_short_names_of_types_are_those_of_kubectl() -> None:
 
 
 def test_name_without_a_type_means_all_types() -> None:
-    assert parse(["web"]) == [Target(ADAPTERS, "web")]
+    assert parse(["web"]) == [Selection(ADAPTERS, "web")]
     assert parse([]) == [EVERYTHING]
 
 
 def test_parse_accepts_several_workloads() -> None:
     assert parse(["deploy/web", "sts/db", "cache"]) == [
-        Target((DEPLOYMENTS,), "web"),
-        Target((STATEFUL_SETS,), "db"),
-        Target(ADAPTERS, "cache"),
+        Selection((DEPLOYMENTS,), "web"),
+        Selection((STATEFUL_SETS,), "db"),
+        Selection(ADAPTERS, "cache"),
     ]
-    assert parse(["web", "db"]) == [Target(ADAPTERS, "web"), Target(ADAPTERS, "db")]
+    assert parse(["web", "db"]) == [Selection(ADAPTERS, "web"), Selection(ADAPTERS, "db")]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from altershield.views.named import Named, named
 from altershield.views.names import resource_name
 
 
-class Target(NamedTuple):
+class NamedObject(NamedTuple):
     kind: ProtectedKind
     name: str
 
@@ -19,20 +19,20 @@ class Target(NamedTuple):
         return resource_name(self.kind.resource, self.name)
 
 
-def parse(arguments: Sequence[str]) -> list[Target]:
+def parse(arguments: Sequence[str]) -> list[NamedObject]:
     """The objects of `TYPE/NAME...` or `TYPE NAME...`. UsageError: objects of the type cannot be protected, or none can
     have the name."""
-    return [_target(each) for each in named(arguments, lambda word: _kind(word) is not None)]
+    return [_object(each) for each in named(arguments, lambda word: _kind(word) is not None)]
 
 
-def _target(found: Named) -> Target:
+def _object(found: Named) -> NamedObject:
     kind = _kind(found.type or "")
     if kind is None or not is_name(found.name or ""):
         known = ", ".join(dict.fromkeys(each.resource.kind.lower() for each in PROTECTED_KINDS))
         raise UsageError(
             f'"{found.argument}" cannot be protected; write TYPE/NAME or TYPE NAME, where TYPE is one of: {known}'
         )
-    return Target(kind, found.name or "")
+    return NamedObject(kind, found.name or "")
 
 
 def kinds(incomplete: str) -> list[str]:

@@ -3,7 +3,7 @@
 import pytest
 
 from altershield.errors import UsageError
-from command.protection.targets import kinds, parse
+from command.protection.arguments import kinds, parse
 
 
 @pytest.mark.parametrize(

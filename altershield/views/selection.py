@@ -9,7 +9,7 @@ from altershield.views.named import Named, named
 from altershield.workloads import ADAPTERS, Adapter
 
 
-class Target(NamedTuple):
+class Selection(NamedTuple):
     """Workloads of these kinds with this name. An empty name means all names."""
 
     adapters: Sequence[Adapter]
@@ -26,7 +26,7 @@ class Target(NamedTuple):
         return f"{self.adapters[0].resource.kind.lower()}/{self.name}" if len(self.adapters) == 1 else self.name
 
 
-EVERYTHING = Target(ADAPTERS, "")
+EVERYTHING = Selection(ADAPTERS, "")
 
 
 def full_plural(adapter: Adapter) -> str:
@@ -34,12 +34,12 @@ def full_plural(adapter: Adapter) -> str:
     return f"{adapter.resource.plural}.{adapter.resource.group}"
 
 
-def parse(arguments: Sequence[str]) -> list[Target]:
-    """The targets of `NAME` and `TYPE/NAME` (any number of both), `TYPE`, or `TYPE NAME...`. No argument means all
+def parse(arguments: Sequence[str]) -> list[Selection]:
+    """The selections of `NAME` and `TYPE/NAME` (any number of both), `TYPE`, or `TYPE NAME...`. No argument means all
     workloads. UsageError: AlterShield does not support the type, or no workload can have the name."""
     if not arguments:
         return [EVERYTHING]
-    return [_target(each) for each in named(arguments, is_type)]
+    return [_selection(each) for each in named(arguments, is_type)]
 
 
 def is_type(word: str) -> bool:
@@ -53,15 +53,15 @@ def types(incomplete: str) -> list[str]:
     return [kind for kind in kinds if kind.startswith(incomplete)]
 
 
-def _target(found: Named) -> Target:
+def _selection(found: Named) -> Selection:
     if found.type is None and found.name and is_name(found.name):
-        return Target(ADAPTERS, found.name)
+        return Selection(ADAPTERS, found.name)
     adapter = _adapter(found.type or "")
     if adapter is None or found.name == "":
         raise _not_a_workload(found.argument)
     if found.name is not None and not is_name(found.name):
         raise UsageError(f'no workload can have the name "{found.name}"')
-    return Target((adapter,), found.name or "")
+    return Selection((adapter,), found.name or "")
 
 
 def _not_a_workload(argument: str) -> UsageError:
