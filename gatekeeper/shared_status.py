@@ -129,17 +129,17 @@ class SharedStatus(Generic[T, R, A]):
         """Answer the requests that wait. Those that come during a read join them."""
         found = self._informer.get(*key)
         is_fresh = found is not None and self._is_fresh(key)
-        while batch := _batch(waiting):
+        while together := _together(waiting):
             if found is None and not is_fresh:
                 found, is_fresh = await self._read(key), True
             if found is None:
-                _end(batch, None)
+                _end(together, None)
                 return
             changed = found
-            for each in batch:
+            for each in together:
                 if isinstance(each.request, _Change):
                     changed = each.request.apply(changed) or changed
-            asked = [(each, each.request) for each in batch if not isinstance(each.request, _Change)]
+            asked = [(each, each.request) for each in together if not isinstance(each.request, _Change)]
             decision = self._decide(changed, [request for _, request in asked])
             changed = decision.changed or changed
             if changed is not found:
@@ -157,7 +157,7 @@ class SharedStatus(Generic[T, R, A]):
             stored = changed if decision.changed is not None else None
             for (each, _), answer in zip(asked, decision.answers, strict=True):
                 each.end(Answered(answer, stored))
-            _end(batch, None)  # the changes
+            _end(together, None)  # the changes
             return
 
     async def _read(self, key: Key) -> T | None:
@@ -194,7 +194,7 @@ class SharedStatus(Generic[T, R, A]):
         return asyncio.get_running_loop().time() - self._read_at.get(key, -_FRESH) < _FRESH
 
 
-def _batch(waiting: list[_Waiting[T, R, A]]) -> list[_Waiting[T, R, A]]:
+def _together(waiting: list[_Waiting[T, R, A]]) -> list[_Waiting[T, R, A]]:
     """Those that still wait, for one more try."""
     for each in waiting:
         each.tries += 1
