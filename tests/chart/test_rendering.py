@@ -16,7 +16,7 @@ from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.workloads import ADAPTERS
 from command.install import policies
 from gatekeeper import process, server
-from gatekeeper.intake.body import body as intake
+from gatekeeper.intake import body as intake
 from tests.chart import operators
 from tests.chart.rendering import (
     CHART,

@@ -41,7 +41,7 @@ def advanced(monkeypatch: pytest.MonkeyPatch) -> Adapter:
     """The adapter of the second kind, registered behind the others."""
     made = AdvancedStatefulSets()
     registered = (*ADAPTERS, made)
-    for module in [each for each in sys.modules.values() if getattr(each, "ADAPTERS", None) is ADAPTERS]:
+    for module in [each for each in list(sys.modules.values()) if vars(each).get("ADAPTERS") is ADAPTERS]:
         monkeypatch.setattr(module, "ADAPTERS", registered)
     monkeypatch.setitem(BY_KIND, ADVANCED_KIND, made)
     monkeypatch.setattr(workloads, "_PREFIXES", tuple(each.change_workload_prefix for each in registered))
