@@ -142,6 +142,8 @@ class Manager:
             background = [
                 asyncio.create_task(run_informers(self.caches)),
                 asyncio.create_task(self._recorder.run()),
+                # a new leader must know the orders that another leader has closed
+                *([asyncio.create_task(self.caches.orders.run())] if self._server is not None else []),
                 *(
                     asyncio.create_task(self._reconcile(subject, controller))
                     for subject, controller in self._controllers.items()

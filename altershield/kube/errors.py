@@ -13,8 +13,10 @@ _MAX_MESSAGE = 1024  # characters; a Status may contain a whole object
 class KubernetesError(AlterShieldError):
     """A request to the Kubernetes API failed."""
 
-    may_heal = True
-    """Whether the request may succeed although no object changes. If not, it is repeated slowly."""
+    @property
+    def may_heal(self) -> bool:
+        """Whether the request may succeed although the object does not change. If not, it is repeated slowly."""
+        return True
 
 
 class UnreachableError(KubernetesError):
@@ -28,7 +30,9 @@ class UnreadableError(UnreachableError):
 class SchemaError(UnreadableError):
     """The response, or an object in it, has another schema than expected."""
 
-    may_heal = False
+    @property
+    def may_heal(self) -> bool:
+        return False
 
 
 class ApiError(KubernetesError):
@@ -86,9 +90,12 @@ class GoneError(ApiError):
 
 
 class InvalidError(ApiError):
-    """422: the object is invalid, or a `test` operation of a JSON patch failed."""
+    """422: the object is invalid, a `test` operation of a JSON patch failed, or a ValidatingAdmissionPolicy refuses."""
 
-    may_heal = False
+    @property
+    def may_heal(self) -> bool:
+        """Whether no cause names a field. The cause of a policy names none, and its binding may be deleted soon."""
+        return not any(cause.get("field") for cause in _causes(self.details))
 
 
 class TooManyRequestsError(ApiError):
@@ -165,7 +172,9 @@ def _retry_after(details: Any) -> float | None:
 
 
 def _has_cause(details: Any, reason: str) -> bool:
+    return any(cause.get("reason") == reason for cause in _causes(details))
+
+
+def _causes(details: Any) -> list[dict[str, Any]]:
     causes = details.get("causes") if isinstance(details, dict) else None
-    return isinstance(causes, list) and any(
-        isinstance(cause, dict) and cause.get("reason") == reason for cause in causes
-    )
+    return [cause for cause in causes if isinstance(cause, dict)] if isinstance(causes, list) else []

@@ -35,7 +35,7 @@ def start(parts: Parts[Key]) -> Controller[Key] | None:
         return None
     OrderRoutes(parts.caches, parts.queue)
     orders = OrderReconciler(parts.client, parts.caches, parts.writer, parts.server)
-    return Controller(reconcile=orders.reconcile, task=parts.caches.orders.run)
+    return Controller(reconcile=orders.reconcile)
 
 
 ORDERS = Subject("orders", start, writes=((CONFIG_MAPS, ("create", "delete")),))

@@ -11,6 +11,7 @@ from altershield.api import labels, names
 from altershield.api.resources import CHANGE_WORKLOADS, CONFIG_MAPS, DEPLOYMENTS, NAMESPACES
 from kube_sandbox.altershield_server.script import Script, StageScript
 from kube_sandbox.altershield_server.server import AlterShieldServer
+from reconciler.manager import Manager
 from reconciler.releases.writes import reports as reporting
 from reconciler.server.server_settings import Settings
 from tests.fault.killing import Killer
@@ -43,7 +44,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def following(
     cluster: Cluster, directory: Path, server: AlterShieldServer, identity: str = "one"
-) -> contextlib.AbstractAsyncContextManager[object]:
+) -> contextlib.AbstractAsyncContextManager[Manager]:
     (directory / "token").write_text(TOKEN)
     settings = Settings(url=server.url, token_file=directory / "token")
     return cluster.reconciler(server=settings, check_timeout=600, identity=identity)
@@ -179,3 +180,22 @@ async def test_record_of_an_order_that_was_closed_with_its_release_is_deleted(
             return closings(server) == [["SUCCESS"]] and not await records(cluster)
 
         await cluster.until(met, "the order to be closed")
+
+
+async def test_follower_knows_which_orders_the_leader_has_closed(
+    cluster: Cluster, server: AlterShieldServer, tmp_path: Path
+) -> None:
+    """Otherwise it would close them again when it leads."""
+    async with following(cluster, tmp_path, server), following(cluster, tmp_path, server, "two") as follower:
+        await cluster.release(V1)
+
+        async def is_known() -> bool:
+            return len(follower.caches.orders) == 1
+
+        async def is_forgotten() -> bool:
+            return len(follower.caches.orders) == 0
+
+        await cluster.until(is_known, "the follower to know the order")
+        await cluster.admin.delete(DEPLOYMENTS, "sleep", "shop")
+        await cluster.until(is_forgotten, "the follower to forget the order")
+    assert closings(server) == [["CANCEL"]]

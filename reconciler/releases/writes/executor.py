@@ -214,6 +214,8 @@ class Executor:
         try:
             await self._patch_read(workload, raw, hold.end(raw, wanted, hold.PAUSE))
         except InvalidError as error:
+            if error.may_heal:
+                raise
             # somebody changed the annotation: the API server does not accept its values of the fields
             metadata = workload.metadata
             where = f"{workload.kind} {metadata.namespace}/{metadata.name}"

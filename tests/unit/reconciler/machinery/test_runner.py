@@ -190,9 +190,11 @@ async def test_backlog_is_reconciled_under_a_steady_stream_of_live_changes() -> 
     assert len(order) > 2 * max(turns)
 
 
-@pytest.mark.parametrize(
-    "error", [from_status(422, {"message": "spec.replicas: Invalid value"}), SchemaError("an object cannot be read")]
-)
+def invalid(message: str) -> KubernetesError:
+    return from_status(422, {"message": message, "details": {"causes": [{"field": "spec.replicas"}]}})
+
+
+@pytest.mark.parametrize("error", [invalid("spec.replicas: Invalid value"), SchemaError("an object cannot be read")])
 async def test_failure_that_a_retry_cannot_end_is_retried_slowly_and_logged_once(
     error: KubernetesError, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -220,7 +222,7 @@ async def test_failure_that_a_retry_cannot_end_is_retried_slowly_and_logged_once
     assert metrics.registry.get_sample_value("altershield_reconciles_total", labels) == tries
 
     queue.add(KEY)  # the object has changed
-    failing[:] = [from_status(422, {"message": "another cause"})]
+    failing[:] = [invalid("another cause")]
     await asyncio.sleep(1)
     assert (len(times), len(caplog.records)) == (tries + 1, 2)
     failing.clear()
@@ -229,6 +231,24 @@ async def test_failure_that_a_retry_cannot_end_is_retried_slowly_and_logged_once
     queue.add(KEY)
     await asyncio.sleep(1)
     assert len(caplog.records) == 3
+    working.cancel()
+    await asyncio.wait((working,))
+
+
+async def test_refusal_of_a_policy_is_retried_quickly_because_the_policy_may_be_deleted_soon() -> None:
+    error = from_status(422, {"message": "no change in the freeze", "details": {"causes": [{"message": "no change"}]}})
+    queue: WorkQueue[Key] = WorkQueue()
+    tries = 0
+
+    async def reconcile(_: Key) -> None:
+        nonlocal tries
+        tries += 1
+        raise error
+
+    working = asyncio.create_task(work("pods", queue, reconcile, Metrics()))
+    queue.add(KEY)
+    await asyncio.sleep(1)
+    assert tries > 5
     working.cancel()
     await asyncio.wait((working,))
 

@@ -636,7 +636,7 @@ async def test_end_of_a_pause_restores_the_field(world: World) -> None:
 async def test_value_that_the_api_server_does_not_accept_stays_out_of_the_field(world: World) -> None:
     """Anybody who may change the workload may have written the annotation. Its reconciles go on."""
     world.reader.whole = held("yes")
-    world.writer.errors = [InvalidError("spec.paused: must be a boolean")]
+    world.writer.errors = [InvalidError("invalid", details={"causes": [{"field": "spec.paused"}]})]
     await world.do(after=(Unpause(),))
     first, second = (write[-1] for write in world.writer.writes)
     assert first == [RESOURCE_VERSION, {"op": "replace", "path": "/spec/paused", "value": "yes"}, FORGET]
