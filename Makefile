@@ -64,7 +64,7 @@ bench: $(BIN)/.ready  ## run the benchmarks of docs/figures.md and docs/reliabil
 	$(BIN)/python -m bench.availability
 	$(BIN)/python -m bench.fleet simulated --minutes 8
 
-crds: $(BIN)/.ready  ## write the chart's CRDs, webhooks and names of values anew, after a change of the kinds, the admission registry or the values
+crds: $(BIN)/.ready  ## write the chart's CRDs, permissions, webhooks, admission policies and names of values anew, after a change of what they follow from
 	$(BIN)/python -m command.install charts/altershield/files
 	$(BIN)/python -m supply_chain.near_names charts/altershield/values.schema.json
 

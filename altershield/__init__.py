@@ -1,3 +1,3 @@
-"""The code that all processes share: the API, access to Kubernetes, and the `altershield` command."""
+"""The code that all processes share: the API types, access to Kubernetes, and pure decisions."""
 
 __version__ = "0.1.0"

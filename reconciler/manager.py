@@ -1,4 +1,5 @@
-"""The reconciler process: its caches run in every replica, its controllers run only in the leader."""
+"""The reconciler process. Caches run in every replica. Controllers run in the leader, except those with
+`in_every_replica`."""
 
 import asyncio
 import contextlib
@@ -106,7 +107,7 @@ class Manager:
         parts = Parts[Any](
             client=client,
             caches=self.caches,
-            queue=WorkQueue(),
+            queue=WorkQueue(),  # each subject gets its own one below
             writer=self._writer,
             recorder=self._recorder,
             registry=registry,

@@ -1,6 +1,7 @@
 """How a subject of the reconciler is declared, and what it gets when it starts.
 
-A subject is a folder with one value of this type in its `subject.py`. `manager.py` lists the subjects and starts them.
+A subject is a value of the type `Subject`, in `reconciler/NAME/subject.py` or `reconciler/NAME.py`. `manager.py` lists
+the subjects and starts them.
 """
 
 from collections.abc import Callable, Coroutine

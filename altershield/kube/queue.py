@@ -76,12 +76,13 @@ class WorkQueue(Generic[K]):
 
     @property
     def depth(self) -> int:
-        """The number of keys that are ready for a worker. Delayed keys do not count."""
+        """The number of keys that wait for a worker, or for the end of their own reconcile. Delayed keys do not
+        count."""
         return len(self._waiting_since)
 
     @property
     def oldest(self) -> float:
-        """Seconds that the oldest ready key has waited; 0 if no key waits."""
+        """Seconds that the oldest waiting key has waited; 0 if no key waits."""
         since = next(iter(self._waiting_since.values()), None)
         return 0.0 if since is None else asyncio.get_running_loop().time() - since
 

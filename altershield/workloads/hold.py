@@ -1,16 +1,15 @@
-"""The annotation with which AlterShield holds a rollout, and the patches that hold it and let go. Pure functions.
+"""The annotation that stores a hold of a rollout, and the patches that begin and end a hold. Pure functions.
 
-The annotation has the values that the user gave the held fields, once, and the causes of the hold. The fields return
-with the last cause, so no cause takes the held value of another one for the user's.
+The annotation stores the causes of the hold, and the value that the user gave each held field. A value is stored once,
+so a later cause never stores a held value as the user's. The patch that ends the last cause restores the values.
 
-Anybody who may change the workload can write the annotation. So it decides only the values of the fields that the
-adapter names, and an annotation that cannot be read is removed at the end without a change of a field.
+A user who may change the workload may also write the annotation. So it can change only fields that the adapter names.
+If it cannot be decoded, the patch that ends the hold removes it and changes no field.
 
-A field is restored only if nobody else has written it since. If somebody continued the rollout and paused it again, the
-value of the field does not show this. `metadata.managedFields` shows it: a field that AlterShield wrote last belongs to
-the same manager as the annotation.
+A field is restored only if AlterShield wrote it last. `metadata.managedFields` shows this: the field and the annotation
+have the same manager.
 
-`wanted`, in all functions: the changes that hold this workload, each one an `add`.
+In all functions, `wanted` has the `add` operations that hold this workload.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,1 +1,2 @@
-"""The Kubernetes objects that AlterShield needs: CRDs, RBAC objects and webhook configurations."""
+"""The Kubernetes objects that AlterShield installs: CustomResourceDefinitions, RBAC, webhook configurations and
+admission policies. Also finds them again in a cluster."""

@@ -1,6 +1,7 @@
 """The informers, and the queries that controllers make on them.
 
-The caches hold objects of governed namespaces only.
+Objects of ungoverned namespaces are not kept, except settings, policies of the system namespace, records of orders, and
+watches with `everywhere`.
 """
 
 import math
@@ -60,9 +61,12 @@ _UID = "uid"
 
 
 class Caches:
-    """One informer per resource. Informers of kinds that a cluster may lack run only while the CustomResourceDefinition
-    exists. `namespace_selector`: a label selector that governed namespaces must match in addition. `watches`: what
-    subjects follow in addition; `caches[watch]` is the informer."""
+    """The informers of the reconciler. `budgets` has its own ones of pods and workloads.
+
+    Informers of kinds that a cluster may lack run only while the CustomResourceDefinition exists. `namespace_selector`:
+    a label selector that governed namespaces must match in addition. `watches`: what subjects follow in addition;
+    `caches[watch]` is the informer.
+    """
 
     def __init__(
         self,
@@ -185,7 +189,7 @@ class Caches:
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
-        """All informers."""
+        """All informers, except that of open orders."""
         optional = (self.workloads[kind] for kind in self.definitions)
         return (*self.required, *optional, *self.budgets.counted_informers)
 

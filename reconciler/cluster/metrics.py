@@ -4,7 +4,8 @@ from prometheus_client import CollectorRegistry, Counter
 
 
 class DisruptionMetrics:
-    """Counted for each PodUnavailableBudget and each PodDeletionFlowControl."""
+    """Counters of disruptions. Each disruption counts once for each PodUnavailableBudget and PodDeletionFlowControl
+    that records it."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.ungated_deletions = Counter(

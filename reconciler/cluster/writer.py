@@ -1,5 +1,5 @@
-"""All writes of the reconciler to the cluster. Each one is guarded against concurrent changes, counted, and put into
-the cache at once."""
+"""Writes the objects of the reconciler, except Leases, Events and Jobs. Updates and deletions are guarded by uid or
+resourceVersion. Each write is counted. If a cache keeps the object, the answer is put into it at once."""
 
 import asyncio
 import contextlib

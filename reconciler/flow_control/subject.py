@@ -1,7 +1,5 @@
 """The subject of PodDeletionFlowControls. One is reconciled when it changes, and all of them when a pod is lost."""
 
-import time
-
 from altershield.api.flow_control import KIND, PodDeletionFlowControl
 from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
 from altershield.api.rights import Right
@@ -38,7 +36,7 @@ class FlowControlRoutes:
 def start(parts: Parts[Key]) -> Controller[Key]:
     FlowControlRoutes(parts.caches, parts.queue)
     informer = parts.caches[WATCH]
-    parts.registry.register(Gauges(lambda: families(informer.all(), time.time())))
+    parts.registry.register(Gauges(lambda: families(informer.all(), parts.clock())))
     flow_controls = FlowControlReconciler(
         parts.client, parts.caches, parts.writer, parts.recorder, parts.disruptions, parts.clock
     )

@@ -1,8 +1,8 @@
 """Writes the Events that a status stores as announcements.
 
-An announcement is stored with the change that it is about. It stays in the status until the Event is written, and until
-the status changes again. So a reconcile after a crash, also one of another leader, writes a missing Event, and none
-twice: its name follows from the announcement.
+An announcement is stored in the status together with the change that it describes. It stays until the Event is written
+and the status changes again. After a crash, this or another leader writes a missing Event. The name of the Event is
+derived from the announcement, so no Event is written twice.
 """
 
 import hashlib

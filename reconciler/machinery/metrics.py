@@ -42,13 +42,13 @@ class Metrics:
         )
 
     def expect_writes(self, writes: Iterable[tuple[Resource, Iterable[str]]]) -> None:
-        """Have a series for each of these verbs."""
+        """Create a series with the value 0 for each of these verbs."""
         for resource, verbs in writes:
             for verb in verbs:
                 self.writes.labels(resource.kind, verb)
 
     def observe(self, queues: Mapping[str, WorkQueue[Any]]) -> None:
-        """Also export the figures of these queues, by controller. Call it once."""
+        """Export the metrics of these queues, by controller. Call it once."""
         for controller in queues:
             self.reconcile_duration.labels(controller)
             for outcome in Outcome:

@@ -36,9 +36,9 @@ _ids = itertools.count(1)  # of reconciles, for the log
 async def work(name: str, queue: WorkQueue[K], reconcile: Reconcile[K], metrics: Metrics, *, at_most: int = 1) -> None:
     """Reconcile keys until cancelled, with at most `at_most` workers. The keys that wait now are the backlog.
 
-    One worker waits for the next key. When it takes a key and no other worker waits, it starts another worker: to start
-    and to stop thousands of waiting workers would take as long as many reconciles. A failure of one key does not stop
-    the workers. A worker gives way to other tasks after each time slice, however many keys wait.
+    A worker that takes a key starts the next worker, if no other worker waits. So thousands of idle workers are not
+    started and stopped. A failure of one key does not stop the workers. After each time slice, a worker lets other
+    tasks run.
     """
     queue.to_backlog()
     controller = _Controller(name, queue, reconcile)

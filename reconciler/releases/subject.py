@@ -1,7 +1,7 @@
 """The subject of releases. A workload is reconciled after the events that may change a decision about its releases.
 
-An event only names a workload to reconcile. Reconciling it without need does no harm. If it is missed, it is not
-reconciled.
+An event only queues a workload. An extra reconcile does no harm. After a missed event, the workload is reconciled at
+its next event or resync.
 """
 
 from altershield.api.change_workload import KIND

@@ -40,7 +40,7 @@ from tests.chart.rendering import (
 
 def test_crd_and_webhook_files_match_the_code() -> None:
     here = {path: (CHART / "files" / path).read_text() for path in files()}
-    assert here == files(), "the kinds or the admission registry changed: run `make crds`"
+    assert here == files(), "the generated files are old: run `make crds`"
     written = {path.relative_to(CHART / "files").as_posix() for path in (CHART / "files" / "crds").iterdir()}
     assert written == {path for path in files() if path.startswith("crds/")}
 

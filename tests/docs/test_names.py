@@ -15,7 +15,8 @@ from tests.docs.pages import PAGES, ROOT, blocks
 
 VALUES: dict[str, Any] = yaml.safe_load((ROOT / "charts" / "altershield" / "values.yaml").read_text())
 _PATH = re.compile(r"`([a-zA-Z]+(?:\.[a-zA-Z]+)+)(?:: [^`]*)?`")
-_MODULE = re.compile(r"`((?:altershield|gatekeeper|reconciler|certgen|charts|docs|tests)/[\w./-]*|[\w/]+\.py)`")
+_FOLDERS = "altershield|command|gatekeeper|reconciler|certgen|bench|dashboards|sandbox|charts|docs|tests"
+_MODULE = re.compile(rf"`((?:{_FOLDERS})/[\w./-]*|[\w/]+\.py)`")
 
 page_of = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
 

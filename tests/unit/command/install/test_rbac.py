@@ -10,7 +10,6 @@ from command.install import rbac
 from reconciler.manager import SUBJECTS
 from reconciler.subject import Subject
 
-OURS = "app.ops.cloud.alipay.com"
 WORKLOADS = [
     ("apps", "deployments"),
     ("apps", "statefulsets"),
