@@ -267,6 +267,8 @@ KIND = Kind(
     resource=POD_UNAVAILABLE_BUDGETS,
     type=PodUnavailableBudget,
     short_name="pub",
+    title="Pod unavailable budget",
+    summary="How many pods of an application may be unavailable by deletions, evictions and changes in place",
     columns=(
         Column("MODE", "string", ".spec.mode"),
         Column("ALLOWED", "integer", ".status.unavailableAllowed"),

@@ -104,6 +104,8 @@ KIND = Kind(
     resource=CHANGE_PODS,
     type=ChangePod,
     short_name="cp",
+    title="Change of pods",
+    summary="One verified batch of pods of a version",
     columns=(
         Column("STATUS", "string", ".status.status"),
         Column("MESSAGE", "string", ".status.message"),

@@ -255,6 +255,8 @@ KIND = Kind(
     resource=CHANGE_WORKLOADS,
     type=ChangeWorkload,
     short_name="cw",
+    title="Change of a workload",
+    summary="One version of a workload, and the state of its release",
     columns=(
         Column("STATUS", "string", ".status.status"),
         Column("CREATETIME", "string", ".spec.createTime"),

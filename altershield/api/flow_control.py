@@ -283,6 +283,8 @@ KIND = Kind(
     resource=POD_DELETION_FLOW_CONTROLS,
     type=PodDeletionFlowControl,
     short_name="pdfc",
+    title="Flow control of pod deletions",
+    summary="How many pods may be deleted in a time, and a breaker that stops all deletions",
     columns=(
         Column("MODE", "string", ".spec.mode"),
         Column("BREAKER", "string", ".status.breaker.state"),

@@ -41,6 +41,9 @@ class Kind:
     resource: Resource
     type: type
     short_name: str
+    title: str
+    """In catalogues of charts, as is `summary`."""
+    summary: str
     columns: tuple[Column, ...]
     status: Mapping[str, Any] = field(default_factory=dict)
     """The defaults of fields of `status` that columns show. A new object has them before a reconciler has processed

@@ -54,6 +54,8 @@ KIND = Kind(
     resource=OPS_CONFIG_INFOS,
     type=OpsConfigInfo,
     short_name="oci",
+    title="Setting",
+    summary="The settings `blocking`, `branch` and `rollback`",
     columns=(
         AGE,
         Column("TYPE", "string", ".spec.type", wide=True),

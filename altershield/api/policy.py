@@ -267,6 +267,8 @@ KIND = Kind(
     resource=DEFENSE_POLICIES,
     type=DefensePolicy,
     short_name="dp",
+    title="Defense policy",
+    summary="How the releases of a namespace are verified, and what a failure leads to",
     columns=(
         Column("MODE", "string", ".spec.mode"),
         Column("ONFAILURE", "string", ".spec.onFailure"),

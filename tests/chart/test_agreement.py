@@ -20,7 +20,7 @@ from altershield.workloads import ADAPTERS
 from certgen.settings import service_hosts
 from command import app
 from command.install import crds, policies, rbac, webhooks
-from command.install.__main__ import files
+from command.install.__main__ import chart_yaml, files
 from tests.chart.arguments import parsed
 from tests.chart.rendering import (
     CHART,
@@ -41,6 +41,8 @@ from tests.chart.rendering import (
 def test_crd_and_webhook_files_match_the_code() -> None:
     here = {path: (CHART / "files" / path).read_text() for path in files()}
     assert here == files(), "the generated files are old: run `make crds`"
+    metadata = (CHART / "Chart.yaml").read_text()
+    assert chart_yaml(metadata) == metadata, "the list of kinds is old: run `make crds`"
     written = {path.relative_to(CHART / "files").as_posix() for path in (CHART / "files" / "crds").iterdir()}
     assert written == {path for path in files() if path.startswith("crds/")}
 
