@@ -24,6 +24,7 @@ from reconciler.cluster.writer import Writer
 from reconciler.machinery.runner import K, Reconcile
 from reconciler.options import Options
 from reconciler.outbound.outbound_client import Outbound
+from reconciler.outbound.urls import AllowedHosts
 from reconciler.receivers.file import Delivery
 
 CHECKING_WORKERS = 1024
@@ -54,6 +55,11 @@ class Parts(Generic[K]):
     """The client for the URLs of policies; None: no request is sent to them."""
     delivery: Delivery | None
     """The receivers of notifications and the client for them; None: no notification is sent."""
+
+    @property
+    def allowed_hosts(self) -> AllowedHosts | None:
+        """The hosts that the URLs of policies may name. None: no URL is requested."""
+        return self.outbound.allowed if self.outbound is not None else None
 
 
 @dataclass(frozen=True, kw_only=True)

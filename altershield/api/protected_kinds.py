@@ -55,7 +55,7 @@ class ProtectedKind:
     @property
     def plural(self) -> str:
         """The full name of the resource, as kubectl understands it: `deployments.apps`."""
-        return f"{self.resource.plural}.{self.resource.group}".removesuffix(".")
+        return self.resource.full_name
 
     @property
     def levels(self) -> tuple[Level, ...]:

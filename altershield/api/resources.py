@@ -41,6 +41,11 @@ class Resource:
     def api_version(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def full_name(self) -> str:
+        """As kubectl understands it, and as a CustomResourceDefinition is named: `deployments.apps`, `pods`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The URL path of an object. Without `name`: of the collection in `namespace`, or in all namespaces."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]

@@ -42,7 +42,7 @@ async def read(client: Client, namespace: str, selection: Selection) -> Found:
             history.RESOURCE, namespace, as_=msgspec.Raw, label_selector=history.label_selector(metadata.name)
         )
     except ForbiddenError as error:
-        raise _forbidden(f"{history.RESOURCE.plural}.{history.RESOURCE.group}", namespace, error) from error
+        raise _forbidden(history.RESOURCE.full_name, namespace, error) from error
     versions = [Version(history.read(raw), _whole(raw)) for raw in listed.items]
     own = [each for each in versions if each.entry.is_of(workload.group_kind, metadata.name, metadata.uid)]
     if not own:

@@ -31,7 +31,7 @@ EVERYTHING = Selection(ADAPTERS, "")
 
 def full_plural(adapter: Adapter) -> str:
     """The full name of the type: `deployments.apps`."""
-    return f"{adapter.resource.plural}.{adapter.resource.group}"
+    return adapter.resource.full_name
 
 
 def parse(arguments: Sequence[str]) -> list[Selection]:

@@ -10,6 +10,7 @@ from altershield.api import names
 from altershield.api.amounts import scaled
 from altershield.api.change_workload import WorkloadRef
 from altershield.api.fingerprint import Template
+from altershield.api.json_patch import Operation
 from altershield.api.meta import OwnerReference
 from altershield.api.resources import GroupKind, Resource
 from altershield.workloads.hold import with_own_fields
@@ -17,8 +18,6 @@ from altershield.workloads.pods import Pod
 from altershield.workloads.workload import HOLDABLE, Workload
 
 Object = dict[str, Any]
-Operation = dict[str, Any]
-"""One operation of an RFC 6902 patch."""
 
 
 class Adapter(Protocol):

@@ -3,8 +3,9 @@
 import msgspec
 
 from altershield.api.amounts import percentage, scaled
+from altershield.api.json_patch import Operation
 from altershield.api.resources import Resource
-from altershield.workloads.adapter import Operation, with_own_values
+from altershield.workloads.adapter import with_own_values
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common

@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
+from altershield.api.json_patch import Operation
 from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS, Resource
 from altershield.workloads import sets
-from altershield.workloads.adapter import Object, Operation, with_own_values
+from altershield.workloads.adapter import Object, with_own_values
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common

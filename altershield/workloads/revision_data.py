@@ -2,8 +2,9 @@
 
 from copy import deepcopy
 
+from altershield.api.json_patch import Operation
 from altershield.api.resources import Resource
-from altershield.workloads.adapter import Object, Operation
+from altershield.workloads.adapter import Object
 
 CONTROLLER_REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
 

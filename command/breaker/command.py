@@ -199,5 +199,5 @@ def _print(policies: list[PodDeletionFlowControl], output: Format, *, single: bo
         case Format.YAML:
             sys.stdout.write(objects.to_yaml(whole))
         case Format.NAME:
-            plural = f"{POD_DELETION_FLOW_CONTROLS.plural}.{POD_DELETION_FLOW_CONTROLS.group}"
+            plural = POD_DELETION_FLOW_CONTROLS.full_name
             sys.stdout.writelines(f"{plural}/{each.metadata.name}\n" for each in policies)

@@ -56,7 +56,7 @@ def chart_yaml(text: str) -> str:
         {
             "kind": kind.resource.kind,
             "version": kind.resource.version,
-            "name": f"{kind.resource.plural}.{kind.resource.group}",
+            "name": kind.resource.full_name,
             "displayName": kind.title,
             "description": kind.summary,
         }

@@ -21,9 +21,7 @@ from altershield.releases import history
 from altershield.workloads import ADAPTERS
 from command.install.admission_policy import USER, Object, admission_policy, equal_but, validation
 
-_WRITABLE = {
-    f"{adapter.resource.plural}.{adapter.resource.group}": ["template", adapter.pause_field] for adapter in ADAPTERS
-}
+_WRITABLE = {adapter.resource.full_name: ["template", adapter.pause_field] for adapter in ADAPTERS}
 """The fields of `spec`, by resource and group."""
 
 _RESOURCE = "request.resource.resource + '.' + request.resource.group"

@@ -30,7 +30,7 @@ def _crd(kind: Kind) -> dict[str, Any]:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{resource.plural}.{resource.group}", "labels": PROTECTED},
+        "metadata": {"name": resource.full_name, "labels": PROTECTED},
         "spec": {
             "group": resource.group,
             "scope": "Namespaced" if resource.namespaced else "Cluster",

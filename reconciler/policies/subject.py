@@ -49,7 +49,7 @@ def start(parts: Parts[Key]) -> Controller[Key]:
         parts.writer,
         parts.recorder,
         parts.clock,
-        rule_of(parts.outbound.allowed if parts.outbound is not None else None),
+        rule_of(parts.allowed_hosts),
         partial(unknown_receivers, file, parts.options.system_namespace),
     )
     # only a leader follows the file, so it may have changed since the conditions were written

@@ -128,7 +128,7 @@ def start(parts: Parts[WorkloadKey]) -> Controller[WorkloadKey]:
         batch_wait=options.batch_wait,
         history_limit=options.history_limit,
         server=parts.server,
-        url_rule=rule_of(parts.outbound.allowed if parts.outbound is not None else None),
+        url_rule=rule_of(parts.allowed_hosts),
     )
     ReleaseRoutes(parts.caches, parts.queue, releases.groups_cache)
     parts.registry.register(Gauges(lambda: families(parts.caches)))
