@@ -70,6 +70,9 @@ class Cache(Generic[T]):
     def list_keys(self) -> list[Key]:
         return list(self._objects)
 
+    def names(self, namespace: str) -> list[str]:
+        return self._objects.names(namespace)
+
     def by_index(self, name: str, value: str) -> list[T]:
         return self.indexes.find(name, value)
 

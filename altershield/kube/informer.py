@@ -179,9 +179,8 @@ class Informer(Generic[T]):
     async def evict(self, namespace: str) -> None:
         """Remove the objects of a namespace for which `keep` has become false."""
         slices = time_slices()
-        for key in self._cache.list_keys():
-            if key[0] == namespace:
-                self._cache.evict(key)
+        for name in self._cache.names(namespace):
+            self._cache.evict((namespace, name))
             await slices.yield_if_over()
 
     async def run(self) -> None:

@@ -120,6 +120,10 @@ class Store(Generic[_V]):
     def __len__(self) -> int:
         return self._count
 
+    def names(self, namespace: str) -> list[str]:
+        """The names of the objects of a namespace."""
+        return list(self._namespaces.get(namespace, ()))
+
     def has_namespace(self, namespace: str) -> bool:
         """Whether there are objects of this namespace."""
         return bool(self._namespaces.get(namespace))

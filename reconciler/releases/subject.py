@@ -4,11 +4,14 @@ An event only queues a workload. An extra reconcile does no harm. After a missed
 its next event or resync.
 """
 
+import asyncio
+
 from altershield.api.change_workload import KIND
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.resources import CHANGE_WORKLOADS, PODS
 from altershield.api.rights import Right
-from altershield.kube.queue import WorkQueue
+from altershield.kube.queue import WorkQueue, as_backlog
+from altershield.kube.time_slices import time_slices
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
 from altershield.workloads.pods import Pod
@@ -35,6 +38,7 @@ class ReleaseRoutes:
         self._caches = caches
         self._queue = queue
         self._groups_cache = groups_cache
+        self._setting_changed = asyncio.Event()
         caches.settings.add_handler(self._setting)
         for workloads in caches.workloads.values():
             workloads.add_handler(self._workload)
@@ -44,10 +48,23 @@ class ReleaseRoutes:
         caches.releases.add_handler(self._release)
         caches.batches.add_handler(self._batch)
 
-    def _setting(self, old: OpsConfigInfo | None, new: OpsConfigInfo | None) -> None:
-        if old is not new and (old is None or new is None or (old.spec, old.status) != (new.spec, new.status)):
+    async def queue_after_settings(self) -> None:
+        """Queue all workloads after each change of a setting, until cancelled. It does not block the event loop, even
+        with tens of thousands of workloads."""
+        slices = time_slices()
+        while True:
+            await self._setting_changed.wait()
+            self._setting_changed.clear()
             for release in self._caches.releases.all():
-                self._queue.add(workload_key(release))
+                with as_backlog():
+                    self._queue.add(workload_key(release))
+                await slices.yield_if_over()
+
+    def _setting(self, old: OpsConfigInfo | None, new: OpsConfigInfo | None) -> None:
+        if not self._caches.settings.synced:
+            return  # no workload has been reconciled: this begins after the first lists, which queue all workloads
+        if old is not new and (old is None or new is None or (old.spec, old.status) != (new.spec, new.status)):
+            self._setting_changed.set()
 
     def _workload(self, old: Workload | None, new: Workload | None) -> None:
         for workload in (old, new):
@@ -130,10 +147,15 @@ def start(parts: Parts[WorkloadKey]) -> Controller[WorkloadKey]:
         server=parts.server,
         url_rule=rule_of(parts.allowed_hosts),
     )
-    ReleaseRoutes(parts.caches, parts.queue, releases.groups_cache)
+    routes = ReleaseRoutes(parts.caches, parts.queue, releases.groups_cache)
     parts.registry.register(Gauges(lambda: families(parts.caches)))
     # another leader may have decided since an earlier term of this process
-    return Controller(reconcile=releases.reconcile, on_lead=releases.forget)
+    return Controller(
+        reconcile=releases.reconcile,
+        on_lead=releases.forget,
+        # a setting that changes before this process leads is found here: the event stays set
+        task=routes.queue_after_settings,
+    )
 
 
 RELEASES = Subject(

@@ -12,10 +12,10 @@ SOURCES = (
             ("(old.spec, old.status) != (new.spec, new.status)", "old.spec != new.spec"),
             ("(old.spec, old.status) != (new.spec, new.status)", "old.status != new.status"),
             ("(old.spec, old.status) != (new.spec, new.status)", "False"),
-            (
-                "            for release in self._caches.releases.all():\n                self._queue.add(workload_key(release))\n",
-                "            pass\n",
-            ),
+            ("            self._setting_changed.set()\n", "            pass\n"),
+            ("            self._setting_changed.clear()\n", "            pass\n"),
+            ("        if not self._caches.settings.synced:\n", "        if False:\n"),
+            ("                with as_backlog():\n", "                if True:\n"),
             ("        for workload in (old, new):\n", "        for workload in (new,):\n"),
             ("        for workload in (old, new):\n", "        for workload in (old,):\n"),
             (

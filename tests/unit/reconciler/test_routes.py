@@ -1,5 +1,6 @@
 """Which keys an event puts into which queues, and which changes the pod groups get."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any
@@ -63,7 +64,7 @@ class Cluster:
         NamespaceRoutes(caches, queues["namespaces"])
         SettingRoutes(caches, queues["settings"])
         PolicyRoutes(caches, queues["policies"])
-        ReleaseRoutes(caches, queues["releases"], self.groups)  # type: ignore[arg-type]
+        self.releases = ReleaseRoutes(caches, queues["releases"], self.groups)  # type: ignore[arg-type]
         BatchRoutes(caches, queues["batches"])
         OrderRoutes(caches, queues["orders"])
         GeneratedBudgetRoutes(caches, queues["generated-budgets"])
@@ -77,6 +78,9 @@ class Cluster:
 
     async def queued(self) -> dict[str, set[Any]]:
         """The keys in each queue that is not empty. The keys are removed from the queues."""
+        leading = asyncio.create_task(self.releases.queue_after_settings())
+        await asyncio.sleep(0)
+        leading.cancel()
         found = {name: await _keys(queue) for name, queue in self.queues.items()}
         return {name: keys for name, keys in found.items() if keys}
 
@@ -100,6 +104,7 @@ async def cluster() -> AsyncIterator[Cluster]:
         made = Cluster(caches)
         made.put(namespace())
         made.caches.namespaces._reflector.synced.set()
+        made.caches.settings._reflector.synced.set()
         await made.forget()
         yield made
 
@@ -167,6 +172,23 @@ async def test_new_setting_queues_itself_and_every_release(cluster: Cluster) -> 
 async def test_setting_whose_spec_or_status_changes_queues_every_release(with_setting: Cluster, changed: Any) -> None:
     with_setting.put(changed)
     assert await with_setting.queued() == ALL
+
+
+async def test_settings_of_the_first_list_queue_no_release(with_setting: Cluster) -> None:
+    with_setting.caches.settings._reflector.synced.clear()
+    with_setting.put(setting(2, enable=False))
+    assert await with_setting.queued() == {"settings": {BLOCKING_KEY}}
+
+
+async def test_live_change_comes_before_the_releases_that_a_setting_has_queued(with_setting: Cluster) -> None:
+    queue = with_setting.queues["releases"]
+    with_setting.put(setting(2, enable=False))
+    leading = asyncio.create_task(with_setting.releases.queue_after_settings())
+    await asyncio.sleep(0)
+    assert queue.depth == 2
+    with_setting.put(newer(release(V1, name="other")))
+    assert await queue.get() == OTHER
+    leading.cancel()
 
 
 async def test_deleted_setting_queues_itself_and_every_release(with_setting: Cluster) -> None:
