@@ -101,7 +101,7 @@ class BudgetCaches:
             counted[informer.resource].share_names(informer)
 
     def _forget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> None:
-        if old is not None and new is None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
             self._counts.pop(old.metadata.uid, None)
 
     def budgets(self, namespace: str) -> Sequence[PodUnavailableBudget]:

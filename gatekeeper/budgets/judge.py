@@ -199,7 +199,7 @@ class Judge:
             logger.warning("cannot write the status of a budget", extra={"cause": str(error)})
             return Busy(texts.busy(budget.metadata.name))
         if answered is None:
-            self._lister.gone.add(budget.metadata.uid)
+            self._lister.leave_out(budget)
         elif answered.answer is not None and answered.stored is not None:
             stored, recorded = answered.stored, answered.answer
             records.budgets[stored.metadata.uid] = stored if recorded.sole else None

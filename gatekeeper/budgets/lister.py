@@ -30,8 +30,19 @@ class BudgetLister:
         """By the uid of a budget: the resourceVersion of the list of its pods, and the pods."""
         self._listing: dict[str, asyncio.Task[None]] = {}
         """By the uid of a budget: the list that is under way."""
-        self.gone: set[str] = set()
+        self._gone: set[str] = set()
         """The uids of budgets that do not exist although the cache has them."""
+        caches.budgets_informer.add_handler(self._on_budget)
+
+    def _on_budget(self, old: PodUnavailableBudget | None, new: PodUnavailableBudget | None) -> None:
+        if old is not None and (new is None or new.metadata.uid != old.metadata.uid):
+            self._gone.discard(old.metadata.uid)
+
+    def leave_out(self, budget: PodUnavailableBudget) -> None:
+        """Leave out this budget until the cache does not have it any more: the API server does not have it."""
+        uid = budget.metadata.uid
+        if any(each.metadata.uid == uid for each in self._caches.budgets(budget.metadata.namespace)):
+            self._gone.add(uid)
 
     def scales(self, namespace: str) -> Scales:
         return self._caches.scales.of(namespace)
@@ -45,7 +56,7 @@ class BudgetLister:
 
     def budgets(self, namespace: str) -> Sequence[PodUnavailableBudget]:
         found = self._caches.budgets(namespace)
-        return [each for each in found if each.metadata.uid not in self.gone] if self.gone else found
+        return [each for each in found if each.metadata.uid not in self._gone] if self._gone else found
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         return self._caches.pod(namespace, name)

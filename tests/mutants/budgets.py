@@ -220,7 +220,7 @@ SOURCES = (
             ("case Passed() if records.excesses:", "case Passed() if False:"),
             ("            self._remove_records(disruption, records)\n", "            pass\n"),
             ("stored if recorded.sole else None", "stored"),
-            ("self._lister.gone.add(budget.metadata.uid)", "pass"),
+            ("self._lister.leave_out(budget)", "pass"),
             ("if disruption.break_glass:", "if False:"),
             ("all(map(_only_warns, budgets))", "any(map(_only_warns, budgets))"),
         ),
@@ -229,7 +229,7 @@ SOURCES = (
         _G + "lister.py",
         _JUDGED,
         (
-            (" if each.metadata.uid not in self.gone]", "]"),
+            (" if each.metadata.uid not in self._gone]", "]"),
             ("if version > self.seen:", "if True:"),
             ("if self.seen >= version or", "if self.seen > version or"),
             ("if uid not in self._listing:", "if True:"),

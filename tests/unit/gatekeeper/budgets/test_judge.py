@@ -290,6 +290,32 @@ async def test_budget_that_the_api_server_does_not_have_any_more_decides_nothing
     assert world.puts == ["web"], "it is not written again"
 
 
+@pytest.mark.parametrize("ends", ["before the answer", "after the answer"])
+async def test_budget_that_is_gone_is_forgotten_once_the_cache_does_not_have_it(world: World, ends: str) -> None:
+    world.put(free())
+    (known,) = world.caches.budgets(NAMESPACE)
+    world.stored.clear()
+    asked = asyncio.create_task(world.asked())
+    if ends == "after the answer":
+        await asked
+        assert world.judge._lister._gone == {known.metadata.uid}
+    else:
+        await asyncio.sleep(0.005)
+    world.caches.budgets_informer._cache.drop((NAMESPACE, "web"), 9)
+    assert await asked == Passed()
+    assert world.judge._lister._gone == set()
+
+
+async def test_budget_that_another_one_of_its_name_replaces_is_forgotten(world: World) -> None:
+    world.put(free())
+    world.caches.counted(*world.caches.budgets(NAMESPACE))
+    world.stored.clear()
+    await world.asked()
+    metadata = ObjectMeta("web", NAMESPACE, uid="another", resource_version="9")
+    world.caches.budgets_informer.observe(msgspec.structs.replace(free(), metadata=metadata))
+    assert (world.judge._lister._gone, world.caches._counts) == (set(), {})
+
+
 @pytest.mark.parametrize("covers", [True, False])
 async def test_budget_that_was_created_again_meanwhile_decides_by_its_own_spec(world: World, covers: bool) -> None:
     old = free()
