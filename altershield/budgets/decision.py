@@ -199,9 +199,9 @@ def _judge(
 ) -> _BudgetVerdict:
     """The verdict of one budget on a request that has no record in it yet.
 
-    `sole`: no other budget decides about the request. It may then pass on the fresh record of an earlier request,
-    without a record of its own. With several budgets, the earlier request may still be refused by another budget, and
-    its record is then removed.
+    `sole`: no other budget decides about the request. It may then pass on the fresh record of an earlier request of the
+    same operation, without a record of its own. Other budgets may decide about another operation: if one of them
+    refuses the earlier request, its record is removed.
 
     The disruption of a pod that is not available gets a record too, because the pod may become available before the
     disruption happens. It does not count against the budget. If the status is full, it passes without a record.
@@ -211,7 +211,7 @@ def _judge(
     known = records.get(pod.uid) if records else None
     shows = shows_disruption(operation, disruption, pod, budget.spec, lister.scales(pod.namespace))
     repeated = known is not None and known.shows == shows
-    if sole and repeated and known is not None and is_fresh(known, now):
+    if sole and repeated and known is not None and known.operation == operation and is_fresh(known, now):
         return _ADMITTED
     found, seen = lister.counted(budget)
     lack = _lack(budget, pod, found, seen)

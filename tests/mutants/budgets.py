@@ -30,6 +30,7 @@ SOURCES = (
             ("if not disruption.dry_run and waiting is None:", "if not disruption.dry_run:"),
             ("sole=len(deciding) == 1", "sole=True"),
             ("if sole and repeated and", "if sole and"),
+            (" and known.operation == operation and", " and"),
             (" and is_fresh(known, now):", ":"),
             ("needed = max(needed, pod.version)", "pass"),
             ("if seen < needed:", "if seen <= needed:"),

@@ -242,6 +242,19 @@ async def test_record_that_two_requests_for_a_pod_share_is_not_taken_back(world:
     assert world.records("a") == ["uid-web-0"]
 
 
+async def test_deletion_does_not_pass_on_the_record_of_an_eviction_that_another_budget_refuses(world: World) -> None:
+    world.put(free("a"), free("b", protectOperations=["EVICT"]))
+    world.conflicts["b"] = [budget(name="b", maxUnavailable=0, protectOperations=["EVICT"])]
+    eviction = asyncio.create_task(world.asked(operation=Operation.EVICT))
+    await asyncio.sleep(0.015)
+    assert world.records("a") == ["uid-web-0"]
+    world.caches.budgets_informer.observe(world.stored["a"])
+    assert await world.asked() == Passed(covered=True)
+    assert isinstance(await eviction, Refused)
+    await asyncio.sleep(1)
+    assert world.records("a") == ["uid-web-0"], "the deletion takes place"
+
+
 async def test_request_that_cannot_be_recorded_passes_by_break_glass_or_if_all_budgets_only_warn(world: World) -> None:
     world.error = ServerError("down", code=500)
     world.put(free("a"), free("b", mode="Warn"))
