@@ -197,9 +197,9 @@ class ReceiversFile:
 
     def __init__(self, path: Path) -> None:
         """UsageError: the file cannot be used."""
-        self.current = read(path)
         self._path = path
-        self._seen = _stamp(path)
+        self._seen = _stamp(path)  # before the file is read, which may change meanwhile
+        self.current = read(path)
         self._handlers: list[Callable[[], None]] = []
 
     def add_handler(self, handler: Callable[[], None]) -> None:
@@ -213,14 +213,15 @@ class ReceiversFile:
             stamp = await asyncio.to_thread(_stamp, self._path)
             if stamp == self._seen:
                 continue
-            self._seen = stamp
             try:
                 new = await asyncio.to_thread(read, self._path)
             except UsageError as error:
+                self._seen = stamp
                 logger.warning(
                     "the last receivers stay in use, because the file is invalid", extra={"cause": str(error)}
                 )
                 continue
+            self._seen = stamp  # only now: this is cancelled if the process loses its Lease while it reads
             if new != self.current:
                 self.current = new
                 logger.info("the receivers of notifications have changed", extra={"receivers": len(new.receivers)})

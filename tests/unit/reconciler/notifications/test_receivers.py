@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -230,3 +231,29 @@ async def test_file_is_read_again_when_it_changes_and_an_invalid_one_has_no_effe
     assert file.current == Receivers()
     task.cancel()
     assert "secret" not in caplog.text
+
+
+async def test_change_that_was_being_read_when_the_lease_was_lost_is_found_in_the_next_term(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_PERIOD", 0.01)
+    path = tmp_path / "receivers.yaml"
+    path.write_text(FULL)
+    file, reading, cancelled = ReceiversFile(path), threading.Event(), threading.Event()
+    path.write_text("receivers: []")
+
+    def read_slowly(path: Path) -> Receivers:
+        reading.set()
+        cancelled.wait()
+        return read(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "read", read_slowly)
+        task = asyncio.create_task(file.follow())
+        await asyncio.to_thread(reading.wait)
+        task.cancel()
+        await asyncio.wait({task})
+    cancelled.set()
+    task = asyncio.create_task(file.follow())
+    await until(lambda: file.current == Receivers())
+    task.cancel()
