@@ -232,9 +232,7 @@ def test_each_kind_of_workload_has_one_mutating_and_one_validating_webhook(chart
             )
 
 
-def test_webhook_timeouts_of_one_request_stay_below_ten_seconds_in_all(
-    chart: helm_python.Chart,
-) -> None:
+def test_webhook_timeouts_of_one_request_stay_below_ten_seconds_in_all(chart: helm_python.Chart) -> None:
     """Mutating webhooks run one after the other. Some clients of API servers, such as leader elections, wait for ten
     seconds only."""
     objects = rendered(chart)

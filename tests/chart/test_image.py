@@ -159,10 +159,7 @@ def test_image_runs_the_processes_and_the_helm_test(
     processes: None, built: Path, system: Kubectl, cluster: Path, chart: helm_python.Chart, tmp_path: Path
 ) -> None:
     """With values for OpenShift, where the namespace sets the user of a pod, and with a registry's credentials."""
-    values = {
-        "podSecurityContext": {"runAsUser": None, "runAsGroup": None},
-        "imagePullSecrets": [{"name": "registry"}],
-    }
+    values = {"podSecurityContext": {"runAsUser": None, "runAsGroup": None}, "imagePullSecrets": [{"name": "registry"}]}
     *hooks, pod = sorted((obj for obj in rendered(chart, values) if is_hook(obj)), key=weight)
     credentials = json.dumps({"auths": {"registry.example.com": {"auth": "dXNlcjprZXk="}}})
     (tmp_path / "pull-secrets").mkdir()

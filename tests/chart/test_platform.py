@@ -62,10 +62,7 @@ def webhooks(chart: helm_python.Chart, values: Object) -> list[Object]:
             {"global": {"imageRegistry": "mirror"}, "image": {"registry": "other", "repository": "gate", "tag": "2"}},
             "mirror/gate:2",
         ),
-        (
-            {"image": {"registry": "r", "tag": "2", "digest": f"sha256:{'0' * 64}"}},
-            f"r/altershield@sha256:{'0' * 64}",
-        ),
+        ({"image": {"registry": "r", "tag": "2", "digest": f"sha256:{'0' * 64}"}}, f"r/altershield@sha256:{'0' * 64}"),
     ],
 )
 def test_image_has_the_global_registry_then_its_own(chart: helm_python.Chart, values: Object, image: str) -> None:

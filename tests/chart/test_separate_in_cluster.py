@@ -27,11 +27,7 @@ VALUES = {
     "reconciler": {"separate": True, "startTimeoutSeconds": 8, "batchWaitSeconds": 2, "observeSeconds": 1},
     "server": {"callbacks": {"enabled": True}},
 }
-WRITES_OF_CERTGEN = {
-    "secrets",
-    "mutatingwebhookconfigurations",
-    "validatingwebhookconfigurations",
-}
+WRITES_OF_CERTGEN = {"secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"}
 
 BUDGET = f"""\
 apiVersion: {GROUP}/v1alpha1

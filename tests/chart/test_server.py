@@ -114,10 +114,7 @@ def test_without_token_secret_and_callbacks_the_reconciler_gets_no_files(chart: 
 def test_only_the_reconciler_gets_the_token_as_a_file_that_follows_the_secret(chart: helm_python.Chart) -> None:
     found = deployment(chart, CALLBACKS)
     (volume,) = [volume for volume in found["spec"]["template"]["spec"]["volumes"] if "secret" in volume]
-    assert volume["secret"] == {
-        "secretName": TOKEN["name"],
-        "items": [{"key": TOKEN["key"], "path": "token"}],
-    }
+    assert volume["secret"] == {"secretName": TOKEN["name"], "items": [{"key": TOKEN["key"], "path": "token"}]}
     mounts = {
         name: mount
         for name, container in containers(found).items()

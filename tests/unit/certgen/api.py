@@ -66,7 +66,7 @@ CLUSTER_RULES = [
         "resources": ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
         "resourceNames": [CONFIGURATION],
         "verbs": ["get", "list", "watch", "patch"],
-    },
+    }
 ]
 
 EXPIRY = "altershield_stored_certificate_expiry_timestamp_seconds"

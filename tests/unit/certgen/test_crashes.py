@@ -58,12 +58,7 @@ async def lost(client: Client) -> None:
 @pytest.mark.parametrize("write", [1, 2, 3, 4])
 @pytest.mark.parametrize(("begin", "authorities"), [(nothing, 1), (new_ca, 2), (lost, 2)])
 async def test_result_is_the_same_if_the_process_is_killed_at_any_write(
-    api: Api,
-    client: Client,
-    begin: Callable[[Client], Awaitable[None]],
-    authorities: int,
-    write: int,
-    answered: bool,
+    api: Api, client: Client, begin: Callable[[Client], Awaitable[None]], authorities: int, write: int, answered: bool
 ) -> None:
     await begin(client)
     async with await api.connect(as_=MortalClient) as killed_client:

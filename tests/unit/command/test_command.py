@@ -107,11 +107,7 @@ def test_conflicting_options_print_one_sentence_and_exit_with_2(run: Run, argume
 def test_output_to_a_full_device_prints_one_sentence_and_exits_with_1() -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "command", "--version"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
+            [sys.executable, "-m", "command", "--version"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     sentence = "error: cannot write the output or a temporary file: No space left on device\n"
     assert (done.returncode, done.stderr) == (1, sentence)
@@ -134,11 +130,7 @@ def test_output_to_a_closed_pipe_exits_with_1_without_a_text() -> None:
     os.close(reading)
     with os.fdopen(writing, "w") as pipe:
         done = subprocess.run(
-            [sys.executable, "-m", "command", "--version"],
-            stdout=pipe,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
+            [sys.executable, "-m", "command", "--version"], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (done.returncode, done.stderr) == (1, "")
 
@@ -166,7 +158,7 @@ def test_unknown_context_is_named_in_the_error(run: Run, command: str, tmp_path:
 
 def test_short_options_accept_an_equals_sign() -> None:
     assert arguments(["status", "-o=json", "-n=a=b", "--output=json", "a-b=c"]) == [
-        *("status", "-ojson", "-na=b", "--output=json", "a-b=c"),
+        *("status", "-ojson", "-na=b", "--output=json", "a-b=c")
     ]
 
 

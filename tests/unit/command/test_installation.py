@@ -19,13 +19,7 @@ from altershield.process.children import Process
 from command.demo import command as demo
 from command.dev_removal import removed
 from command.dev_webhooks import CONFIGURATION, refuse_running, refuse_second, withdraw, withdrawn
-from command.installation import (
-    Installation,
-    InstallationStoppedError,
-    Thresholds,
-    _established,
-    access_objects,
-)
+from command.installation import Installation, InstallationStoppedError, Thresholds, _established, access_objects
 from command.uninstall import LeftOverError
 from tests.support.stub_api import answer, serving
 

@@ -161,10 +161,7 @@ class StaticListers:
 
 
 def deployment(
-    image: str = "busybox",
-    own: dict[str, str] | None = None,
-    template_version: str | None = None,
-    **more: str,
+    image: str = "busybox", own: dict[str, str] | None = None, template_version: str | None = None, **more: str
 ) -> Object:
     """The workload `sleep` of the walkthrough. `review` changes its kind to the present one. `own` are more labels of
     the workload, `more` are more labels of the template."""

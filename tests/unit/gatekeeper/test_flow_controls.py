@@ -240,8 +240,7 @@ def test_caches_are_filled_when_those_of_policies_and_namespaces_are(synced: tup
 
 
 @pytest.mark.parametrize(
-    ("spec", "refused"),
-    [({}, True), ({"mode": Mode.WARN}, False), ({"on_error": OnError.ALLOW}, False)],
+    ("spec", "refused"), [({}, True), ({"mode": Mode.WARN}, False), ({"on_error": OnError.ALLOW}, False)]
 )
 async def test_pod_that_cannot_be_read_or_counted_is_kept_only_by_an_enforced_policy_that_denies_on_errors(
     spec: dict[str, Any], refused: bool

@@ -304,12 +304,7 @@ async def test_every_decision_is_logged_in_one_line_without_the_object(
 
 @pytest.mark.parametrize(
     ("version", "sent", "connection"),
-    [
-        ("1.1", "keep-alive", ""),
-        ("1.1", "close", "close"),
-        ("1.0", "keep-alive", "keep-alive"),
-        ("1.0", "close", ""),
-    ],
+    [("1.1", "keep-alive", ""), ("1.1", "close", "close"), ("1.0", "keep-alive", "keep-alive"), ("1.0", "close", "")],
 )
 async def test_response_has_the_header_that_its_connection_needs(
     served: Served, version: str, sent: str, connection: str

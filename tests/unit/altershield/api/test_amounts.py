@@ -47,13 +47,7 @@ def test_text_that_is_no_percentage_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [
-        ("0%", 0),
-        ("0" * 5000 + "25%", 25),
-        (f"{2**63 - 1}%", 2**63 - 1),
-        (f"{2**63}%", None),
-        ("9" * 5000 + "%", None),
-    ],
+    [("0%", 0), ("0" * 5000 + "25%", 25), (f"{2**63 - 1}%", 2**63 - 1), (f"{2**63}%", None), ("9" * 5000 + "%", None)],
 )
 def test_percentage_has_at_most_64_bits(text: str, number: int | None) -> None:
     assert percentage(text) == number

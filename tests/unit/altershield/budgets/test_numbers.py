@@ -133,8 +133,7 @@ def test_total_of_a_workload_has_precedence_over_protect_total_replicas() -> Non
 
 
 @pytest.mark.parametrize(
-    ("spec", "total"),
-    [({"minAvailable": 2}, 5), ({"maxUnavailable": 1, "protectTotalReplicas": 9}, 3)],
+    ("spec", "total"), [({"minAvailable": 2}, 5), ({"maxUnavailable": 1, "protectTotalReplicas": 9}, 3)]
 )
 def test_pods_without_a_controller_beside_a_workload_raise_the_total_if_a_number_has_to_be_available(
     spec: Any, total: int

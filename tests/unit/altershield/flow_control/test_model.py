@@ -13,13 +13,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from altershield.api.flow_control import (
-    BreakerMode,
-    BreakerState,
-    FlowControlStatus,
-    LimitRule,
-    PodDeletionFlowControl,
-)
+from altershield.api.flow_control import BreakerMode, BreakerState, FlowControlStatus, LimitRule, PodDeletionFlowControl
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control import decision, settling, windows
 from altershield.flow_control.decision import Working, in_order, step, undo

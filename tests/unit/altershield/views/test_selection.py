@@ -45,8 +45,7 @@ def test_parse_accepts_several_workloads() -> None:
 
 
 @pytest.mark.parametrize(
-    "argument",
-    ["job/web", "a/b/c", "/web", "statefulset/", "deployments.batch/web", "", "deploy,sts", "a b", "-"],
+    "argument", ["job/web", "a/b/c", "/web", "statefulset/", "deployments.batch/web", "", "deploy,sts", "a b", "-"]
 )
 def test_invalid_argument_is_a_usage_error_with_the_list_of_types(argument: str) -> None:
     with pytest.raises(UsageError, match=r"deployment \(deploy\), statefulset \(sts\), daemonset \(ds\), cloneset"):

@@ -338,10 +338,9 @@ def test_field_that_somebody_else_writes_stays(found: Any, first: Any, then: Any
     wanted = BY_NAME[kind].pause(None)  # type: ignore[arg-type]
     for step, by in first:
         raw = stepped(raw, wanted, step, by)
-    by_hand = {
-        "Deployment": {"paused": False},
-        "CloneSet": {"updateStrategy": {"paused": False, "partition": 1}},
-    }.get(kind, {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}})
+    by_hand = {"Deployment": {"paused": False}, "CloneSet": {"updateStrategy": {"paused": False, "partition": 1}}}.get(
+        kind, {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}}
+    )
     held: Any = {**raw, "spec": by_hand}
     for step, by in (*then, *((holding.end, by) for by in ("a", "b", PAUSE))):
         held = stepped(held, wanted, step, by)

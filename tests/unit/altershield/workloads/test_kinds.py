@@ -118,10 +118,7 @@ def test_selector_is_converted_to_the_form_of_a_list_request(kind: str, selector
 @each_kind
 @pytest.mark.parametrize(
     "selector",
-    [
-        {"matchLabels": {labels.VERSION: VERSION}},
-        {"matchExpressions": [{"key": labels.VERSION, "operator": "Exists"}]},
-    ],
+    [{"matchLabels": {labels.VERSION: VERSION}}, {"matchExpressions": [{"key": labels.VERSION, "operator": "Exists"}]}],
 )
 def test_selector_that_uses_the_version_label_is_recognised(kind: str, selector: Object) -> None:
     assert workload(kind, selector=selector).selects_version
@@ -473,16 +470,7 @@ def test_paused_workload_replaces_no_pods(adapter: Adapter) -> None:
 @pytest.mark.parametrize(
     ("kind", "plural", "between", "revisions", "crd", "prefix", "webhook", "path"),
     [
-        (
-            "Deployment",
-            "deployments",
-            "ReplicaSet",
-            "ReplicaSet",
-            "",
-            "",
-            "deployment.kb.io",
-            "apps-v1-deployment",
-        ),
+        ("Deployment", "deployments", "ReplicaSet", "ReplicaSet", "", "", "deployment.kb.io", "apps-v1-deployment"),
         (
             "StatefulSet",
             "statefulsets",

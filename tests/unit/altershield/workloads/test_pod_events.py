@@ -61,10 +61,7 @@ def words(*events: Event) -> str:
         # a container that was started had its image and its configuration
         ([event(3, "Failed", "Error: ErrImagePull", APP), event(9, "Started", path=APP)], ""),
         # the newest one counts, in any order
-        (
-            [event(9, "Unhealthy", "new", APP), event(3, "Unhealthy", "old", APP)],
-            "container app: Unhealthy: new",
-        ),
+        ([event(9, "Unhealthy", "new", APP), event(3, "Unhealthy", "old", APP)], "container app: Unhealthy: new"),
         # warnings that are no reason
         ([event(3, "FailedToRetrieveImagePullSecret", "Unable to retrieve some image pull secrets")], ""),
         ([event(3, "DNSConfigForming", "Nameserver limits were exceeded")], ""),

@@ -380,8 +380,7 @@ def test_data_that_is_no_pod_is_rejected(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "of"),
-    [("web-6b8", True), ("web-7c9", False), ("web-a6b8", False), ("6b8", True), ("web-6b8-x", False)],
+    ("name", "of"), [("web-6b8", True), ("web-7c9", False), ("web-a6b8", False), ("6b8", True), ("web-6b8-x", False)]
 )
 @pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet", "CloneSet"])
 def test_pod_without_an_intermediate_object_belongs_to_the_revision_of_its_hash(kind: str, name: str, of: bool) -> None:

@@ -94,12 +94,7 @@ def test_start_of_containers(containers: list[Object], found: Starting | None) -
             {"sidecars": ("proxy",), "conditions": initialized(40)},
             Starting(40, 60),
         ),
-        (
-            [runs("proxy", 4)],
-            [waits()],
-            {"sidecars": ("proxy",), "conditions": initialized(150)},
-            Starting(150, None),
-        ),
+        ([runs("proxy", 4)], [waits()], {"sidecars": ("proxy",), "conditions": initialized(150)}, Starting(150, None)),
         ([runs("init", 4)], [waits()], {"conditions": initialized(150)}, Starting(0, 4, "init")),
     ],
     ids=range(17),

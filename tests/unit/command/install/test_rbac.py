@@ -10,12 +10,7 @@ from command.install import rbac
 from reconciler.manager import SUBJECTS
 from reconciler.subject import Subject
 
-WORKLOADS = [
-    ("apps", "deployments"),
-    ("apps", "statefulsets"),
-    ("apps", "daemonsets"),
-    ("apps.kruise.io", "clonesets"),
-]
+WORKLOADS = [("apps", "deployments"), ("apps", "statefulsets"), ("apps", "daemonsets"), ("apps.kruise.io", "clonesets")]
 WANTED = {
     ("", "namespaces"): "list watch",
     ("", "nodes"): "list watch",

@@ -151,11 +151,7 @@ async def test_refusal_quotes_the_beginning_of_a_long_reason() -> None:
 
 @pytest.mark.parametrize(
     ("reason", "quoted"),
-    [
-        ("x" * 256, "x" * 256),
-        ("x" * 257, f"{'x' * 256}…"),
-        ("a\nb\u2028c\u202ed\u0007", "a b c d"),
-    ],
+    [("x" * 256, "x" * 256), ("x" * 257, f"{'x' * 256}…"), ("a\nb\u2028c\u202ed\u0007", "a b c d")],
 )
 def test_quoted_reason_is_short_and_controls_no_terminal(reason: str, quoted: str) -> None:
     assert deletion_protection.quotable(reason) == quoted
