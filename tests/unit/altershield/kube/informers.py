@@ -5,7 +5,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from altershield.api.resources import PODS
 from altershield.kube.informer import Informer
+from tests.support.projections import Pod
+from tests.support.stub_api import StubApi, serving
 
 
 def pod(name: str, namespace: str = "shop", **labels: str) -> dict[str, Any]:
@@ -14,6 +17,17 @@ def pod(name: str, namespace: str = "shop", **labels: str) -> dict[str, Any]:
 
 def names(informer: Informer[Any]) -> list[str]:
     return sorted(obj.metadata.name for obj in informer.all())
+
+
+@asynccontextmanager
+async def informing(
+    *names: str, streaming_lists: bool = False, **options: Any
+) -> AsyncIterator[tuple[StubApi, Informer[Pod]]]:
+    """An API server that has pods with these names, and an informer of pods. `options` are those of the informer."""
+    async with serving(streaming_lists=streaming_lists) as (api, client):
+        for name in names:
+            await api.put(PODS, pod(name))
+        yield api, Informer(client, PODS, Pod, **options)
 
 
 @asynccontextmanager

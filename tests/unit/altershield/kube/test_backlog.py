@@ -9,8 +9,8 @@ from altershield.kube.informer import Informer
 from altershield.kube.queue import WorkQueue, as_backlog
 from tests.support.polling import until
 from tests.support.projections import Pod
-from tests.support.stub_api import StubApi, answer, is_watch, serving
-from tests.unit.altershield.kube.informers import pod, running
+from tests.support.stub_api import StubApi, answer, is_watch
+from tests.unit.altershield.kube.informers import informing, pod, running
 
 pytestmark = pytest.mark.looptime
 
@@ -44,10 +44,7 @@ async def change(api: StubApi, queue: WorkQueue[str], name: str) -> None:
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_objects_of_the_first_list_wait_behind_a_change(streaming: bool) -> None:
-    async with serving(streaming_lists=streaming) as (api, client):
-        for name in ("a", "b"):
-            await api.put(PODS, pod(name))
-        informer = Informer(client, PODS, Pod)
+    async with informing("a", "b", streaming_lists=streaming) as (api, informer):
         queue = queueing(informer)
         async with running(informer):
             await change(api, queue, "c")
@@ -56,8 +53,7 @@ async def test_objects_of_the_first_list_wait_behind_a_change(streaming: bool) -
 
 async def test_objects_of_the_first_list_of_a_second_run_wait_behind_a_change() -> None:
     """The kind was deleted, and created again."""
-    async with serving() as (api, client):
-        informer = Informer(client, PODS, Pod)
+    async with informing() as (api, informer):
         queue = queueing(informer)
         async with running(informer):
             pass
@@ -70,10 +66,7 @@ async def test_objects_of_the_first_list_of_a_second_run_wait_behind_a_change() 
 
 
 async def test_objects_of_a_resync_wait_behind_a_change() -> None:
-    async with serving() as (api, client):
-        for name in ("a", "b"):
-            await api.put(PODS, pod(name))
-        informer = Informer(client, PODS, Pod, resync=600)
+    async with informing("a", "b", resync=600) as (api, informer):
         queue = queueing(informer)
         async with running(informer):
             await order(queue)
@@ -83,11 +76,8 @@ async def test_objects_of_a_resync_wait_behind_a_change() -> None:
 
 
 async def test_objects_of_a_namespace_that_is_listed_later_wait_behind_a_change() -> None:
-    async with serving() as (api, client):
-        for name in ("a", "b"):
-            await api.put(PODS, pod(name))
-        wanted: set[str] = set()
-        informer = Informer(client, PODS, Pod, keep=lambda each: each.metadata.namespace in wanted)
+    wanted: set[str] = set()
+    async with informing("a", "b", keep=lambda each: each.metadata.namespace in wanted) as (api, informer):
         queue = queueing(informer)
         async with running(informer):
             wanted.add("shop")
@@ -98,10 +88,7 @@ async def test_objects_of_a_namespace_that_is_listed_later_wait_behind_a_change(
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_list_after_a_gap_of_the_watch_queues_only_changes_as_live_keys(streaming: bool) -> None:
-    async with serving(streaming_lists=streaming) as (api, client):
-        for name in ("a", "b", "c"):
-            await api.put(PODS, pod(name))
-        informer = Informer(client, PODS, Pod)
+    async with informing("a", "b", "c", streaming_lists=streaming) as (api, informer):
         queue = queueing(informer)
         async with running(informer):
             await order(queue)

@@ -20,7 +20,7 @@ from tests.support.polling import until
 from tests.support.projections import Pod
 from tests.support.simulated_time import simulated_time
 from tests.support.stub_api import StubApi, answer, is_paged_list, is_watch, serving
-from tests.unit.altershield.kube.informers import pod, running, started
+from tests.unit.altershield.kube.informers import informing, pod, running, started
 
 pytestmark = pytest.mark.looptime
 
@@ -50,11 +50,10 @@ def label(informer: Informer[Pod], name: str) -> str | None:
 
 
 async def test_changes_of_the_watch_during_a_refill_are_kept() -> None:
-    async with serving() as (api, client):
+    wanted: set[str] = set()
+    async with informing(keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer):
         for name in ("changed", "deleted", "remade", "same"):
             await api.put(PODS, pod(name, n="old"))
-        wanted: set[str] = set()
-        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
         async with running(informer):
             await api.wait_for_requests(is_watch, 1)
             wanted.add("shop")
@@ -75,10 +74,9 @@ async def test_changes_of_the_watch_during_a_refill_are_kept() -> None:
 
 
 async def test_older_watch_events_do_not_replace_refilled_objects() -> None:
-    async with serving() as (api, client):
+    wanted: set[str] = set()
+    async with informing(keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer):
         await api.put(PODS, pod("a", n="1"))
-        wanted: set[str] = set()
-        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
         handled: list[str | None] = []
         informer.add_handler(lambda old, new: handled.append(new.metadata.labels.get("n") if new else None))
         async with running(informer):
@@ -97,35 +95,34 @@ async def test_older_watch_events_do_not_replace_refilled_objects() -> None:
 
 
 async def test_complete_list_during_a_refill_replaces_it() -> None:
-    async with serving() as (api, client):
-        await api.put(PODS, pod("deleted"))
-        wanted: set[str] = set()
-        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
-        async with running(informer):
-            await api.wait_for_requests(is_watch, 1)
-            wanted.add("shop")
+    wanted: set[str] = set()
+    async with (
+        informing("deleted", keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer),
+        running(informer),
+    ):
+        await api.wait_for_requests(is_watch, 1)
+        wanted.add("shop")
 
-            async def lose_the_watch_and_the_pod() -> None:
-                api.fault(is_watch, answer(410, "Expired"))
-                api.cut_watches()
-                await api.remove(PODS, "deleted", "shop")
-                await api.put(PODS, pod("made"))
-                api.forget_history()
-                await asyncio.sleep(5)
+        async def lose_the_watch_and_the_pod() -> None:
+            api.fault(is_watch, answer(410, "Expired"))
+            api.cut_watches()
+            await api.remove(PODS, "deleted", "shop")
+            await api.put(PODS, pod("made"))
+            api.forget_history()
+            await asyncio.sleep(5)
 
-            api.fault(refills, listed_before(api, lose_the_watch_and_the_pod))
-            await informer.refill("shop")
-            assert informer.relists == 1
-            assert [obj.metadata.name for obj in informer.all()] == ["made"]
+        api.fault(refills, listed_before(api, lose_the_watch_and_the_pod))
+        await informer.refill("shop")
+        assert informer.relists == 1
+        assert [obj.metadata.name for obj in informer.all()] == ["made"]
 
 
 async def test_namespace_that_is_kept_during_the_first_list_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_PAGE", 10)
-    async with serving() as (api, client):
+    wanted: set[str] = set()
+    async with informing(keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer):
         for number in range(25):
             await api.put(PODS, pod(f"p{number:02}"))
-        wanted: set[str] = set()
-        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
         waiting: list[asyncio.Task[None]] = []
 
         async def want(request: web.Request) -> web.StreamResponse:
@@ -140,26 +137,20 @@ async def test_namespace_that_is_kept_during_the_first_list_is_complete(monkeypa
 
 
 async def test_failed_refill_raises_and_can_be_repeated() -> None:
-    async with serving() as (api, client):
-        await api.put(PODS, pod("a"))
-        wanted: set[str] = set()
-        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
-        async with running(informer):
-            wanted.add("shop")
-            api.fault(refills, answer(503))
-            with pytest.raises(ServerError):
-                await informer.refill("shop")
+    wanted: set[str] = set()
+    async with informing("a", keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer), running(informer):
+        wanted.add("shop")
+        api.fault(refills, answer(503))
+        with pytest.raises(ServerError):
             await informer.refill("shop")
-            assert len(informer) == 1
+        await informer.refill("shop")
+        assert len(informer) == 1
 
 
 async def test_evicted_objects_call_evicted_and_deleted_objects_the_handler() -> None:
-    async with serving() as (api, client):
-        for name in ("a", "b"):
-            await api.put(PODS, pod(name))
+    wanted = {"shop", "depot"}
+    async with informing("a", "b", keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer):
         await api.put(PODS, pod("other", "depot"))
-        wanted = {"shop", "depot"}
-        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
         gone: list[str] = []
         evicted: list[str] = []
         either: list[str] = []
@@ -295,18 +286,15 @@ def slow(api: StubApi, seconds: float) -> Any:
 
 async def test_refill_fails_if_the_resource_cannot_be_listed_at_all() -> None:
     """Who waits for it must be able to go on with other namespaces."""
-    async with serving() as (api, client):
+    async with informing() as (api, informer):
         api.fault(lambda request: True, answer(500), times=10**6)
-        informer = Informer(client, PODS, Pod)
         async with started(informer):
             with pytest.raises(UnreachableError, match="pods could not be listed within 60 s"):
                 await informer.refill("shop")
 
 
 async def test_refill_before_the_first_list_waits_for_it_without_another_list() -> None:
-    async with serving() as (api, client):
-        await api.put(PODS, pod("a"))
-        informer = Informer(client, PODS, Pod)
+    async with informing("a") as (api, informer):
         waiting = asyncio.create_task(informer.refill("shop"))
         await asyncio.sleep(10)
         assert (waiting.done(), api.requests) == (False, [])
@@ -318,11 +306,10 @@ async def test_refill_before_the_first_list_waits_for_it_without_another_list() 
 
 @pytest.mark.parametrize("listed", [True, False])
 async def test_refill_that_a_complete_list_overtakes_returns_when_that_list_ends(listed: bool) -> None:
-    async with serving() as (api, client):
+    wanted: set[str] = set()
+    async with informing(keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer):
         if listed:
             await api.put(PODS, pod("a"))
-        wanted: set[str] = set()
-        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted)
         async with running(informer):
             await api.wait_for_requests(is_watch, 1)
             wanted.add("shop")
@@ -341,11 +328,9 @@ async def test_refill_that_a_complete_list_overtakes_returns_when_that_list_ends
 
 
 async def test_evict_removes_only_the_namespace() -> None:
-    async with serving() as (api, client):
-        await api.put(PODS, pod("a"))
+    wanted = {"shop", "depot"}
+    async with informing("a", keep=lambda obj: obj.metadata.namespace in wanted, name="own pods") as (api, informer):
         await api.put(PODS, pod("a", "depot"))
-        wanted = {"shop", "depot"}
-        informer = Informer(client, PODS, Pod, keep=lambda obj: obj.metadata.namespace in wanted, name="own pods")
         assert informer.name == "own pods"
         async with running(informer):
             wanted.clear()

@@ -22,7 +22,7 @@ from tests.support.stub_api import (
     line,
     serving,
 )
-from tests.unit.altershield.kube.informers import names, pod, running, started
+from tests.unit.altershield.kube.informers import informing, names, pod, running, started
 
 pytestmark = pytest.mark.looptime
 
@@ -36,9 +36,7 @@ def warnings(caplog: pytest.LogCaptureFixture, cause: str = "") -> int:
 
 
 async def test_informer_that_runs_again_lists_again() -> None:
-    async with serving() as (api, client):
-        await api.put(PODS, pod("a"))
-        informer = Informer(client, PODS, Pod)
+    async with informing("a") as (api, informer):
         async with running(informer):
             await asyncio.sleep(30)
         await asyncio.sleep(60)
@@ -78,17 +76,15 @@ async def test_client_lists_two_resources_at_a_time_and_watches_take_no_turn(str
 
 
 async def test_refill_waits_for_the_next_complete_list() -> None:
-    async with serving() as (api, client):
-        informer = Informer(client, PODS, Pod)
-        async with running(informer):
-            await api.wait_for_requests(is_watch, 1)
-            api.fault(is_watch, answer(410, "Expired", **{"Retry-After": "20"}))
-            api.cut_watches()
-            await asyncio.sleep(5)
-            await api.put(PODS, pod("a"))
-            await informer.refill("shop")
-            assert names(informer) == ["a"]
-            assert {request.path for request in api.requests} == {"/api/v1/pods"}
+    async with informing() as (api, informer), running(informer):
+        await api.wait_for_requests(is_watch, 1)
+        api.fault(is_watch, answer(410, "Expired", **{"Retry-After": "20"}))
+        api.cut_watches()
+        await asyncio.sleep(5)
+        await api.put(PODS, pod("a"))
+        await informer.refill("shop")
+        assert names(informer) == ["a"]
+        assert {request.path for request in api.requests} == {"/api/v1/pods"}
 
 
 @pytest.mark.parametrize("code", [422, 400])
@@ -138,11 +134,8 @@ async def test_each_page_of_a_list_resets_the_age(monkeypatch: pytest.MonkeyPatc
         await asyncio.sleep(20)
         return await api.list_page(request)
 
-    async with serving() as (api, client):
-        for name in ("a", "b", "c"):
-            await api.put(PODS, pod(name))
+    async with informing("a", "b", "c") as (api, informer):
         api.fault(is_paged_list, slow, times=3)
-        informer = Informer(client, PODS, Pod)
         async with started(informer):
             await asyncio.sleep(55)
             assert not informer.synced
@@ -155,7 +148,7 @@ def _item(number: int) -> bytes:
 
 
 async def test_streamed_list_may_take_long_while_data_comes() -> None:
-    async with serving(streaming_lists=True) as (api, client):
+    async with informing(streaming_lists=True) as (api, informer):
 
         async def bit_by_bit(request: web.Request) -> web.StreamResponse:
             response = web.StreamResponse()
@@ -168,7 +161,6 @@ async def test_streamed_list_may_take_long_while_data_comes() -> None:
             return response
 
         api.fault(is_streamed_list, bit_by_bit)
-        informer = Informer(client, PODS, Pod)
         async with started(informer):
             await asyncio.sleep(65)
             assert informer.synced
@@ -177,18 +169,16 @@ async def test_streamed_list_may_take_long_while_data_comes() -> None:
 
 
 async def test_refused_watch_does_not_end_streamed_lists(caplog: pytest.LogCaptureFixture) -> None:
-    async with serving(streaming_lists=True) as (api, client):
-        informer = Informer(client, PODS, Pod)
-        async with running(informer):
-            await api.wait_for_requests(is_watch, 1)
-            api.fault(lambda request: is_watch(request) and not is_streamed_list(request), answer(422, "Invalid"))
-            api.cut_watches()
-            await asyncio.sleep(30)
-            assert warnings(caplog, "422 Invalid") == 1
-            api.fault(is_watch, answer(410, "Expired"))
-            api.cut_watches()
-            await until(lambda: informer.relists == 1)
-            assert sum(map(is_paged_list, api.requests)) == 0
+    async with informing(streaming_lists=True) as (api, informer), running(informer):
+        await api.wait_for_requests(is_watch, 1)
+        api.fault(lambda request: is_watch(request) and not is_streamed_list(request), answer(422, "Invalid"))
+        api.cut_watches()
+        await asyncio.sleep(30)
+        assert warnings(caplog, "422 Invalid") == 1
+        api.fault(is_watch, answer(410, "Expired"))
+        api.cut_watches()
+        await until(lambda: informer.relists == 1)
+        assert sum(map(is_paged_list, api.requests)) == 0
 
 
 async def test_watch_without_events_after_a_streamed_list_continues() -> None:
@@ -198,14 +188,12 @@ async def test_watch_without_events_after_a_streamed_list_continues() -> None:
 
 
 async def test_complete_list_is_delayed_by_retry_after() -> None:
-    async with serving() as (api, client):
-        informer = Informer(client, PODS, Pod)
-        async with running(informer):
-            await api.wait_for_requests(is_watch, 1)
-            await asyncio.sleep(10)
-            await api.put(PODS, pod("a"))
-            expired = {"kind": "Status", "code": 410, "reason": "Expired", "details": {"retryAfterSeconds": 20}}
-            await api.send_raw(line("ERROR", expired).decode())
-            await asyncio.sleep(15)
-            assert informer.relists == 0
-            await until(lambda: informer.relists == 1, seconds=20)
+    async with informing() as (api, informer), running(informer):
+        await api.wait_for_requests(is_watch, 1)
+        await asyncio.sleep(10)
+        await api.put(PODS, pod("a"))
+        expired = {"kind": "Status", "code": 410, "reason": "Expired", "details": {"retryAfterSeconds": 20}}
+        await api.send_raw(line("ERROR", expired).decode())
+        await asyncio.sleep(15)
+        assert informer.relists == 0
+        await until(lambda: informer.relists == 1, seconds=20)

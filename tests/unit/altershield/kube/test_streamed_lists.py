@@ -22,7 +22,7 @@ from tests.support.stub_api import (
     serving,
     status,
 )
-from tests.unit.altershield.kube.informers import names, pod, running, started
+from tests.unit.altershield.kube.informers import informing, names, pod, running, started
 
 pytestmark = pytest.mark.looptime
 
@@ -66,10 +66,8 @@ async def test_streamed_list_and_watch_are_one_request() -> None:
 
 
 async def test_streamed_list_is_not_complete_before_its_end_is_marked() -> None:
-    async with serving(streaming_lists=True) as (api, client):
-        await api.put(PODS, pod("a"))
+    async with informing("a", streaming_lists=True) as (api, informer):
         api.fault(is_watch, sending(api, added("a", 101), then=20))
-        informer = Informer(client, PODS, Pod)
         async with started(informer):
             await asyncio.sleep(15)
             assert names(informer) == ["a"]
@@ -80,10 +78,7 @@ async def test_streamed_list_is_not_complete_before_its_end_is_marked() -> None:
 
 @pytest.mark.parametrize("cut", [False, True])
 async def test_incomplete_streamed_list_deletes_nothing_and_is_read_again(cut: bool) -> None:
-    async with serving(streaming_lists=True) as (api, client):
-        for name in ("a", "b", "c"):
-            await api.put(PODS, pod(name))
-        informer = Informer(client, PODS, Pod)
+    async with informing("a", "b", "c", streaming_lists=True) as (api, informer):
         handled: list[str] = []
         async with running(informer):
             informer.add_handler(lambda old, new: handled.append((new or old).metadata.name))
@@ -102,25 +97,22 @@ async def test_incomplete_streamed_list_deletes_nothing_and_is_read_again(cut: b
 
 
 async def test_changes_during_a_streamed_list_are_applied() -> None:
-    async with serving(streaming_lists=True) as (api, client):
-        await api.put(PODS, pod("a"))
-        informer = Informer(client, PODS, Pod)
-        async with running(informer):
-            gone = line("DELETED", {"metadata": {"name": "a", "namespace": "shop", "resourceVersion": "205"}})
-            changed = line(
-                "MODIFIED",
-                {"metadata": {"name": "b", "namespace": "shop", "resourceVersion": "206", "labels": {"app": "x"}}},
-            )
-            api.forget_history()
-            api.version = 206
-            api.fault(is_watch, answer(410, "Expired"))
-            lines = (added("b", 150), added("a", 101), gone, changed, end_of_list(206))
-            api.fault(is_streamed_list, sending(api, *lines, then=30))
-            api.cut_watches()
-            await until(lambda: names(informer) == ["b"])
-            found = informer.get("shop", "b")
-            assert found is not None
-            assert found.metadata.labels == {"app": "x"}
+    async with informing("a", streaming_lists=True) as (api, informer), running(informer):
+        gone = line("DELETED", {"metadata": {"name": "a", "namespace": "shop", "resourceVersion": "205"}})
+        changed = line(
+            "MODIFIED",
+            {"metadata": {"name": "b", "namespace": "shop", "resourceVersion": "206", "labels": {"app": "x"}}},
+        )
+        api.forget_history()
+        api.version = 206
+        api.fault(is_watch, answer(410, "Expired"))
+        lines = (added("b", 150), added("a", 101), gone, changed, end_of_list(206))
+        api.fault(is_streamed_list, sending(api, *lines, then=30))
+        api.cut_watches()
+        await until(lambda: names(informer) == ["b"])
+        found = informer.get("shop", "b")
+        assert found is not None
+        assert found.metadata.labels == {"app": "x"}
 
 
 async def test_response_of_our_own_write_during_a_streamed_list_stays() -> None:
@@ -179,10 +171,8 @@ async def test_object_of_our_own_write_that_is_deleted_before_the_list_ends_is_r
 
 @pytest.mark.parametrize("code", [422, 400])
 async def test_server_that_refuses_streamed_lists_is_asked_once(code: int) -> None:
-    async with serving(streaming_lists=True) as (api, client):
-        await api.put(PODS, pod("a"))
+    async with informing("a", streaming_lists=True) as (api, informer):
         api.fault(is_streamed_list, answer(code, "Invalid"), times=10)
-        informer = Informer(client, PODS, Pod)
         began = asyncio.get_running_loop().time()
         async with running(informer):
             assert asyncio.get_running_loop().time() - began < 1
@@ -197,13 +187,11 @@ async def test_server_that_refuses_streamed_lists_is_asked_once(code: int) -> No
 @pytest.mark.parametrize("bookmark", [False, True])
 async def test_server_that_ignores_the_request_for_a_streamed_list_gets_lists_in_pages(bookmark: bool) -> None:
     """Old servers send the objects of a possibly old cache, and do not mark the end."""
-    async with serving(streaming_lists=True) as (api, client):
-        await api.put(PODS, pod("a"))
+    async with informing("a", streaming_lists=True) as (api, informer):
         lines = [added("a", 101), added("long-gone", 99)]
         if bookmark:
             lines.append(line("BOOKMARK", {"metadata": {"resourceVersion": "101"}}))
         api.fault(is_streamed_list, sending(api, *lines, then=600))
-        informer = Informer(client, PODS, Pod)
         async with started(informer):
             await asyncio.sleep(2 if bookmark else 32)
             assert informer.synced
@@ -212,9 +200,8 @@ async def test_server_that_ignores_the_request_for_a_streamed_list_gets_lists_in
 
 
 async def test_empty_streamed_list_without_an_end_is_read_in_pages() -> None:
-    async with serving(streaming_lists=True) as (api, client):
+    async with informing(streaming_lists=True) as (api, informer):
         api.fault(is_streamed_list, sending(api, then=600))
-        informer = Informer(client, PODS, Pod)
         async with started(informer):
             await asyncio.sleep(62)
             assert informer.synced
@@ -225,19 +212,16 @@ async def test_server_that_does_not_respond_is_asked_for_a_streamed_list_again()
         await asyncio.sleep(3600)
         raise AssertionError
 
-    async with serving(streaming_lists=True) as (api, client):
+    async with informing(streaming_lists=True) as (api, informer):
         api.fault(is_streamed_list, never)
-        informer = Informer(client, PODS, Pod)
         async with running(informer):
             assert sum(map(is_streamed_list, api.requests)) == 2
             assert sum(map(is_paged_list, api.requests)) == 0
 
 
 async def test_after_three_incomplete_streamed_lists_one_list_is_read_in_pages() -> None:
-    async with serving(streaming_lists=True) as (api, client):
-        await api.put(PODS, pod("a"))
+    async with informing("a", streaming_lists=True) as (api, informer):
         api.fault(is_streamed_list, sending(api, added("a", 101), cut=True), times=3)
-        informer = Informer(client, PODS, Pod)
         async with running(informer):
             assert sum(map(is_paged_list, api.requests)) == 1
             await api.wait_for_requests(is_watch, 4)
@@ -246,8 +230,7 @@ async def test_after_three_incomplete_streamed_lists_one_list_is_read_in_pages()
 
 
 async def test_lists_are_streamed_again_after_an_outage() -> None:
-    async with serving(streaming_lists=True) as (api, client):
-        informer = Informer(client, PODS, Pod)
+    async with informing(streaming_lists=True) as (api, informer):
         await api.stop()
         async with started(informer):
             await asyncio.sleep(120)
@@ -257,13 +240,12 @@ async def test_lists_are_streamed_again_after_an_outage() -> None:
 
 
 async def test_retry_after_is_honoured() -> None:
-    async with serving(streaming_lists=True) as (api, client):
+    async with informing(streaming_lists=True) as (api, informer):
 
         async def busy(request: web.Request) -> web.StreamResponse:
             return status(429, "TooManyRequests", **{"Retry-After": "20"})(request)
 
         api.fault(is_streamed_list, busy)
-        informer = Informer(client, PODS, Pod)
         async with started(informer):
             await asyncio.sleep(19)
             assert len(api.requests) == 1
