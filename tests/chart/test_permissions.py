@@ -193,45 +193,34 @@ def confirm_a_deletion(system: Kubectl) -> None:
 
 def replace_pods_until_change_pods_are_deleted(kubectl: Kubectl) -> None:
     """The reconciler keeps only a limited number of ChangePods of deleted pods."""
-    kubectl("create", "namespace", kubectl.namespace)
-    kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
-    try:
+    with governed(kubectl):
         wait_until_governed(kubectl)
         kubectl("apply", "-f", "-", stdin=SLEEP)
         for number in range(5, KEPT_BATCHES + 6, 5):
             eventually(functools.partial(has_change_pod, kubectl, number), f"ChangePod {number}")
             kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
         eventually(lambda: not has_change_pod(kubectl, 1), "the oldest ChangePod to be deleted")
-    finally:
-        kubectl.run("delete", "namespace", kubectl.namespace)
 
 
 def release_without_a_gatekeeper(kubectl: Kubectl) -> None:
     """A release from a time when the namespace was not governed gets its version later."""
-    governed = ("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
-    kubectl("create", "namespace", kubectl.namespace)
-    kubectl(*governed)
-    try:
+    with governed(kubectl):
         wait_until_governed(kubectl)
         kubectl("apply", "-f", "-", stdin=SLEEP)
         eventually(functools.partial(has_change_pod, kubectl, 1), "the first ChangePod")
         kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield-")
         eventually(lambda: not is_stamped(kubectl), "the namespace not to be governed")
         kubectl("set", "image", "deployment/sleep", "sleep=busybox:2")
-        kubectl(*governed)
+        kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
         listed = ("events", "--field-selector", "reason=UngatedRelease")
         eventually(lambda: kubectl.json(*listed)["items"], "the Event about the ungated release")
         version = "admission-webhook-altershield.antgroup.com/version"
         eventually(lambda: len({rs["metadata"]["labels"][version] for rs in replica_sets(kubectl)}) == 2, "its version")
-    finally:
-        kubectl.run("delete", "namespace", kubectl.namespace)
 
 
 def roll_back_what_has_no_replica_sets(kubectl: Kubectl) -> None:
     """A StatefulSet's pod that never comes up blocks the rollback, so the reconciler must delete it."""
-    kubectl("create", "namespace", kubectl.namespace)
-    kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
-    try:
+    with governed(kubectl):
         wait_until_governed(kubectl)
         kubectl("apply", "-f", "-", stdin=sleep(kind="StatefulSet", serviceName="sleep"))
 
@@ -245,14 +234,10 @@ def roll_back_what_has_no_replica_sets(kubectl: Kubectl) -> None:
         listed = ("events", "--field-selector", "reason=RolledBack")
         eventually(lambda: kubectl.json(*listed)["items"], "the release to be rolled back")
         kubectl("rollout", "status", "statefulset/sleep", "--timeout=60s")
-    finally:
-        kubectl.run("delete", "namespace", kubectl.namespace)
 
 
 def check_a_release_with_a_job(kubectl: Kubectl) -> None:
     """The reconciler creates the Job, reads it, and deletes it."""
-    kubectl("create", "namespace", kubectl.namespace)
-    kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
     pod = {"restartPolicy": "Never", "containers": [{"name": "smoke", "image": "busybox:completes-after-500ms"}]}
     check = {"name": "smoke", "onUnknown": "fail", "job": {"template": {"spec": {"template": {"spec": pod}}}}}
     policy = {
@@ -261,7 +246,7 @@ def check_a_release_with_a_job(kubectl: Kubectl) -> None:
         "metadata": {"name": "smoke"},
         "spec": {"checks": [check]},
     }
-    try:
+    with governed(kubectl):
         wait_until_governed(kubectl)
         kubectl("create", "-f", "-", stdin=json.dumps(policy))
         kubectl.wait("defensepolicy/smoke", "condition=Accepted")
@@ -270,14 +255,10 @@ def check_a_release_with_a_job(kubectl: Kubectl) -> None:
         (found,) = kubectl.json("changeworkloads")["items"]
         kubectl.wait(f"changeworkload/{found['metadata']['name']}", "jsonpath={.status.status}=Success")
         eventually(lambda: not kubectl.json("jobs")["items"], "the Job to be deleted")
-    finally:
-        kubectl.run("delete", "namespace", kubectl.namespace)
 
 
 def follow_annotations(kubectl: Kubectl) -> None:
     """The reconciler makes the budgets that annotations ask for, changes them, and deletes them."""
-    kubectl("create", "namespace", kubectl.namespace)
-    kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
     sorts = {"pub": "podunavailablebudgets.app.ops.cloud.alipay.com", "pdb": "poddisruptionbudgets.policy"}
 
     def amounts() -> list[list[object]]:
@@ -288,7 +269,7 @@ def follow_annotations(kubectl: Kubectl) -> None:
         """Whether the reconciler has written the status of each budget."""
         return all(each.get("status") for each in kubectl.json(sorts["pub"])["items"])
 
-    try:
+    with governed(kubectl):
         wait_until_governed(kubectl)
         kubectl("apply", "-f", "-", stdin=sleep())
         for value, wanted in (("1", [[1], [1]]), ("2", [[2], [2]]), ("many", [[], []])):
@@ -299,8 +280,6 @@ def follow_annotations(kubectl: Kubectl) -> None:
                 )
             eventually(functools.partial(lambda wanted: amounts() == wanted, wanted), f"the budgets {wanted}")
             eventually(counted, "the status of the budgets")
-    finally:
-        kubectl.run("delete", "namespace", kubectl.namespace)
 
 
 def delete_an_empty_namespace(kubectl: Kubectl) -> None:
@@ -308,6 +287,17 @@ def delete_an_empty_namespace(kubectl: Kubectl) -> None:
     kubectl("create", "namespace", kubectl.namespace)
     kubectl("label", "namespace", kubectl.namespace, f"{deletion_protection.LABEL}=Cascading")
     kubectl("delete", "namespace", kubectl.namespace, "--wait=false")
+
+
+@contextlib.contextmanager
+def governed(kubectl: Kubectl) -> Iterator[None]:
+    """The namespace exists and is governed inside the `with` block."""
+    kubectl("create", "namespace", kubectl.namespace)
+    try:
+        kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
+        yield
+    finally:
+        kubectl.run("delete", "namespace", kubectl.namespace)
 
 
 def wait_until_governed(kubectl: Kubectl) -> None:

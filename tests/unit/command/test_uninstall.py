@@ -1,7 +1,9 @@
 """`altershield uninstall` with an API server that refuses, is slow or stops. Time is simulated."""
 
 import asyncio
+import contextlib
 import io
+from collections.abc import AsyncIterator
 
 import pytest
 import typer
@@ -17,6 +19,7 @@ from altershield.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
+from altershield.kube.client import Client
 from altershield.kube.errors import UnreachableError
 from altershield.releases import history
 from command.install.crds import crds
@@ -34,9 +37,12 @@ def obj(resource: Resource, uid: str = "") -> Object:
     return {"metadata": {"name": "altershield", "uid": uid or resource.plural, **where}}
 
 
-async def install(api: StubApi) -> None:
-    for resource in INSTALLED:
-        await api.put(resource, obj(resource))
+@contextlib.asynccontextmanager
+async def installed() -> AsyncIterator[tuple[StubApi, Client]]:
+    async with serving() as (api, client):
+        for resource in INSTALLED:
+            await api.put(resource, obj(resource))
+        yield api, client
 
 
 def left(api: StubApi) -> set[str]:
@@ -48,8 +54,7 @@ def deletes(request: web.Request) -> bool:
 
 
 async def test_webhooks_are_deleted_first_and_deployments_next(capsys: pytest.CaptureFixture[str]) -> None:
-    async with serving() as (api, client):
-        await install(api)
+    async with installed() as (api, client):
         await delete_installation(client, yes=True)
         assert [request.path.split("/")[-2] for request in api.requests if deletes(request)] == [
             resource.plural for resource in SAFE_ORDER
@@ -79,26 +84,27 @@ def entry(name: str, **annotations: str) -> Object:
     return {"metadata": metadata | {"annotations": annotations}}
 
 
-async def install_with_history(api: StubApi) -> None:
-    await api.put(CRDS, {"metadata": {"name": crds()[0]["metadata"]["name"], "uid": "1"}})
-    await api.put(history.RESOURCE, entry("web--x--1", **{history.ANNOTATION: "{}"}))
-    await api.put(history.RESOURCE, entry("copied"))
-    await api.put(history.RESOURCE, {"metadata": {"name": "db-1", "namespace": "shop", "uid": "db-1"}})
+@contextlib.asynccontextmanager
+async def with_history() -> AsyncIterator[tuple[StubApi, Client]]:
+    async with serving() as (api, client):
+        await api.put(CRDS, {"metadata": {"name": crds()[0]["metadata"]["name"], "uid": "1"}})
+        await api.put(history.RESOURCE, entry("web--x--1", **{history.ANNOTATION: "{}"}))
+        await api.put(history.RESOURCE, entry("copied"))
+        await api.put(history.RESOURCE, {"metadata": {"name": "db-1", "namespace": "shop", "uid": "db-1"}})
+        yield api, client
 
 
 async def test_option_crds_deletes_the_history_of_workloads_but_no_other_controllerrevision(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    async with serving() as (api, client):
-        await install_with_history(api)
+    async with with_history() as (api, client):
         await delete_installation(client, crds=True, yes=True)
         assert {obj["metadata"]["name"] for obj in api.objects.values()} == {"copied", "db-1"}
     assert "deleted ControllerRevision shop/web--x--1\n" in capsys.readouterr().out
 
 
 async def test_history_of_workloads_is_kept_without_the_option_crds(capsys: pytest.CaptureFixture[str]) -> None:
-    async with serving() as (api, client):
-        await install_with_history(api)
+    async with with_history() as (api, client):
         await delete_installation(client, yes=True)
         assert left(api) == {CRDS.plural, history.RESOURCE.plural}
         assert len(api.objects) == 4
@@ -110,8 +116,7 @@ async def test_history_that_may_not_be_listed_or_deleted_is_reported(capsys: pyt
     def concerns(request: web.Request) -> bool:
         return "controllerrevisions" in request.path
 
-    async with serving() as (api, client):
-        await install_with_history(api)
+    async with with_history() as (api, client):
         api.fault(lambda request: deletes(request) and concerns(request), answer(403, "Forbidden"))
         with pytest.raises(LeftOverError, match="are left"):
             await delete_installation(client, crds=True, yes=True)
@@ -124,8 +129,7 @@ async def test_history_that_may_not_be_listed_or_deleted_is_reported(capsys: pyt
 
 
 async def test_dry_run_deletes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    async with serving() as (api, client):
-        await install(api)
+    async with installed() as (api, client):
         await delete_installation(client, dry_run=True)
         assert left(api) == {resource.plural for resource in INSTALLED}
     assert "would delete Deployment system/altershield" in capsys.readouterr().out
@@ -134,8 +138,7 @@ async def test_dry_run_deletes_nothing(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(("said", "goes"), [("n\n", False), ("\n", False), ("y\n", True)])
 async def test_uninstall_asks_before_it_deletes(said: str, goes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(said))
-    async with serving() as (api, client):
-        await install(api)
+    async with installed() as (api, client):
         if goes:
             await delete_installation(client)
         else:
@@ -145,8 +148,7 @@ async def test_uninstall_asks_before_it_deletes(said: str, goes: bool, monkeypat
 
 
 async def test_uninstall_retries_while_the_api_server_is_overloaded() -> None:
-    async with serving() as (api, client):
-        await install(api)
+    async with installed() as (api, client):
         api.fault(lambda request: True, answer(429, "TooManyRequests", **{"Retry-After": "5"}), times=20)
         api.fault(deletes, answer(503), times=3)
         await delete_installation(client, yes=True)
@@ -157,8 +159,7 @@ async def test_refused_deletion_is_reported_and_the_rest_is_deleted(capsys: pyte
     def concerns(request: web.Request) -> bool:
         return deletes(request) and "validatingwebhook" in request.path
 
-    async with serving() as (api, client):
-        await install(api)
+    async with installed() as (api, client):
         api.fault(concerns, answer(403, "Forbidden"))
         with pytest.raises(LeftOverError):
             await delete_installation(client, yes=True)
@@ -170,8 +171,7 @@ async def test_refused_deletion_is_reported_and_the_rest_is_deleted(capsys: pyte
 
 
 async def test_forbidden_list_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    async with serving() as (api, client):
-        await install(api)
+    async with installed() as (api, client):
         api.fault(lambda request: request.path.endswith("/serviceaccounts"), answer(403, "Forbidden"), times=99)
         with pytest.raises(LeftOverError, match="may be left"):
             await delete_installation(client, yes=True)
@@ -202,8 +202,7 @@ async def test_user_who_may_list_nothing_is_told_which_role_to_ask_for() -> None
 
 
 async def test_object_with_finalizers_is_reported_after_the_timeout(capsys: pytest.CaptureFixture[str]) -> None:
-    async with serving() as (api, client):
-        await install(api)
+    async with installed() as (api, client):
         api.fault(lambda request: deletes(request) and "mutating" in request.path, answer(200))
         with pytest.raises(LeftOverError):
             await delete_installation(client, yes=True)
@@ -211,8 +210,7 @@ async def test_object_with_finalizers_is_reported_after_the_timeout(capsys: pyte
 
 
 async def test_object_that_a_gitops_tool_creates_again_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
-    async with serving() as (api, client):
-        await install(api)
+    async with installed() as (api, client):
         tracked = obj(DEPLOYMENTS)
         tracked["metadata"]["annotations"] = {
             "argocd.argoproj.io/tracking-id": "shield:apps/Deployment:system/altershield"
@@ -233,8 +231,7 @@ async def test_object_that_a_gitops_tool_creates_again_is_reported(capsys: pytes
 
 
 async def test_object_that_was_deleted_meanwhile_is_not_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    async with serving() as (api, client):
-        await install(api)
+    async with installed() as (api, client):
 
         async def gone(request: web.Request) -> web.StreamResponse:
             await api.remove(SERVICE_ACCOUNTS, "altershield", "system")
@@ -246,8 +243,7 @@ async def test_object_that_was_deleted_meanwhile_is_not_an_error(capsys: pytest.
 
 
 async def test_stopped_api_server_is_an_unreachable_error() -> None:
-    async with serving() as (api, client):
-        await install(api)
+    async with installed() as (api, client):
         await api.stop()
         with pytest.raises(UnreachableError):
             async with asyncio.timeout(60):

@@ -40,12 +40,16 @@ async def put(
     await api.put(resource, {"metadata": metadata, "spec": spec, "status": {"replicas": 2}})
 
 
-async def put_application(api: StubApi) -> None:
+@contextlib.asynccontextmanager
+async def application() -> AsyncIterator[tuple[StubApi, Client]]:
+    """A cluster with a Deployment, its ReplicaSet and two pods."""
     owner = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": DEPLOYMENT.uid, "controller": True}
-    await put(api, DEPLOYMENTS, DEPLOYMENT.name, DEPLOYMENT.uid)
-    await put(api, REPLICA_SETS, SET.name, SET.uid, owner)
-    for number in (1, 2):
-        await api.put(PODS, wire(f"web-{number}"))
+    async with serving() as (api, client):
+        await put(api, DEPLOYMENTS, DEPLOYMENT.name, DEPLOYMENT.uid)
+        await put(api, REPLICA_SETS, SET.name, SET.uid, owner)
+        for number in (1, 2):
+            await api.put(PODS, wire(f"web-{number}"))
+        yield api, client
 
 
 async def put_budget(api: StubApi, name: str = "web", namespace: str = "shop", **spec: Any) -> None:
@@ -71,16 +75,13 @@ async def has_budgets(caches: BudgetCaches, count: int) -> None:
 
 
 async def test_nothing_is_listed_in_a_cluster_without_budgets() -> None:
-    async with serving() as (api, client):
-        await put_application(api)
-        async with following(client):
-            await asyncio.sleep(60)
-            assert not any(request.path.endswith(("/pods", "/deployments")) for request in api.requests)
+    async with application() as (api, client), following(client):
+        await asyncio.sleep(60)
+        assert not any(request.path.endswith(("/pods", "/deployments")) for request in api.requests)
 
 
 async def test_namespace_without_a_budget_costs_no_memory() -> None:
-    async with serving() as (api, client):
-        await put_application(api)
+    async with application() as (api, client):
         await put_budget(api, namespace="other")
         async with following(client) as caches:
             await caches.wait_filled("other")
@@ -90,8 +91,7 @@ async def test_namespace_without_a_budget_costs_no_memory() -> None:
 
 
 async def test_namespace_that_has_a_budget_at_the_start_is_listed_once() -> None:
-    async with serving() as (api, client):
-        await put_application(api)
+    async with application() as (api, client):
         await put_budget(api)
         async with following(client) as caches:
             filled: list[str] = []
@@ -105,8 +105,7 @@ async def test_namespace_that_has_a_budget_at_the_start_is_listed_once() -> None
 @pytest.mark.parametrize("cluster_has_none", [True, False], ids=["of the cluster", "of the namespace"])
 async def test_first_budget_is_in_force_at_once(cluster_has_none: bool) -> None:
     """The request waits until the pods are listed: before, no pod of the budget would be known."""
-    async with serving() as (api, client):
-        await put_application(api)
+    async with application() as (api, client):
 
         async def late(request: web.Request) -> web.StreamResponse:
             await asyncio.sleep(2)
@@ -131,8 +130,7 @@ async def test_first_budget_is_in_force_at_once(cluster_has_none: bool) -> None:
 
 
 async def test_request_is_refused_while_the_pods_cannot_be_listed_and_decided_afterwards() -> None:
-    async with serving() as (api, client):
-        await put_application(api)
+    async with application() as (api, client):
         api.streams_lists = False
         api.fault(lists_all_pods, answer(503), times=40)
         async with following(client) as caches:
@@ -146,8 +144,7 @@ async def test_request_is_refused_while_the_pods_cannot_be_listed_and_decided_af
 
 
 async def test_pods_are_dropped_with_the_last_budget_and_listed_again_with_the_next() -> None:
-    async with serving() as (api, client):
-        await put_application(api)
+    async with application() as (api, client):
         await put_budget(api)
         await put_budget(api, "other", selector={"matchLabels": {"app": "other"}})
         async with following(client) as caches:
@@ -168,8 +165,7 @@ async def test_pods_are_dropped_with_the_last_budget_and_listed_again_with_the_n
 
 
 async def test_budget_that_is_replaced_during_the_list_has_all_pods() -> None:
-    async with serving() as (api, client):
-        await put_application(api)
+    async with application() as (api, client):
 
         async def replaced(request: web.Request) -> web.StreamResponse:
             found = await api.list_page(request)
@@ -191,8 +187,7 @@ async def test_budget_that_is_replaced_during_the_list_has_all_pods() -> None:
 
 
 async def test_budget_that_comes_during_the_first_list_has_all_pods() -> None:
-    async with serving() as (api, client):
-        await put_application(api)
+    async with application() as (api, client):
 
         async def late(request: web.Request) -> web.StreamResponse:
             found = await api.list_page(request)
@@ -229,8 +224,7 @@ async def test_replica_set_that_was_read_live_and_is_scaled_to_zero_later_is_rea
 
 async def test_cached_object_of_another_namespace_is_no_owner() -> None:
     """An owner is in the namespace of its pods: the garbage collector deletes a pod whose owner is elsewhere."""
-    async with serving() as (api, client):
-        await put_application(api)
+    async with application() as (api, client):
         await put_budget(api)
         async with following(client) as caches:
             await caches.wait_filled("shop")

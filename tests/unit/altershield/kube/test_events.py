@@ -12,7 +12,7 @@ from altershield.api.meta import ObjectMeta
 from altershield.api.resources import DEPLOYMENTS, EVENTS, NAMESPACES
 from altershield.kube import events
 from altershield.kube.events import EventRecorder, ObjectRef
-from tests.support.stub_api import StubApi, answer, serving
+from tests.support.stub_api import Answer, StubApi, answer, serving
 
 pytestmark = pytest.mark.looptime
 
@@ -45,6 +45,22 @@ async def recording() -> AsyncIterator[tuple[StubApi, EventRecorder]]:
 
 def is_post(request: web.Request) -> bool:
     return request.method == "POST"
+
+
+def verified(recorder: EventRecorder, message: str = "all passed") -> None:
+    recorder.event(SLEEP, events.NORMAL, "Verified", message)
+
+
+def without_a_response(api: StubApi) -> Answer:
+    """The request is carried out, and the connection ends before its response."""
+
+    async def lost(request: web.Request) -> web.StreamResponse:
+        await api.answer(request)
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    return lost
 
 
 async def only_event(api: StubApi) -> dict[str, Any]:
@@ -85,7 +101,7 @@ async def test_event_has_the_fields_that_kubectl_describe_shows() -> None:
 async def test_repetition_increases_the_count_of_the_event() -> None:
     async with recording() as (api, recorder):
         for _ in range(3):
-            recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+            verified(recorder)
             await asyncio.sleep(60)
         event = await only_event(api)
         assert event["count"] == 3
@@ -96,9 +112,9 @@ async def test_repetition_increases_the_count_of_the_event() -> None:
 
 async def test_repetition_after_ten_minutes_is_a_new_event() -> None:
     async with recording() as (api, recorder):
-        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        verified(recorder)
         await asyncio.sleep(601)
-        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        verified(recorder)
         await asyncio.sleep(1)
         assert [event["count"] for event in api.all(EVENTS)] == [1, 1]
 
@@ -119,7 +135,7 @@ async def test_repetition_after_ten_minutes_is_a_new_event() -> None:
 )
 async def test_different_field_makes_another_event(other: tuple[ObjectRef, str, str, str]) -> None:
     async with recording() as (api, recorder):
-        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        verified(recorder)
         recorder.event(*other)
         await asyncio.sleep(1)
         assert len(api.all(EVENTS)) == 2
@@ -127,10 +143,10 @@ async def test_different_field_makes_another_event(other: tuple[ObjectRef, str, 
 
 async def test_repetition_of_a_deleted_event_creates_a_new_event() -> None:
     async with recording() as (api, recorder):
-        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        verified(recorder)
         event = await only_event(api)
         await api.remove(EVENTS, event["metadata"]["name"], "shop")
-        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        verified(recorder)
         assert (await only_event(api))["count"] == 1
 
 
@@ -157,7 +173,7 @@ async def test_events_of_an_outage_are_written_afterwards_with_their_count() -> 
     async with recording() as (api, recorder):
         await api.stop()
         for _ in range(5):
-            recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+            verified(recorder)
             recorder.event(SLEEP, events.NORMAL, "Suspended", "one failed")
             await asyncio.sleep(20)
         await api.start()
@@ -170,7 +186,7 @@ async def test_events_above_the_limit_are_dropped_and_counted() -> None:
     async with recording() as (api, recorder):
         await api.stop()
         for number in range(1500):
-            recorder.event(SLEEP, events.NORMAL, "Verified", f"number {number}")
+            verified(recorder, f"number {number}")
         assert recorder.dropped == 500
         await api.start()
         await asyncio.sleep(60)
@@ -179,27 +195,20 @@ async def test_events_above_the_limit_are_dropped_and_counted() -> None:
 
 async def test_create_without_a_response_is_not_repeated_if_it_succeeded() -> None:
     async with recording() as (api, recorder):
-
-        async def lost(request: web.Request) -> web.StreamResponse:
-            await api.answer(request)
-            assert request.transport is not None
-            request.transport.abort()
-            return web.Response()
-
-        api.fault(is_post, lost)
-        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        api.fault(is_post, without_a_response(api))
+        verified(recorder)
         await asyncio.sleep(5)
         assert len(api.requests) == 2
-        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        verified(recorder)
         assert (await only_event(api))["count"] == 2
 
 
 async def test_failed_patch_of_the_count_is_retried() -> None:
     async with recording() as (api, recorder):
-        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        verified(recorder)
         await asyncio.sleep(1)
         api.fault(lambda request: request.method == "PATCH", answer(503))
-        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        verified(recorder)
         await asyncio.sleep(5)
         assert (await only_event(api))["count"] == 2
 
@@ -267,12 +276,12 @@ async def test_event_that_waits_does_not_delay_other_objects() -> None:
 async def test_server_error_is_retried_a_limited_number_of_times(code: int) -> None:
     async with recording() as (api, recorder):
         api.fault(is_post, answer(code), times=3)
-        recorder.event(SLEEP, events.NORMAL, "Verified", "all passed")
+        verified(recorder)
         await asyncio.sleep(30)
         assert len(api.all(EVENTS)) == 1
         api.fault(is_post, answer(code), times=5)
-        recorder.event(SLEEP, events.NORMAL, "Verified", "refused")
-        recorder.event(SLEEP, events.NORMAL, "Verified", "the next one")
+        verified(recorder, "refused")
+        verified(recorder, "the next one")
         await asyncio.sleep(60)
         assert [event["message"] for event in api.all(EVENTS)] == ["all passed", "the next one"]
         assert recorder.dropped == 1
@@ -281,8 +290,8 @@ async def test_server_error_is_retried_a_limited_number_of_times(code: int) -> N
 async def test_refused_event_is_dropped_and_the_next_is_written(caplog: pytest.LogCaptureFixture) -> None:
     async with recording() as (api, recorder):
         api.fault(is_post, answer(422, "Invalid"))
-        recorder.event(SLEEP, events.NORMAL, "Verified", "bad")
-        recorder.event(SLEEP, events.NORMAL, "Verified", "good")
+        verified(recorder, "bad")
+        verified(recorder, "good")
         assert (await only_event(api))["message"] == "good"
         assert recorder.dropped == 1
         assert caplog.messages == ["could not write an Event"]
@@ -303,8 +312,8 @@ async def test_terminating_namespace_causes_no_warning(caplog: pytest.LogCapture
     async with recording() as (api, recorder):
         api.fault(is_post, terminating)
         api.fault(is_post, answer(404, "NotFound"))
-        recorder.event(SLEEP, events.NORMAL, "Verified", "first")
-        recorder.event(SLEEP, events.NORMAL, "Verified", "second")
+        verified(recorder, "first")
+        verified(recorder, "second")
         await asyncio.sleep(5)
         assert recorder.dropped == 2
         assert caplog.messages == []
@@ -354,14 +363,7 @@ async def test_announcements_with_equal_texts_are_events_of_their_own() -> None:
 
 async def test_announcement_without_a_response_is_not_repeated_if_it_succeeded() -> None:
     async with recording() as (api, recorder):
-
-        async def lost(request: web.Request) -> web.StreamResponse:
-            await api.answer(request)
-            assert request.transport is not None
-            request.transport.abort()
-            return web.Response()
-
-        api.fault(is_post, lost)
+        api.fault(is_post, without_a_response(api))
         announce(recorder)
         await asyncio.sleep(5)
         announce(recorder)

@@ -3,7 +3,7 @@ learn whether an object was deleted or evicted."""
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from typing import Any
 
 import pytest
@@ -44,6 +44,10 @@ def listed_before(api: StubApi, *meanwhile: Callable[[], Awaitable[object]]) -> 
     return late
 
 
+def within(namespaces: Container[str]) -> Callable[[Pod], bool]:
+    return lambda obj: obj.metadata.namespace in namespaces
+
+
 def label(informer: Informer[Pod], name: str) -> str | None:
     found = informer.get("shop", name)
     return found.metadata.labels.get("n") if found else None
@@ -51,7 +55,7 @@ def label(informer: Informer[Pod], name: str) -> str | None:
 
 async def test_changes_of_the_watch_during_a_refill_are_kept() -> None:
     wanted: set[str] = set()
-    async with informing(keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer):
+    async with informing(keep=within(wanted)) as (api, informer):
         for name in ("changed", "deleted", "remade", "same"):
             await api.put(PODS, pod(name, n="old"))
         async with running(informer):
@@ -75,7 +79,7 @@ async def test_changes_of_the_watch_during_a_refill_are_kept() -> None:
 
 async def test_older_watch_events_do_not_replace_refilled_objects() -> None:
     wanted: set[str] = set()
-    async with informing(keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer):
+    async with informing(keep=within(wanted)) as (api, informer):
         await api.put(PODS, pod("a", n="1"))
         handled: list[str | None] = []
         informer.add_handler(lambda old, new: handled.append(new.metadata.labels.get("n") if new else None))
@@ -97,7 +101,7 @@ async def test_older_watch_events_do_not_replace_refilled_objects() -> None:
 async def test_complete_list_during_a_refill_replaces_it() -> None:
     wanted: set[str] = set()
     async with (
-        informing("deleted", keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer),
+        informing("deleted", keep=within(wanted)) as (api, informer),
         running(informer),
     ):
         await api.wait_for_requests(is_watch, 1)
@@ -120,7 +124,7 @@ async def test_complete_list_during_a_refill_replaces_it() -> None:
 async def test_namespace_that_is_kept_during_the_first_list_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_PAGE", 10)
     wanted: set[str] = set()
-    async with informing(keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer):
+    async with informing(keep=within(wanted)) as (api, informer):
         for number in range(25):
             await api.put(PODS, pod(f"p{number:02}"))
         waiting: list[asyncio.Task[None]] = []
@@ -138,7 +142,7 @@ async def test_namespace_that_is_kept_during_the_first_list_is_complete(monkeypa
 
 async def test_failed_refill_raises_and_can_be_repeated() -> None:
     wanted: set[str] = set()
-    async with informing("a", keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer), running(informer):
+    async with informing("a", keep=within(wanted)) as (api, informer), running(informer):
         wanted.add("shop")
         api.fault(refills, answer(503))
         with pytest.raises(ServerError):
@@ -149,22 +153,17 @@ async def test_failed_refill_raises_and_can_be_repeated() -> None:
 
 async def test_evicted_objects_call_evicted_and_deleted_objects_the_handler() -> None:
     wanted = {"shop", "depot"}
-    async with informing("a", "b", keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer):
+    async with informing("a", "b", keep=within(wanted)) as (api, informer):
         await api.put(PODS, pod("other", "depot"))
         gone: list[str] = []
         evicted: list[str] = []
         either: list[str] = []
 
-        def note(old: Pod | None, new: Pod | None) -> None:
-            if new is None and old is not None:
-                gone.append(old.metadata.name)
+        def noting(names: list[str]) -> Callable[[Pod | None, Pod | None], None]:
+            return lambda old, new: names.append(old.metadata.name) if old and not new else None
 
-        def note_either(old: Pod | None, new: Pod | None) -> None:
-            if new is None and old is not None:
-                either.append(old.metadata.name)
-
-        informer.add_handler(note, evicted=lambda old: evicted.append(old.metadata.name))
-        informer.add_handler(note_either)
+        informer.add_handler(noting(gone), evicted=lambda old: evicted.append(old.metadata.name))
+        informer.add_handler(noting(either))
         informer.add_index("name", lambda obj: [obj.metadata.name])
         async with running(informer):
             await api.remove(PODS, "b", "shop")
@@ -307,7 +306,7 @@ async def test_refill_before_the_first_list_waits_for_it_without_another_list() 
 @pytest.mark.parametrize("listed", [True, False])
 async def test_refill_that_a_complete_list_overtakes_returns_when_that_list_ends(listed: bool) -> None:
     wanted: set[str] = set()
-    async with informing(keep=lambda obj: obj.metadata.namespace in wanted) as (api, informer):
+    async with informing(keep=within(wanted)) as (api, informer):
         if listed:
             await api.put(PODS, pod("a"))
         async with running(informer):
@@ -329,7 +328,7 @@ async def test_refill_that_a_complete_list_overtakes_returns_when_that_list_ends
 
 async def test_evict_removes_only_the_namespace() -> None:
     wanted = {"shop", "depot"}
-    async with informing("a", keep=lambda obj: obj.metadata.namespace in wanted, name="own pods") as (api, informer):
+    async with informing("a", keep=within(wanted), name="own pods") as (api, informer):
         await api.put(PODS, pod("a", "depot"))
         assert informer.name == "own pods"
         async with running(informer):
