@@ -1,10 +1,12 @@
 """The processes of the release's pod, started on this machine instead of in containers."""
 
 import contextlib
+import functools
 import json
 import os
 import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,8 +14,10 @@ import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.process.children import free_ports
+from tests.chart.recorder import Recorder, recording
 from tests.chart.rendering import RELEASE, Object, containers, variables
 from tests.support.kubectl import Kubectl
+from tests.support.polling import eventually
 from tests.support.processes import running
 
 
@@ -60,6 +64,33 @@ def process(
     return running([python, *command.arguments], log, environment)
 
 
+class Pod(NamedTuple):
+    kubeconfig: Path
+    recorder: Recorder
+    """Records the requests of the pod's service account."""
+    ports: dict[str, int]
+    commands: dict[str, Command]
+    """By container."""
+
+
+@contextlib.contextmanager
+def pod_of(system: Kubectl, deployment: Object, directory: Path, python: str = sys.executable) -> Iterator[Pod]:
+    """Run the processes of a pod of the Deployment under its service account. `directory` gets their certificate and
+    their logs, whose ends are printed."""
+    name = deployment["spec"]["template"]["spec"]["serviceAccountName"]
+    ports = ports_for(deployment)
+    commands = {each: here(container, ports, directory) for each, container in containers(deployment).items()}
+    with recording(str(system.kubeconfig)) as recorder, contextlib.ExitStack() as processes:
+        kubeconfig = account(system, name, recorder.url, directory)
+        try:
+            for each, command in commands.items():
+                processes.enter_context(process(command, kubeconfig, directory / f"{each}.log", python))
+            yield Pod(kubeconfig, recorder, ports, commands)
+        finally:
+            for log in directory.glob("*.log"):
+                print(f"--- {log.name}\n{log.read_text()[-4000:]}")
+
+
 def account(system: Kubectl, name: str, server: str, directory: Path) -> Path:
     """A kubeconfig for a service account of the release."""
     token = system("create", "token", name, "--duration=1h").strip()
@@ -100,6 +131,11 @@ def is_ready(port: int) -> bool:
         connection.sendall(b"GET /readyz HTTP/1.0\r\n\r\n")
         return b" 200 " in connection.recv(64)
     return False
+
+
+def wait_until_ready(ports: dict[str, int], *containers: str) -> None:
+    for name in containers:
+        eventually(functools.partial(is_ready, ports[name]), f"the {name} to be ready")
 
 
 def ports_for(deployment: Object) -> dict[str, int]:

@@ -6,7 +6,6 @@ import functools
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import helm_python
@@ -14,10 +13,9 @@ import pytest
 
 from certgen.secret import MANAGED_BY
 from certgen.webhook_configurations import FIELD_MANAGER
-from tests.chart.pod import account, here, is_ready, ports_for, process
-from tests.chart.recorder import Recorder, recording
+from tests.chart.pod import Pod, is_ready, pod_of, wait_until_ready
 from tests.chart.release import Uninstall, listed, owners, provide
-from tests.chart.rendering import CHART, containers, is_hook, rendered
+from tests.chart.rendering import CHART, is_hook, rendered
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import Done, python
@@ -30,6 +28,7 @@ SECRET_NAME = "serving"
 SECRET = f"secret/{SECRET_NAME}"
 PART_OF = "app.kubernetes.io/part-of=altershield"
 INSTALLED = sorted({obj["kind"] for obj in rendered(helm_python.Chart.load(CHART)) if not is_hook(obj)})
+PROCESSES = ("gatekeeper", "reconciler", "certgen")
 WEBHOOKS = tuple(f"{kind}webhookconfiguration/{NAME}" for kind in ("mutating", "validating"))
 
 
@@ -75,19 +74,6 @@ def bundles(kubectl: Kubectl) -> set[bytes]:
     return {base64.b64decode(bundle) for bundle in found}
 
 
-@dataclass(frozen=True)
-class Pod:
-    recorder: Recorder
-    """Records the pod's requests."""
-    ports: dict[str, int]
-    variables: dict[str, str]
-    """certgen's environment."""
-
-    def certgen(self, command: str) -> Done:
-        """Does what `kubectl exec -c certgen -- python -m certgen COMMAND` does."""
-        return python("certgen", command, environment={**os.environ, **self.variables}, seconds=60)
-
-
 @contextlib.contextmanager
 def pod(kubectl: Kubectl, cluster: Path, directory: Path, mode: str) -> Iterator[Pod]:
     """Install the release, and run the processes of its pod on this machine."""
@@ -96,22 +82,8 @@ def pod(kubectl: Kubectl, cluster: Path, directory: Path, mode: str) -> Iterator
     )
     deployment = kubectl.json("deployment", NAME)
     kubectl("delete", "deployment", NAME)
-    with recording(str(cluster)) as recorder, contextlib.ExitStack() as running:
-        kubeconfig = account(kubectl, NAME, recorder.url, directory)
-        ports = ports_for(deployment)
-        for name, container in containers(deployment).items():
-            command = here(container, ports, directory)
-            running.enter_context(process(command, kubeconfig, directory / f"{name}.log"))
-        yield Pod(recorder, ports, {**command.variables, "ALTERSHIELD_KUBECONFIG": str(kubeconfig)})
-
-
-def wait_until_ready(ports: dict[str, int], logs: Path) -> None:
-    for name in ("gatekeeper", "reconciler", "certgen"):
-        try:
-            eventually(functools.partial(is_ready, ports[name]), f"the {name} to be ready")
-        except AssertionError as error:
-            error.add_note("\n".join(each.read_text()[-4000:] for each in sorted(logs.glob("*.log"))))
-            raise
+    with pod_of(kubectl, deployment, directory) as running:
+        yield running
 
 
 def wait_until_owned(kubectl: Kubectl, *objects: str) -> None:
@@ -126,7 +98,7 @@ def test_all_processes_work_in_another_namespace_in_each_certificate_mode(
     with pod(kubectl, cluster, tmp_path, mode) as running:
         ports = running.ports
         if mode == "certgen":
-            wait_until_ready(ports, tmp_path)
+            wait_until_ready(ports, *PROCESSES)
             assert b"" not in bundles(kubectl), "certgen is ready only after it has published its CA"
             wait_until_owned(kubectl, SECRET, *WEBHOOKS)
         else:
@@ -146,7 +118,7 @@ def test_all_processes_work_in_another_namespace_in_each_certificate_mode(
                 assert not is_ready(ports["certgen"]), "no API server trusts the certificate yet"
                 assert bundles(kubectl) == {b""}, "certgen must not publish the CA in this mode"
                 inject(kubectl, authority)
-            wait_until_ready(ports, tmp_path)
+            wait_until_ready(ports, *PROCESSES)
             wait_until_owned(kubectl, *WEBHOOKS)
             eventually(lambda: bundles(kubectl) == {authority}, "the provided CA to be published")
             assert kubectl.json(SECRET)["metadata"] == before, "certgen must not change a provided Secret"
@@ -171,11 +143,17 @@ def commands_of_the_page() -> list[list[str]]:
     return [line.split()[1:] for line in lines if line.startswith("kubectl delete ") and PART_OF in line]
 
 
+def certgen(running: Pod, command: str) -> Done:
+    """Does what `kubectl exec -c certgen -- python -m certgen COMMAND` does."""
+    own = {**running.commands["certgen"].variables, "ALTERSHIELD_KUBECONFIG": str(running.kubeconfig)}
+    return python("certgen", command, environment={**os.environ, **own}, seconds=60)
+
+
 def execute_certgen(kubectl: Kubectl, running: Pod, mode: str) -> None:
     """In the container, certgen's commands need no options to find the objects of this release."""
-    assert running.certgen("show").returncode == 0
+    assert certgen(running, "show").returncode == 0
     before = kubectl.json(SECRET)["data"]["tls.crt"]
-    rotated = running.certgen("rotate")
+    rotated = certgen(running, "rotate")
     after = kubectl.json(SECRET)["data"]["tls.crt"]
     if mode == "certgen":
         assert rotated.returncode == 0, rotated.stderr
@@ -194,7 +172,7 @@ def test_deleting_the_namespace_deletes_the_webhook_configurations_and_leaves_th
     """The webhook configurations are cluster-scoped, and no hook or tool deletes them: certgen does. It may not touch
     the policies, so docs/operate.md says what stays and how to delete it."""
     with pod(kubectl, cluster, tmp_path, "certgen") as running:
-        wait_until_ready(running.ports, tmp_path)
+        wait_until_ready(running.ports, *PROCESSES)
         kubectl("delete", "namespace", NAMESPACE, "--wait=false")
         for webhook in WEBHOOKS:
             kubectl("wait", webhook, "--for=delete", "--timeout=60s")

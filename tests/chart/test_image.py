@@ -2,9 +2,7 @@
 processes and the chart's test, with the arguments of the chart."""
 
 import base64
-import contextlib
 import fnmatch
-import functools
 import json
 import os
 import re
@@ -20,7 +18,7 @@ import pytest
 
 from supply_chain import sbom
 from supply_chain.licenses import normalized
-from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_for, process
+from tests.chart.pod import account, pod_of, point_webhooks_here, wait_until_ready
 from tests.chart.recorder import recording
 from tests.chart.release import Release
 from tests.chart.rendering import RELEASE, Object, containers, flat, is_hook, rendered
@@ -137,20 +135,14 @@ def test_default_command_of_the_image_lists_its_commands(built: Path, tmp_path: 
 
 
 @pytest.fixture
-def processes(built: Path, release: Release, system: Kubectl, cluster: Path, tmp_path: Path) -> Iterator[None]:
+def processes(built: Path, release: Release, system: Kubectl, tmp_path: Path) -> Iterator[None]:
     """Install the release, and run the processes of its pod with the image's Python."""
     release.install()
     deployment = system.json("deployment", RELEASE)
     system("delete", "deployment", RELEASE)  # simulated nodes run no processes
-    with recording(str(cluster)) as api, contextlib.ExitStack() as running:
-        kubeconfig = account(system, RELEASE, api.url, tmp_path)
-        ports = ports_for(deployment)
-        for name, container in containers(deployment).items():
-            command, log = here(container, ports, tmp_path), tmp_path / f"{name}.log"
-            running.enter_context(process(command, kubeconfig, log, str(built / "python")))
-        point_webhooks_here(system, ports["webhook"])
-        for name in containers(deployment):
-            eventually(functools.partial(is_ready, ports[name]), f"the {name} to be ready")
+    with pod_of(system, deployment, tmp_path, str(built / "python")) as pod:
+        point_webhooks_here(system, pod.ports["webhook"])
+        wait_until_ready(pod.ports, *containers(deployment))
         yield
 
 

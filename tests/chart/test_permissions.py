@@ -1,7 +1,6 @@
 """AlterShield's processes with the arguments, the service account and the permissions of the chart."""
 
 import asyncio
-import contextlib
 import functools
 import json
 from collections.abc import Iterator
@@ -17,10 +16,11 @@ from altershield.workloads import ADAPTERS
 from command.demo.steps import STEPS
 from command.demo.story import Story
 from reconciler.releases.findings.verification import KEPT_BATCHES
-from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_for, process
-from tests.chart.recorder import Recorder, Request, recording, request
+from tests.chart.governed import governed, is_stamped, label
+from tests.chart.pod import pod_of, point_webhooks_here, wait_until_ready
+from tests.chart.recorder import Recorder, Request, request
 from tests.chart.release import Release, owners
-from tests.chart.rendering import RELEASE, Object, containers, flat
+from tests.chart.rendering import RELEASE, Object, flat
 from tests.e2e.sleep import SLEEP, sleep
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
@@ -79,19 +79,10 @@ def recorder(release: Release, system: Kubectl, tmp_path_factory: pytest.TempPat
     system("create", "-f", "-", stdin=json.dumps(immutable))
     deployment = system.json("deployment", RELEASE)
     system("delete", "deployment", RELEASE)  # simulated nodes run no processes
-    with recording(str(system.kubeconfig)) as recorder, contextlib.ExitStack() as running:
-        kubeconfig = account(system, RELEASE, recorder.url, directory)
-        ports = ports_for(deployment)
-        for name, container in containers(deployment).items():
-            command = here(container, ports, directory)
-            running.enter_context(process(command, kubeconfig, directory / f"{name}.log"))
-        point_webhooks_here(system, ports["webhook"])
-        try:
-            eventually(lambda: is_ready(ports["gatekeeper"]) and is_ready(ports["reconciler"]), "the pod to be ready")
-            yield recorder
-        finally:
-            for log in directory.glob("*.log"):
-                print(f"--- {log.name}\n{log.read_text()[-4000:]}")
+    with pod_of(system, deployment, directory) as pod:
+        point_webhooks_here(system, pod.ports["webhook"])
+        wait_until_ready(pod.ports, "gatekeeper", "reconciler")
+        yield pod.recorder
 
 
 async def test_processes_need_every_granted_permission_and_no_other(
@@ -194,7 +185,6 @@ def confirm_a_deletion(system: Kubectl) -> None:
 def replace_pods_until_change_pods_are_deleted(kubectl: Kubectl) -> None:
     """The reconciler keeps only a limited number of ChangePods of deleted pods."""
     with governed(kubectl):
-        wait_until_governed(kubectl)
         kubectl("apply", "-f", "-", stdin=SLEEP)
         for number in range(5, KEPT_BATCHES + 6, 5):
             eventually(functools.partial(has_change_pod, kubectl, number), f"ChangePod {number}")
@@ -205,13 +195,12 @@ def replace_pods_until_change_pods_are_deleted(kubectl: Kubectl) -> None:
 def release_without_a_gatekeeper(kubectl: Kubectl) -> None:
     """A release from a time when the namespace was not governed gets its version later."""
     with governed(kubectl):
-        wait_until_governed(kubectl)
         kubectl("apply", "-f", "-", stdin=SLEEP)
         eventually(functools.partial(has_change_pod, kubectl, 1), "the first ChangePod")
         kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield-")
         eventually(lambda: not is_stamped(kubectl), "the namespace not to be governed")
         kubectl("set", "image", "deployment/sleep", "sleep=busybox:2")
-        kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
+        label(kubectl)
         listed = ("events", "--field-selector", "reason=UngatedRelease")
         eventually(lambda: kubectl.json(*listed)["items"], "the Event about the ungated release")
         version = "admission-webhook-altershield.antgroup.com/version"
@@ -221,7 +210,6 @@ def release_without_a_gatekeeper(kubectl: Kubectl) -> None:
 def roll_back_what_has_no_replica_sets(kubectl: Kubectl) -> None:
     """A StatefulSet's pod that never comes up blocks the rollback, so the reconciler must delete it."""
     with governed(kubectl):
-        wait_until_governed(kubectl)
         kubectl("apply", "-f", "-", stdin=sleep(kind="StatefulSet", serviceName="sleep"))
 
         def succeeded() -> bool:
@@ -247,7 +235,6 @@ def check_a_release_with_a_job(kubectl: Kubectl) -> None:
         "spec": {"checks": [check]},
     }
     with governed(kubectl):
-        wait_until_governed(kubectl)
         kubectl("create", "-f", "-", stdin=json.dumps(policy))
         kubectl.wait("defensepolicy/smoke", "condition=Accepted")
         kubectl("apply", "-f", "-", stdin=sleep(replicas=1))
@@ -270,7 +257,6 @@ def follow_annotations(kubectl: Kubectl) -> None:
         return all(each.get("status") for each in kubectl.json(sorts["pub"])["items"])
 
     with governed(kubectl):
-        wait_until_governed(kubectl)
         kubectl("apply", "-f", "-", stdin=sleep())
         for value, wanted in (("1", [[1], [1]]), ("2", [[2], [2]]), ("many", [[], []])):
             for sort in sorts:
@@ -287,27 +273,6 @@ def delete_an_empty_namespace(kubectl: Kubectl) -> None:
     kubectl("create", "namespace", kubectl.namespace)
     kubectl("label", "namespace", kubectl.namespace, f"{deletion_protection.LABEL}=Cascading")
     kubectl("delete", "namespace", kubectl.namespace, "--wait=false")
-
-
-@contextlib.contextmanager
-def governed(kubectl: Kubectl) -> Iterator[None]:
-    """The namespace exists and is governed inside the `with` block."""
-    kubectl("create", "namespace", kubectl.namespace)
-    try:
-        kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
-        yield
-    finally:
-        kubectl.run("delete", "namespace", kubectl.namespace)
-
-
-def wait_until_governed(kubectl: Kubectl) -> None:
-    eventually(lambda: is_stamped(kubectl), "the namespace to be governed")
-
-
-def is_stamped(kubectl: Kubectl) -> bool:
-    """Whether a Deployment in the namespace now gets a version."""
-    done = kubectl.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=sleep("probe"))
-    return "antgroup" in done.stdout
 
 
 def replica_sets(kubectl: Kubectl) -> list[Object]:

@@ -10,10 +10,11 @@ import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import GROUP
-from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_for, process
-from tests.chart.recorder import Recorder, recording
+from tests.chart.governed import govern, namespace
+from tests.chart.pod import pod_of, point_webhooks_here, wait_until_ready
+from tests.chart.recorder import Recorder
 from tests.chart.release import Release
-from tests.chart.rendering import RELEASE, containers, flat
+from tests.chart.rendering import RELEASE, flat
 from tests.e2e.sleep import release as released
 from tests.e2e.sleep import sleep
 from tests.support.kubectl import Kubectl
@@ -44,10 +45,8 @@ spec:
 @pytest.fixture
 def shop(system: Kubectl) -> Iterator[Kubectl]:
     """kubectl in a namespace that is not governed yet."""
-    kubectl = Kubectl(system.kubeconfig, NAMESPACE)
-    kubectl("create", "namespace", NAMESPACE)
-    yield kubectl
-    kubectl.run("delete", "namespace", NAMESPACE)
+    with namespace(Kubectl(system.kubeconfig, NAMESPACE)) as kubectl:
+        yield kubectl
 
 
 @pytest.fixture
@@ -59,29 +58,17 @@ def recorders(release: Release, system: Kubectl, tmp_path: Path) -> Iterator[dic
     deployments = {name: system.json("deployment", name) for name in (RELEASE, OWN)}
     system("delete", "deployment", *deployments)  # simulated nodes run no processes
     with contextlib.ExitStack() as running:
-        recorders, ready = {}, {}
+        pods = {}
         for name, deployment in deployments.items():
-            pod = deployment["spec"]["template"]["spec"]
             directory = tmp_path / f"{name}-pod"  # Python would import from a directory `altershield`
             directory.mkdir()
-            recorder = recorders[name] = running.enter_context(recording(str(system.kubeconfig)))
-            kubeconfig = account(system, pod["serviceAccountName"], recorder.url, directory)
-            ports = ports_for(deployment)
-            for container, spec in containers(deployment).items():
-                command = here(spec, ports, directory)
-                running.enter_context(process(command, kubeconfig, tmp_path / f"{container}.log"))
-                ready[container] = ports[container]
-            if name == RELEASE:
-                point_webhooks_here(system, ports["webhook"])
-        try:
-            for container in ("gatekeeper", "reconciler"):
-                eventually(lambda port=ready[container]: is_ready(port), f"the {container} to be ready")
-            # the reconciler started without the certificate of its callback port; the kubelet mounts it later
-            eventually(lambda: mount(system, tmp_path / f"{OWN}-pod"), "certgen to create the Secret")
-            yield recorders
-        finally:
-            for log in tmp_path.glob("*.log"):
-                print(f"--- {log.name}\n{log.read_text()[-4000:]}")
+            pods[name] = running.enter_context(pod_of(system, deployment, directory))
+        point_webhooks_here(system, pods[RELEASE].ports["webhook"])
+        wait_until_ready(pods[RELEASE].ports, "gatekeeper")
+        wait_until_ready(pods[OWN].ports, "reconciler")
+        # the reconciler started without the certificate of its callback port; the kubelet mounts it later
+        eventually(lambda: mount(system, tmp_path / f"{OWN}-pod"), "certgen to create the Secret")
+        yield {name: pod.recorder for name, pod in pods.items()}
 
 
 def mount(system: Kubectl, directory: Path) -> bool:
@@ -98,13 +85,7 @@ def mount(system: Kubectl, directory: Path) -> bool:
 def test_separate_gatekeeper_only_reads_and_admits_the_rollback_of_the_reconciler(
     recorders: dict[str, Recorder], system: Kubectl, shop: Kubectl, tmp_path: Path
 ) -> None:
-    shop("label", "namespace", NAMESPACE, "admission-webhook-altershield=enabled")
-
-    def governed() -> bool:
-        done = shop.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=sleep("probe"))
-        return "antgroup" in done.stdout
-
-    eventually(governed, "the namespace to be governed")
+    govern(shop)
     shop("apply", "-f", "-", stdin=BUDGET)  # from the first one on, the processes watch what budgets count
     released(shop, sleep(replicas=1))
     before = shop.json("deployment", "sleep")["spec"]["template"]
@@ -114,7 +95,7 @@ def test_separate_gatekeeper_only_reads_and_admits_the_rollback_of_the_reconcile
     after = shop.json("deployment", "sleep")["spec"]["template"]
     assert after["spec"]["containers"][0]["image"] == before["spec"]["containers"][0]["image"]
     eventually(
-        lambda: "serving certificate loaded" in (tmp_path / "reconciler.log").read_text(),
+        lambda: "serving certificate loaded" in (tmp_path / f"{OWN}-pod" / "reconciler.log").read_text(),
         "the reconciler to load the certificate of its callback port",
     )
 

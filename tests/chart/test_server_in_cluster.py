@@ -19,10 +19,10 @@ from kube_sandbox.altershield_server.callbacks import callback_body
 from kube_sandbox.altershield_server.rules import verdict_body
 from kube_sandbox.altershield_server.server import AlterShieldServer
 from kube_sandbox.altershield_server.vocabulary import Stage
-from tests.chart.pod import account, here, is_ready, point_webhooks_here, ports_for, process
-from tests.chart.recorder import recording
+from tests.chart.governed import govern, namespace
+from tests.chart.pod import pod_of, point_webhooks_here, wait_until_ready
 from tests.chart.release import Release
-from tests.chart.rendering import RELEASE, containers
+from tests.chart.rendering import RELEASE
 from tests.e2e.sleep import release as released
 from tests.e2e.sleep import sleep
 from tests.support.kubectl import Kubectl
@@ -71,10 +71,8 @@ def server() -> Iterator[AlterShieldServer]:
 @pytest.fixture
 def shop(system: Kubectl) -> Iterator[Kubectl]:
     """kubectl in a namespace that is not governed yet."""
-    kubectl = Kubectl(system.kubeconfig, NAMESPACE)
-    kubectl("create", "namespace", NAMESPACE)
-    yield kubectl
-    kubectl.run("delete", "namespace", NAMESPACE)
+    with namespace(Kubectl(system.kubeconfig, NAMESPACE)) as kubectl:
+        yield kubectl
 
 
 def test_releases_are_checked_by_the_server_and_the_callback_port_serves_https(
@@ -87,35 +85,20 @@ def test_releases_are_checked_by_the_server_and_the_callback_port_serves_https(
     deployment = system.json("deployment", RELEASE)
     system("delete", "deployment", RELEASE)  # simulated nodes run no processes
     (tmp_path / "token").write_text(TOKEN)
-    with recording(str(system.kubeconfig)) as recorder, contextlib.ExitStack() as running:
-        kubeconfig, ports = account(system, RELEASE, recorder.url, tmp_path), ports_for(deployment)
-        for name, container in containers(deployment).items():
-            command = here(container, ports, tmp_path)
-            running.enter_context(process(command, kubeconfig, tmp_path / f"{name}.log"))
-        point_webhooks_here(system, ports["webhook"])
-        try:
-            eventually(lambda: is_ready(ports["gatekeeper"]) and is_ready(ports["reconciler"]), "the pod to be ready")
-            check_releases(shop, server)
-            secret = system.json("secret", f"{RELEASE}-tls")["data"]
-            request = CallbackPort(ports["callbacks"], base64.b64decode(secret["ca.crt"]))
-            check_callbacks(request, server)
-            check_tools(request, shop)
-            assert recorder.forbidden == []
-            assert {(each.verb, each.group, each.resource) for each in recorder.asked} >= REVIEWS
-        finally:
-            for log in tmp_path.glob("*.log"):
-                print(f"--- {log.name}\n{log.read_text()[-4000:]}")
+    with pod_of(system, deployment, tmp_path) as pod:
+        point_webhooks_here(system, pod.ports["webhook"])
+        wait_until_ready(pod.ports, "gatekeeper", "reconciler")
+        check_releases(shop, server)
+        secret = system.json("secret", f"{RELEASE}-tls")["data"]
+        request = CallbackPort(pod.ports["callbacks"], base64.b64decode(secret["ca.crt"]))
+        check_callbacks(request, server)
+        check_tools(request, shop)
+        assert pod.recorder.forbidden == []
+        assert {(each.verb, each.group, each.resource) for each in pod.recorder.asked} >= REVIEWS
 
 
 def check_releases(shop: Kubectl, server: AlterShieldServer) -> None:
-    shop("label", "namespace", NAMESPACE, "admission-webhook-altershield=enabled")
-
-    def governed() -> bool:
-        return (
-            "antgroup" in shop.run("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=sleep("probe")).stdout
-        )
-
-    eventually(governed, "the namespace to be governed")
+    govern(shop)
     version = released(shop, sleep(replicas=1))
     (order,) = server.orders.values()
     assert order.platform == "kubernetes"

@@ -30,6 +30,12 @@ class Api:
     puts: int = 0
     gets: int = 0
 
+    @classmethod
+    def of(cls, *policies: PodDeletionFlowControl, seconds: float = 0.01) -> "Api":
+        api = cls(seconds=seconds)
+        api.put(*policies)
+        return api
+
     def put(self, *policies: PodDeletionFlowControl) -> None:
         for each in policies:
             old = self.stored.get(each.metadata.name)
@@ -39,25 +45,23 @@ class Api:
 
     async def get(self, resource: Any, name: str, namespace: str = "", *, as_: Any) -> PodDeletionFlowControl:
         self.gets += 1
-        await asyncio.sleep(self.seconds)
-        if self.error is not None:
-            raise self.error
-        if name not in self.stored:
-            raise NotFoundError("gone", code=404)
-        return self.stored[name]
+        return await self._stored(name)
 
     async def replace(
         self, resource: Any, obj: PodDeletionFlowControl, name: str, *_: Any, **__: Any
     ) -> PodDeletionFlowControl:
         self.puts += 1
+        if obj.metadata.resource_version != (await self._stored(name)).metadata.resource_version:
+            raise ConflictError("changed", code=409)
+        self.put(obj)
+        return self.stored[name]
+
+    async def _stored(self, name: str) -> PodDeletionFlowControl:
         await asyncio.sleep(self.seconds)
         if self.error is not None:
             raise self.error
         if name not in self.stored:
             raise NotFoundError("gone", code=404)
-        if obj.metadata.resource_version != self.stored[name].metadata.resource_version:
-            raise ConflictError("changed", code=409)
-        self.put(obj)
         return self.stored[name]
 
     def used(self, name: str = "guard") -> int:
@@ -102,8 +106,7 @@ async def decide(controls: CountedFlowControls, *deletions: Deletion) -> list[De
 
 
 async def test_400_deletions_through_three_gatekeepers_take_exactly_the_free_slots_in_few_writes() -> None:
-    api = Api()
-    api.put(policy("1h/120"))
+    api = Api.of(policy("1h/120"))
     gatekeepers = [gatekeeper(api) for _ in range(3)]
     everyone = uids(400)
     parts = [everyone[number::3] for number in range(3)]
@@ -115,24 +118,21 @@ async def test_400_deletions_through_three_gatekeepers_take_exactly_the_free_slo
 
 
 async def test_doubled_requests_for_one_pod_count_once_in_all_gatekeepers() -> None:
-    api = Api()
-    api.put(policy("1h/5"))
+    api = Api.of(policy("1h/5"))
     answers = await asyncio.gather(*(decide(gatekeeper(api), *[deletion("a")] * 4) for _ in range(3)))
     assert {answer.refusal for part in answers for answer in part} == {""}
     assert api.used() == 1
 
 
 async def test_deletion_that_one_policy_refuses_is_not_counted_in_the_others() -> None:
-    api = Api()
-    api.put(policy("1h/5", name="a"), policy("1h/5", name="b"))
+    api = Api.of(policy("1h/5", name="a"), policy("1h/5", name="b"))
     late = gatekeeper(api)
     await decide(gatekeeper(api), *uids(5))
     (refused,) = await decide(late, deletion("late"))  # its cache has counted nothing yet
     assert "b: 5 of 5" in refused.refusal or "a: 5 of 5" in refused.refusal
     assert (api.used("a"), api.used("b")) == (5, 5)
     assert "late" not in api.stored["a"].status.pending
-    one = Api()
-    one.put(policy("1h/5", name="a"), policy("1h/1", name="b"))
+    one = Api.of(policy("1h/5", name="a"), policy("1h/1", name="b"))
     stale = gatekeeper(one)
     await decide(gatekeeper(one), deletion("first"))
     (refused,) = await decide(stale, deletion("second"))
@@ -142,8 +142,7 @@ async def test_deletion_that_one_policy_refuses_is_not_counted_in_the_others() -
 
 
 async def test_refusal_by_an_old_cache_is_read_again_at_most_once_a_second() -> None:
-    api = Api()
-    api.put(policy("1h/1", breaker=BreakerMode.MANUAL))
+    api = Api.of(policy("1h/1", breaker=BreakerMode.MANUAL))
     controls = gatekeeper(api)
     answers = await decide(controls, deletion("a"), deletion("b"))
     assert [bool(each.refusal) for each in answers] == [False, True]
@@ -163,8 +162,7 @@ async def test_refusal_by_an_old_cache_is_read_again_at_most_once_a_second() -> 
 
 @pytest.mark.parametrize("on_error", list(OnError))
 async def test_on_error_decides_about_deletions_that_cannot_be_counted(on_error: OnError) -> None:
-    api = Api()
-    api.put(policy("1h/5", on_error=on_error))
+    api = Api.of(policy("1h/5", on_error=on_error))
     for api.error, api.seconds in ((ServerError("down", code=500), 0.01), (None, 60.0)):
         controls = gatekeeper(api)
         began = asyncio.get_running_loop().time()
@@ -180,8 +178,7 @@ async def test_on_error_decides_about_deletions_that_cannot_be_counted(on_error:
 
 
 async def test_refused_deletions_are_written_soon_and_together() -> None:
-    api = Api()
-    api.put(policy("1h/0"))
+    api = Api.of(policy("1h/0"))
     controls = gatekeeper(api)
     for number in range(30):
         await decide(controls, deletion(f"u{number}"))
@@ -192,8 +189,7 @@ async def test_refused_deletions_are_written_soon_and_together() -> None:
 
 
 async def test_deletion_that_is_refused_in_a_write_or_as_a_dry_run_is_not_written_again() -> None:
-    api = Api()
-    api.put(policy("1h/1"))
+    api = Api.of(policy("1h/1"))
     controls = gatekeeper(api)
     answers = await decide(controls, deletion("a"), deletion("b"), deletion("c", dry_run=True))
     assert [bool(each.refusal) for each in answers] == [False, True, True]
@@ -204,8 +200,7 @@ async def test_deletion_that_is_refused_in_a_write_or_as_a_dry_run_is_not_writte
 
 
 async def test_dry_runs_write_nothing_and_deleted_or_other_policies_decide_nothing() -> None:
-    api = Api()
-    api.put(policy("1h/1"))
+    api = Api.of(policy("1h/1"))
     controls = gatekeeper(api)
     assert not controls.would_refuse(deletion("a", dry_run=True))
     (found,) = await decide(controls, deletion("a", dry_run=True))
@@ -213,16 +208,14 @@ async def test_dry_runs_write_nothing_and_deleted_or_other_policies_decide_nothi
     del api.stored["guard"]
     (found,) = await decide(controls, deletion("a"))
     assert found.refusal == ""
-    other = Api()
-    other.put(policy("1h/0", namespace_selector=Selector({"team": "bank"})))
+    other = Api.of(policy("1h/0", namespace_selector=Selector({"team": "bank"})))
     assert await gatekeeper(other).decide(deletion("a"), 3.0) is None
     assert gatekeeper(other).decide_unread("shop/web") is not None
 
 
 @pytest.mark.parametrize("covers", [True, False])
 async def test_policy_that_was_created_again_decides_only_about_what_it_covers(covers: bool) -> None:
-    api = Api()
-    api.put(policy("1h/5"))
+    api = Api.of(policy("1h/5"))
     controls = gatekeeper(api)
     api.put(policy("1h/0", namespace_selector=Selector({"team": "shop" if covers else "bank"})))
     (found,) = await decide(controls, deletion("a"))
@@ -245,8 +238,7 @@ def test_caches_are_filled_when_those_of_policies_and_namespaces_are(synced: tup
 async def test_pod_that_cannot_be_read_or_counted_is_kept_only_by_an_enforced_policy_that_denies_on_errors(
     spec: dict[str, Any], refused: bool
 ) -> None:
-    api = Api()
-    api.put(policy("1h/5", **{"on_error": OnError.DENY, **spec}))
+    api = Api.of(policy("1h/5", **{"on_error": OnError.DENY, **spec}))
     controls = gatekeeper(api)
     assert (controls.decide_unread("shop/web") is not None) == refused
     api.error = ServerError("down", code=500)
@@ -255,8 +247,7 @@ async def test_pod_that_cannot_be_read_or_counted_is_kept_only_by_an_enforced_po
 
 
 async def test_deletion_whose_time_is_up_is_refused_and_not_counted_afterwards() -> None:
-    api = Api(seconds=2.0)
-    api.put(policy("1h/5", on_error=OnError.DENY))
+    api = Api.of(policy("1h/5", on_error=OnError.DENY), seconds=2.0)
     controls = gatekeeper(api)
     first = asyncio.create_task(controls.decide(deletion("a"), 3.0))
     await asyncio.sleep(0.1)
@@ -271,8 +262,7 @@ async def test_deletion_whose_time_is_up_is_refused_and_not_counted_afterwards()
 
 
 async def test_memory_of_refused_deletions_that_wait_to_be_written_is_bounded() -> None:
-    api = Api()
-    api.put(policy("1h/0"))
+    api = Api.of(policy("1h/0"))
     controls = gatekeeper(api)
     await decide(controls, *uids(150))
     assert len(controls._denied["guard"]) == 100

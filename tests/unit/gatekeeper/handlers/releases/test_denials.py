@@ -371,6 +371,10 @@ def test_status_of_another_workload_suspends_nothing() -> None:
     assert passes(released("busybox:2"), released(), unlabelled(owner=owner(uid="x")))
 
 
+def test_status_suspends_also_if_it_names_no_failed_pod_and_nobody_resumed() -> None:
+    assert not passes(released("busybox:2"), released(), failed_pods())
+
+
 def test_status_suspends_again_when_another_pod_fails_after_a_person_resumed() -> None:
     assert not passes(released("busybox:2"), released(), unlabelled(resumption={"sinceUnix": 1, "pods": ["b"]}))
 
