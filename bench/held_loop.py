@@ -22,7 +22,6 @@ from reconciler import thresholds
 from reconciler.manager import Manager
 from reconciler.options import Options
 
-MIB = 2**20
 _OPTIONS = Options(
     system_namespace=names.SYSTEM_NAMESPACE,
     identity="bench",
@@ -88,8 +87,8 @@ async def run(path: str) -> None:
                 at=at,
                 cpu=used.ru_utime + used.ru_stime,
                 reconciles=manager.queues["releases"].taken,
-                resident=_resident(),
-                peak=used.ru_maxrss * 1024 // MIB,
+                resident=_memory("VmRSS"),
+                peak=_memory("VmHWM"),
             )
             print(msgspec.json.encode(sample).decode(), flush=True)
         for task in background:
@@ -113,9 +112,11 @@ async def _until(wanted: str, manager: Manager, background: Sequence[asyncio.Tas
     return worked
 
 
-def _resident() -> int:
-    """MiB."""
-    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // MIB
+def _memory(field: str) -> int:
+    """A memory field of this process in /proc, in MiB. (`ru_maxrss` contains the memory of the parent.)"""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    (kib,) = (int(line.split()[1]) for line in lines if line.startswith(f"{field}:"))
+    return kib // 1024
 
 
 def main() -> None:
