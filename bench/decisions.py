@@ -39,7 +39,7 @@ from reconciler.releases.terms.effects import CreateBatch
 from reconciler.releases.terms.snapshot import Snapshot
 
 RESULTS = Path(__file__).parent / "results" / "decisions.json"
-SIZES = (100, 1000, 5000)
+SIZES = (100, 1000, 10_000)
 _REPEATS = 200
 _TIMING = Timing(3600, 10)
 _LISTS = ("defensePreparingPods", "defenseCheckingPods", "defenseCheckPassPods")
@@ -73,7 +73,7 @@ class Release:
     """A release with a number of pods that has just begun: its pods are not ready."""
 
     def __init__(self, count: int) -> None:
-        objects = Objects(Shape(1, replicas=count, revisions=1, fat=0))
+        objects = Objects(Shape(count, deployments=1, largest=count, revisions=1, fat=0, namespaces=1))
         self.workload = BY_KIND[DEPLOYMENTS.group_kind].read(objects.maker("deployments", metadata_only=False)(0))
         self.whole = msgspec.json.decode(objects.maker("changeworkloads", metadata_only=False)(0), type=ChangeWorkload)
         status = self.whole.status
@@ -173,7 +173,7 @@ def measure(count: int) -> Result:
     if state != "Success":
         raise RuntimeError(f"the release ended as {state}")
     anew, changed = [], []
-    for _ in range(max(3, 5000 // count)):
+    for _ in range(max(3, 10_000 // count)):
         began = time.process_time()
         release.groups = release.build_groups(release.up)
         release.decide()
@@ -198,7 +198,7 @@ def _ms(seconds: Sequence[float]) -> float:
 
 
 def main() -> None:
-    """Measure releases of 100, 1,000 and 5,000 pods."""
+    """Measure releases of 100, 1,000 and 10,000 pods."""
     results = [measure(count) for count in SIZES]
     table = Table("pods", "decision on all pods", "decision on one changed pod", "status writes", "bytes per pod")
     for each in results:

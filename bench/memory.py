@@ -1,4 +1,4 @@
-"""Measures the memory of a gatekeeper and of a reconciler in a cluster with many governed pods.
+"""Measures the memory of a gatekeeper and of a standby reconciler at the limits that Kubernetes supports.
 
     python -m bench.memory
 
@@ -26,12 +26,11 @@ from altershield.pki import Authority
 from altershield.process.children import free_ports
 from altershield.process.health import until_ready
 from bench.cluster.api import Api, kubeconfig
-from bench.cluster.shape import REPLICAS, Shape
+from bench.cluster.shape import Shape, limits
 
 RESULTS = Path(__file__).parent / "results" / "memory.json"
-PODS = 100_000
 AT_REST = 400
-"""Limit for the memory of a reconciler, in MiB."""
+"""Limit for the memory of a standby, in MiB."""
 LISTING = 550
 """Limit for the memory of a reconciler while it lists everything again, in MiB."""
 _READY_SECONDS = 300.0
@@ -121,22 +120,21 @@ def _cpu(pid: int) -> float:
 
 
 def main(
-    pods: Annotated[int, typer.Option(help="Governed pods, five to a Deployment.")] = PODS,
+    scale: Annotated[float, typer.Option(help="Part or multiple of the limits of Kubernetes.")] = 1.0,
     budgets: Annotated[int, typer.Option(help="PodUnavailableBudgets, each for another Deployment.")] = 0,
     only: Annotated[str, typer.Option(help="gatekeeper or reconciler.")] = "",
 ) -> None:
     """Measure both processes. Exits with 1 if the reconciler exceeds a limit."""
-    shape = Shape(pods // REPLICAS, budgets=budgets)
+    shape = limits(scale, budgets=budgets)
     modules = [each for each in ("gatekeeper", "reconciler") if only in ("", each)]
     figures = {module: uvloop.run(measure(module, shape)) for module in modules}
-    title = f"{shape.pods:,} pods in {shape.deployments:,} Deployments of {shape.revisions} ReplicaSets"
-    title += f", {budgets:,} budgets" if budgets else ""
+    title = shape.title + (f", {budgets:,} budgets" if budgets else "")
     table = Table("", "at rest", "at most", "after two relists", "ready after", "CPU until ready", title=title)
     for module, each in figures.items():
         sizes = (f"{size} MiB" for size in (each.resident, each.peak, each.after))
         table.add_row(module, *sizes, f"{each.seconds:.1f} s", f"{each.cpu_seconds:.1f} s")
     Console().print(table)
-    taken = {"python": platform.python_version(), "pods": pods, "budgets": budgets} | {
+    taken = {"python": platform.python_version(), **asdict(shape)} | {
         key: asdict(each) for key, each in figures.items()
     }
     RESULTS.parent.mkdir(exist_ok=True)
@@ -144,7 +142,7 @@ def main(
     found = figures.get("reconciler")
     if (
         found is not None
-        and pods >= PODS
+        and scale >= 1
         and not budgets
         and (max(found.resident, found.after) > AT_REST or found.peak > LISTING)
     ):

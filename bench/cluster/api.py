@@ -20,8 +20,8 @@ _SENT = 256 * 1024  # bytes that are written at a time, approximately
 
 
 class Api:
-    """The API, with paged lists, streamed lists and watches. With `lead` a reconciler can take the Lease; otherwise
-    another holder has it."""
+    """The API, with paged lists, streamed lists and watches. While `lead` is True a reconciler can take the Lease;
+    otherwise another holder has it."""
 
     def __init__(self, shape: Shape, *, lead: bool = False) -> None:
         self.shape = shape
@@ -29,8 +29,10 @@ class Api:
         """Time, method and path of all requests, without those for the Lease."""
         self.listed = 0
         """Number of lists that were sent completely."""
-        self._lead = lead
-        self._lease: dict[str, Any] = {}
+        self.lead = lead
+        self.taken: float | None = None
+        """When the Lease was taken (`time.monotonic()`)."""
+        self._lease: dict[str, Any] = {"metadata": {"name": names.LEASE, "resourceVersion": "1"}, "spec": {}}
         self._version = 900_000_000
         self._watches: set[tuple[str, asyncio.StreamWriter]] = set()
         self._objects = Objects(shape)
@@ -47,10 +49,10 @@ class Api:
         """Send an event to all watches of a resource."""
         self._version += 1
         shown = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
-        event = _event(type_.encode(), json.dumps(shown).encode())
+        sent = _chunk(event(type_.encode(), json.dumps(shown).encode()))
         for watched, writer in self._watches:
             if watched == plural:
-                writer.write(_chunk(event))
+                writer.write(sent)
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
@@ -98,15 +100,14 @@ class Api:
 
     async def _answer_lease(self, writer: asyncio.StreamWriter, method: str, body: bytes) -> bool:
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        if not self._lead:
+        if not self.lead:
             spec = {"holderIdentity": "another", "leaseDurationSeconds": 3600, "renewTime": now, "acquireTime": now}
-            return await send(writer, 200, {"metadata": {"name": names.LEASE, "resourceVersion": "1"}, "spec": spec})
+            return await send(writer, 200, self._lease | {"spec": spec})
         if method in ("POST", "PUT"):
             self._version += 1
+            self.taken = self.taken or time.monotonic()
             self._lease = json.loads(body)
             self._lease["metadata"]["resourceVersion"] = str(self._version)
-        if not self._lease:
-            return await send(writer, 404, {"kind": "Status", "code": 404, "reason": "NotFound", "message": "none"})
         return await send(writer, 200, self._lease)
 
     async def _page(
@@ -138,7 +139,7 @@ class Api:
             found, parts, size = [], list[bytes](), 0
             make = self._objects.maker(plural, metadata_only=metadata_only)
             for number in self._objects.numbers(plural, ""):
-                parts.append(_chunk(_event(b"ADDED", make(number))))  # a chunk for each, as the API server does
+                parts.append(_chunk(event(b"ADDED", make(number))))  # a chunk for each, as the API server does
                 size += len(parts[-1])
                 if size > _SENT:
                     found.append(b"".join(parts))
@@ -146,6 +147,10 @@ class Api:
             found.append(b"".join(parts))
             self._streams[plural, metadata_only] = found
         return found
+
+    def _written_since(self, plural: str) -> list[bytes]:
+        """Events about the objects that were written since the start. This API is read-only."""
+        return []
 
     async def _watch(
         self, writer: asyncio.StreamWriter, plural: str, query: Mapping[str, str], metadata_only: bool
@@ -159,11 +164,12 @@ class Api:
         )
         if listing:
             version = str(self._version).encode()
-            for block in self._blocks(plural, metadata_only):
+            written = [_chunk(each) for each in self._written_since(plural)]
+            for block in (*self._blocks(plural, metadata_only), *written):
                 writer.write(block)
                 await writer.drain()
             mark = b'{"metadata":{"resourceVersion":"%s","annotations":{"k8s.io/initial-events-end":"true"}}}' % version
-            writer.write(_chunk(_event(b"BOOKMARK", mark)))
+            writer.write(_chunk(event(b"BOOKMARK", mark)))
             await writer.drain()
             self.listed += 1
         watch = (plural, writer)
@@ -175,7 +181,7 @@ class Api:
         return False
 
 
-def _event(type_: bytes, obj: bytes) -> bytes:
+def event(type_: bytes, obj: bytes) -> bytes:
     return b'{"type":"%s","object":%s}\n' % (type_, obj)
 
 

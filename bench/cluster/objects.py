@@ -15,8 +15,9 @@ from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoStatus
 from altershield.api.resources import DEPLOYMENTS
 from altershield.workloads import BY_KIND
 from bench.cluster.shape import Shape
-from bench.cluster.templates import CREATED, RELEASED, condition, templates
+from bench.cluster.templates import CREATED, LISTED, RELEASED, condition, templates
 
+_OF_WORKLOADS = ("deployments", "replicasets", "pods", "changeworkloads", "changepods")
 _SPREAD = 2 * 86400  # seconds over which the releases are spread
 
 
@@ -41,16 +42,10 @@ class Objects:
             "podunavailablebudgets": shape.budgets,
             **dict.fromkeys(("poddisruptionbudgets", "poddeletionflowcontrols"), 0),
         }
-        self._fat = ("deployments", "replicasets", "pods", "changeworkloads", "changepods")
-        self._templates = {key: _encoded(each) for key, each in templates(shape).items()}
-        metadata = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
-        self._metadata = {
-            key: _encoded(metadata | {"metadata": each["metadata"]}) for key, each in templates(shape).items()
-        }
+        self._encoded: dict[tuple[str, int, bool], bytes] = {}
+        read = BY_KIND[DEPLOYMENTS.group_kind].read
         self._versions = [
-            BY_KIND[DEPLOYMENTS.group_kind]
-            .read(self._templates["deployments"] % self._fields(number, b""))
-            .fingerprint.encode()
+            read(self._template("deployments", number) % self._fields(number, b"")).fingerprint.encode()
             for number in range(shape.deployments)
         ]
 
@@ -59,45 +54,73 @@ class Objects:
         large objects in a namespace that is not governed."""
         count = self.counts[plural]
         if not namespace:
-            return range(count + (self._shape.fat if plural in self._fat else 0))
-        per = {"pods": self._shape.replicas, "changepods": self._shape.replicas, "replicasets": self._shape.revisions}
-        size = count // self._shape.namespaces // per.get(plural, 1) * per.get(plural, 1)
+            return range(count + (self._shape.fat if plural in _OF_WORKLOADS else 0))
         at = int(namespace.rpartition("-")[2])
-        return range(at * size, (at + 1) * size)
+        size = (self._shape.deployments if plural in _OF_WORKLOADS else count) // self._shape.namespaces
+        first, last = at * size, (at + 1) * size
+        return range(self._first(plural, first), self._first(plural, last))
+
+    def of_workload(self, plural: str, workload: int) -> range:
+        """The numbers of the objects of a workload."""
+        return range(self._first(plural, workload), self._first(plural, workload + 1))
+
+    def _first(self, plural: str, workload: int) -> int:
+        match plural:
+            case "pods" | "changepods":
+                return self._shape.first_pod(workload)
+            case "replicasets":
+                return workload * self._shape.revisions
+            case _:
+                return workload
+
+    def _workload(self, plural: str, number: int) -> tuple[int, int]:
+        """The workload of an object, and the number of the object in it."""
+        match plural:
+            case "pods" | "changepods":
+                return self._shape.deployment_of(number)
+            case "replicasets":
+                return divmod(number, self._shape.revisions)
+            case "podunavailablebudgets":
+                return number * (self._shape.deployments // self._shape.budgets), 0
+            case _:
+                return number, 0
 
     def maker(self, plural: str, *, metadata_only: bool) -> Callable[[int], bytes]:
         if plural == "opsconfiginfoes":
             return self._setting
         if not self.counts[plural]:
             return lambda _: b""
-        template = (self._metadata if metadata_only else self._templates)[plural]
-        count, per = self.counts[plural], 1
-        if plural in ("pods", "changepods"):
-            per = self._shape.replicas
-        elif plural == "replicasets":
-            per = self._shape.revisions
-        known = -1
+        count, known = self.counts[plural], -1
         fields: dict[bytes, bytes] = {}
+        template = b""
 
         def make(number: int) -> bytes:
-            nonlocal known, fields
+            nonlocal known, fields, template
             if number >= count:
-                return self._made_fat(plural, template, number)
-            workload, own = divmod(number, per)
-            if plural == "podunavailablebudgets":
-                workload = number * (self._shape.deployments // count)
+                return self._made_fat(plural, metadata_only, number)
+            workload, own = self._workload(plural, number)
             if workload != known:
                 known = workload
                 fields = self._fields(workload, self._versions[workload % len(self._versions)])
+                template = self._template(plural, workload, metadata_only=metadata_only)
             return template % (fields | self._own(plural, workload, own, number))
 
         return make
 
-    def _made_fat(self, plural: str, template: bytes, number: int) -> bytes:
+    def _template(self, plural: str, workload: int, *, metadata_only: bool = False) -> bytes:
+        replicas = self._shape.replicas(min(workload, self._shape.deployments - 1))
+        key = plural, replicas, metadata_only
+        if key not in self._encoded:
+            whole = templates(replicas)[plural]
+            metadata = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": whole["metadata"]}
+            self._encoded[key] = _encoded(metadata if metadata_only else whole)
+        return self._encoded[key]
+
+    def _made_fat(self, plural: str, metadata_only: bool, number: int) -> bytes:
         fields = self._fields(number, b"f" * 32)
         fields |= self._own(plural, number, 0, number)
         fields |= {b"namespace": b"ungoverned", b"annotation": b"a" * 256_000}
-        return template % fields
+        return self._template(plural, number, metadata_only=metadata_only) % fields
 
     def _fields(self, workload: int, version: bytes) -> dict[bytes, bytes]:
         name = b"checkout-frontend-%05d" % workload
@@ -120,11 +143,6 @@ class Objects:
             b"annotation": b"a" * 1000,
             b"own": name,
             **_times(workload),
-            **{b"pod%d" % each: self._pod(workload, each) for each in range(self._shape.replicas)},
-            **{
-                b"pod_uid%d" % each: _uid(b"90", workload * self._shape.replicas + each)
-                for each in range(self._shape.replicas)
-            },
         }
 
     def namespace(self, workload: int) -> int:
@@ -148,11 +166,13 @@ class Objects:
                 found |= {b"uid": _uid(b"e1", number)}
             case "changeworkloads":
                 found |= {b"uid": _uid(b"c0", workload)}
+                for each, pod in enumerate(self.of_workload("pods", workload)[:LISTED]):
+                    found |= {b"pod%d" % each: self._pod(workload, each), b"pod_uid%d" % each: _uid(b"90", pod)}
             case "replicasets":
                 hashed = _hash(workload, own)
                 found |= {b"own": b"checkout-frontend-%05d-%s" % (workload, hashed), b"hash": hashed}
                 current = own == self._shape.revisions - 1
-                found[b"replicas"] = b"%d" % (self._shape.replicas if current else 0)
+                found[b"replicas"] = b"%d" % (self._shape.replicas(workload) if current else 0)
                 found |= {b"uid": _uid(b"50", number)}
                 if own < self._shape.revisions - 1:
                     found[b"of_set"] = _digest(workload, own)

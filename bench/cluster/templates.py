@@ -20,11 +20,12 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, ObjectMeta, rfc3339
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS, REPLICA_SETS
-from bench.cluster.shape import Shape
 
 RELEASED = int(time.time()) - 3 * 86400
 """The time of the first release (Unix seconds)."""
 CREATED = rfc3339(RELEASED)
+LISTED = 2000
+"""Pods that a status lists at most."""
 
 T = TypeVar("T")
 
@@ -66,9 +67,8 @@ def condition(type_: str, reason: str, message: str, since: str = CREATED) -> Co
     return Condition(type_, "True", reason, message, last_transition_time=since, observed_generation=1)
 
 
-def templates(shape: Shape) -> dict[str, dict[str, Any]]:
-    """The template of each resource."""
-    replicas = shape.replicas
+def templates(replicas: int) -> dict[str, dict[str, Any]]:
+    """The template of each resource, for a workload with this number of pods."""
     env = [{"name": f"SETTING_{each}", "value": "v" * 40} for each in range(20)]
     container: dict[str, Any] = {"name": "web", "image": "registry.example.com/shop/web:1.2.3", "env": env}
     own = {"app": "%(workload)s", labels.VERSION: "%(of_set)s"}
@@ -98,7 +98,7 @@ def templates(shape: Shape) -> dict[str, dict[str, Any]]:
         "podunavailablebudgets": {
             "metadata": _metadata(None, {}),
             "spec": {"selector": selector, "maxUnavailable": 1},
-            "status": _budget_status(shape),
+            "status": _budget_status(replicas),
         },
         "replicasets": {
             "metadata": _metadata(deployment, {}),
@@ -112,7 +112,8 @@ def templates(shape: Shape) -> dict[str, dict[str, Any]]:
             "spec": containers | {"nodeName": "%(node)s"},
             "status": _pod_status(container["image"]),
         },
-        "changeworkloads": _release(shape, times) | {"metadata": _metadata(deployment, {}) | {"name": "%(release)s"}},
+        "changeworkloads": _release(replicas, times)
+        | {"metadata": _metadata(deployment, {}) | {"name": "%(release)s"}},
         "changepods": _batch(times)
         | {
             "metadata": _metadata(
@@ -150,7 +151,7 @@ def _info(pod: str, uid: str, ip: str = "10.0.0.1") -> PodInfo:
     )
 
 
-def _release(shape: Shape, times: Mapping[str, Any]) -> dict[str, Any]:
+def _release(replicas: int, times: Mapping[str, Any]) -> dict[str, Any]:
     source = SourceRef(REPLICA_SETS.kind, "%(set)s", "%(set_uid)s", "%(version)s", "%(version)s")
     before = SourceRef(REPLICA_SETS.kind, "%(workload)s-7f6c9d5b84", "%(old_uid)s", "9" * 32)
     spec = _made(
@@ -169,7 +170,9 @@ def _release(shape: Shape, times: Mapping[str, Any]) -> dict[str, Any]:
     status = _made(
         ChangeWorkloadStatus,
         status=WorkloadState.SUCCESS,
-        defense_check_pass_pods=tuple(_info(f"%(pod{each})s", f"%(pod_uid{each})s") for each in range(shape.replicas)),
+        defense_check_pass_pods=tuple(
+            _info(f"%(pod{each})s", f"%(pod_uid{each})s") for each in range(min(replicas, LISTED))
+        ),
         entry_time="%(plain30)s",
         entry_time_unix="%(unix30)s",
         update_time="%(plain150)s",
@@ -178,9 +181,7 @@ def _release(shape: Shape, times: Mapping[str, Any]) -> dict[str, Any]:
         source=source,
         previous=before,
         conditions=(
-            condition(
-                ConditionType.VERIFIED, "PodsPassed", f"{shape.replicas} of {shape.replicas} pods passed", "%(time30)s"
-            ),
+            condition(ConditionType.VERIFIED, "PodsPassed", f"{replicas} of {replicas} pods passed", "%(time30)s"),
             condition(ConditionType.SETTLED, "StayedUp", settled, "%(time150)s"),
         ),
         observed_generation=1,
@@ -189,7 +190,7 @@ def _release(shape: Shape, times: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _budget_status(shape: Shape) -> dict[str, Any]:
+def _budget_status(replicas: int) -> dict[str, Any]:
     condition = {
         "status": "True",
         "observedGeneration": 1,
@@ -198,9 +199,9 @@ def _budget_status(shape: Shape) -> dict[str, Any]:
     }
     return {
         "observedGeneration": 1,
-        "totalReplicas": shape.replicas,
-        "desiredAvailable": shape.replicas - 1,
-        "currentAvailable": shape.replicas,
+        "totalReplicas": replicas,
+        "desiredAvailable": replicas - 1,
+        "currentAvailable": replicas,
         "unavailableAllowed": 1,
         "podsResourceVersion": "100000000",
         "conditions": [condition | {"type": each, "reason": each} for each in ("Accepted", "Satisfied")],

@@ -1,6 +1,6 @@
 """Measures what AlterShield costs in a fleet: at rest, while pods are replaced, and in a wave of releases.
 
-    python -m bench.fleet simulated --scale 1       # 20,000 Deployments of five pods in 10 namespaces, 5,000 nodes
+    python -m bench.fleet simulated --scale 1       # the limits that Kubernetes supports
     python -m bench.fleet cluster --deployments 200 # the sandbox, or with KUBEBUILDER_ASSETS a real API server
 
 `simulated`: the API of `bench.cluster`, which takes little CPU and memory. So a fleet of the full size fits on a small
@@ -21,15 +21,12 @@ from typing import Annotated
 import typer
 import uvloop
 
-from bench.cluster.shape import Shape
+from bench.cluster.shape import REVISIONS, limits
 from bench.fleet import simulated as in_simulation
-from bench.fleet.created import NAMES, CreatedFleet
+from bench.fleet.created import CreatedFleet
 from bench.fleet.phases import report
 
-_DEPLOYMENTS_PER_NAMESPACE = 2000
 _REPLICAS = 5
-_REVISIONS = 11
-_NODES = 5000
 _CHURN = 20.0
 _RELEASES = 1000
 
@@ -45,21 +42,20 @@ def simulated(
     rate: Annotated[float, typer.Option(help="Releases of the wave in a second, at scale 1.")] = 10.0,
 ) -> None:
     """Measure a fleet whose API server is simulated."""
-    deployments = max(NAMES, round(NAMES * _DEPLOYMENTS_PER_NAMESPACE * scale))
-    shape = Shape(deployments, _REPLICAS, _REVISIONS, fat=0, namespaces=NAMES, nodes=max(3, round(_NODES * scale)))
+    shape = limits(scale, fat=0)
     count = max(1, round(releases * scale))
     phases = uvloop.run(in_simulation.measure(shape, minutes * 60, churn * scale, count, rate * scale))
-    title = f"{shape.pods:,} pods in {shape.deployments:,} Deployments, {shape.nodes:,} nodes, simulated API"
-    sizes = {"pods": shape.pods, "deployments": deployments, "nodes": shape.nodes, "minutes": minutes}
+    title = f"{shape.title}, simulated API"
+    sizes = {"pods": shape.pods, "deployments": shape.deployments, "nodes": shape.nodes, "minutes": minutes}
     sizes |= {"churn": churn * scale, "releases": count, "rate": rate * scale}
-    report(f"fleet-simulated-{deployments}", title, sizes, phases)
+    report(f"fleet-simulated-{shape.deployments}", title, sizes, phases)
 
 
 @app.command()
 def cluster(
     deployments: Annotated[int, typer.Option(min=1)] = 200,
     replicas: Annotated[int, typer.Option(min=1)] = _REPLICAS,
-    revisions: Annotated[int, typer.Option(min=1, help="ReplicaSets of a Deployment.")] = _REVISIONS,
+    revisions: Annotated[int, typer.Option(min=1, help="ReplicaSets of a Deployment.")] = REVISIONS,
     nodes: Annotated[int, typer.Option(min=1)] = 20,
     minutes: Annotated[float, typer.Option(help="Duration, without the creation of the Deployments.")] = 30.0,
     churn: Annotated[float, typer.Option(help="Pods that are deleted in a second.")] = 2.0,

@@ -1,7 +1,7 @@
 """The API of `bench.cluster` with writes to single objects.
 
-An object that was written replaces the object that `bench.cluster` made. Lists show the state at the start, so they
-must end before the first event.
+An object that was written replaces the object that `bench.cluster` made. A streamed list has both, the written one
+last. A list in pages has the objects of the start.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ import jsonpatch
 from altershield.api.change_pod import PodState
 from altershield.api.meta import rfc3339
 from altershield.api.resources import CHANGE_PODS, LEASES
-from bench.cluster.api import Api, send
+from bench.cluster.api import Api, event, send
 from bench.cluster.shape import Shape
 
 Object = dict[str, Any]
 
 _BOOKMARK_SECONDS = 10.0
 _WORKLOAD = re.compile(r"checkout-frontend-(\d+)")
-_POD = re.compile(r"checkout-frontend-\d+-[0-9a-f]+-([0-9a-f]{5})")
+_POD = re.compile(r"checkout-frontend-\d+-[0-9a-f]+-([0-9a-f]{5,})")
 
 
 @dataclass
@@ -37,8 +37,9 @@ class Traffic:
     """By verb and resource, such as `patch changepods/status`."""
     admissions: list[float] = field(default_factory=list)
     """Seconds from sending a review to its response."""
-    verdicts: list[float] = field(default_factory=list)
-    """Seconds from the readiness of a pod of a release until the status of its batch says that it is done."""
+    verdicts: list[tuple[float, float]] = field(default_factory=list)
+    """For each pod of a release: when it became ready, and when the status of its batch said that it is done
+    (`time.monotonic()`)."""
     denied: int = 0
     events: int = 0
     """Events that were sent to watches."""
@@ -47,8 +48,8 @@ class Traffic:
 class FleetApi(Api):
     """The API, with writes to single objects."""
 
-    def __init__(self, shape: Shape) -> None:
-        super().__init__(shape, lead=True)
+    def __init__(self, shape: Shape, *, lead: bool = True) -> None:
+        super().__init__(shape, lead=lead)
         self.traffic = Traffic()
         self.ready: dict[str, float] = {}
         """When each new pod of a release became ready (`time.monotonic()`). A pod is removed when it has its
@@ -91,6 +92,16 @@ class FleetApi(Api):
             for plural in self._objects.counts:
                 self.send(plural, "BOOKMARK", {"metadata": {}})
 
+    def _written_since(self, plural: str) -> list[bytes]:
+        found = [(name, namespace, obj) for (each, namespace, name), obj in self._written.items() if each == plural]
+        gone = {"resourceVersion": str(self._version)}
+        return [
+            event(b"ADDED", json.dumps(obj).encode())
+            if obj
+            else event(b"DELETED", json.dumps({"metadata": gone | {"name": name, "namespace": namespace}}).encode())
+            for name, namespace, obj in found
+        ]
+
     def _number(self, plural: str, name: str) -> int | None:
         found = _WORKLOAD.match(name)
         if plural == "nodes":
@@ -98,19 +109,19 @@ class FleetApi(Api):
         if found is None or plural not in self._objects.counts:
             return None
         workload, tail = int(found.group(1)), name.rpartition("-")[2]
-        if plural in ("pods", "changepods"):
-            pod = _POD.fullmatch(name)
-            if plural == "pods" and pod is None:
-                return None
-            own = (int(pod.group(1), 16) - 0x10000) // 7919 if pod else int(tail) - 1
-            number = workload * self.shape.replicas + own
-            return number if 0 <= own < self.shape.replicas else None
-        if plural == "replicasets":
-            first = workload * self.shape.revisions
-            make = self._objects.maker(plural, metadata_only=True)
-            names = (json.loads(make(first + each))["metadata"]["name"] for each in range(self.shape.revisions))
-            return next((first + index for index, each in enumerate(names) if each == name), None)
-        return workload
+        numbers = self._objects.of_workload(plural, workload)
+        match plural:
+            case "pods":
+                pod = _POD.fullmatch(name)
+                own = (int(pod.group(1), 16) - 0x10000) // 7919 if pod else -1
+            case "changepods":
+                own = int(tail) - 1
+            case "replicasets":
+                make = self._objects.maker(plural, metadata_only=True)
+                own = next((own for own, each in enumerate(numbers) if _name(make(each)) == name), -1)
+            case _:
+                own = 0
+        return numbers[own] if 0 <= own < len(numbers) else None
 
     async def _answer(self, writer: asyncio.StreamWriter, method: str, target: str, accept: str, body: bytes) -> bool:
         url = urlsplit(target)
@@ -145,10 +156,9 @@ class FleetApi(Api):
         keys = {key for key in self._written if key[:2] == (plural, namespace)}
         app = _WORKLOAD.fullmatch(wanted.get("app", ""))
         if app and plural in self._objects.counts:
-            per = {"replicasets": self.shape.revisions, "deployments": 1}.get(plural, self.shape.replicas)
             make = self._objects.maker(plural, metadata_only=True)
-            first = int(app.group(1)) * per
-            keys |= {(plural, namespace, json.loads(make(first + each))["metadata"]["name"]) for each in range(per)}
+            numbers = self._objects.of_workload(plural, int(app.group(1)))
+            keys |= {(plural, namespace, _name(make(each))) for each in numbers}
         found = (self.find(*key) for key in sorted(keys))
         return [each for each in found if each and wanted.items() <= (each["metadata"].get("labels") or {}).items()]
 
@@ -175,7 +185,7 @@ class FleetApi(Api):
             now = time.monotonic()
             for info in changed["spec"]["podInfos"]:
                 if (since := self.ready.pop(info["pod"], None)) is not None:
-                    self.traffic.verdicts.append(now - since)
+                    self.traffic.verdicts.append((since, now))
         return await send(writer, 200, self.store(plural, changed))
 
 
@@ -188,6 +198,10 @@ def _parts(path: str) -> tuple[str, str, str, str]:
         namespace, rest = rest[1], rest[2:]
     plural, name, subresource = (*rest, "", "", "")[:3]
     return plural, namespace, name, subresource
+
+
+def _name(encoded: bytes) -> str:
+    return str(json.loads(encoded)["metadata"]["name"])
 
 
 def _merged(old: Any, patch: Any) -> Any:

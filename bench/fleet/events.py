@@ -1,31 +1,31 @@
 """The events of a simulated fleet: replaced pods, reports of nodes, releases."""
 
 import asyncio
-import base64
 import copy
 import itertools
 import json
+import math
 import time
+from collections.abc import Sequence
 
-import aiohttp
-import jsonpatch
-
-from altershield.admission.webhooks import webhook_path
 from altershield.api import labels
 from altershield.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from bench.fleet.api import FleetApi, Object, now
+from bench.fleet.reviews import Review
 
 _PENDING_SECONDS = 1.0  # from the creation of a pod until it is ready
-_AT_ONCE = 2  # pods that a Deployment replaces at the same time: 25 % of five, rounded up
+_SURGE = 4  # a Deployment replaces a quarter of its pods at the same time, rounded up
 _NODE_SECONDS = 300.0  # between two reports of a node's status without a change, the kubelet's default
 
 
 class Fleet:
-    """Makes the events of a fleet. `gatekeeper`: the URL for the reviews of releases."""
+    """Makes the events of a fleet. Releases create at most `starts` pods in a second."""
 
-    def __init__(self, api: FleetApi, gatekeeper: str) -> None:
+    def __init__(self, api: FleetApi, review: Review, starts: float = math.inf) -> None:
         self._api = api
-        self._gatekeeper = gatekeeper
+        self._review = review
+        self._starts = starts
+        self._next_start = 0.0
         self._new = 0
         self._releasing: set[int] = set()
         self._current: dict[int, Object] = {}  # ReplicaSets of the released workloads
@@ -37,8 +37,7 @@ class Fleet:
         async with asyncio.TaskGroup() as group:
             for turn in itertools.count():
                 await asyncio.sleep(began + turn / rate - time.monotonic())
-                number = turn * 7919 % shape.pods
-                workload, own = divmod(number, shape.replicas)
+                workload, own = shape.deployment_of(turn * 7919 % shape.pods)
                 if workload not in self._releasing:
                     group.create_task(self._replaced(workload, own, self._current.get(workload), drained=True))
 
@@ -51,16 +50,15 @@ class Fleet:
                     self._api.store("nodes", node)
                 await asyncio.sleep(_NODE_SECONDS / self._api.shape.nodes)
 
-    async def wave(self, releases: int, rate: float) -> None:
-        """Release `releases` workloads in all namespaces, `rate` in a second, each with two reviews."""
-        step, began = max(1, self._api.shape.deployments // releases), time.monotonic()
-        connector = aiohttp.TCPConnector(limit=50)
-        async with aiohttp.ClientSession(connector=connector) as session, asyncio.TaskGroup() as group:
-            for each in range(releases):
-                await asyncio.sleep(began + each / rate - time.monotonic())
-                group.create_task(self._release(each * step, session))
+    async def wave(self, workloads: Sequence[int], rate: float = math.inf) -> None:
+        """Release these workloads, `rate` in a second. Ends when all their pods are ready."""
+        began = time.monotonic()
+        async with asyncio.TaskGroup() as group:
+            for turn, workload in enumerate(workloads):
+                await asyncio.sleep(began + turn / rate - time.monotonic())
+                group.create_task(self._release(workload))
 
-    async def _release(self, workload: int, session: aiohttp.ClientSession) -> None:
+    async def _release(self, workload: int) -> None:
         api, name = self._api, f"checkout-frontend-{workload:05d}"
         namespace = f"team-{api._objects.namespace(workload):02d}"
         self._releasing.add(workload)
@@ -69,53 +67,21 @@ class Fleet:
             raise LookupError(name)
         new = copy.deepcopy(old)
         new["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example.com/shop/web:1.2.4"
-        for mutating in (True, False):
-            response = await self._reviewed(session, webhook_path(DEPLOYMENTS, mutating=mutating), old, new)
-            api.traffic.denied += not response["allowed"]
-            if patch := response.get("patch"):
-                new = jsonpatch.apply_patch(new, json.loads(base64.b64decode(patch)))
+        new = await self._review(old, new)
         new["metadata"]["generation"] = 2
         api.store(DEPLOYMENTS.plural, new)
         version = new["spec"]["template"]["metadata"]["labels"][labels.VERSION]
         replica_set = self._current[workload] = self._replica_set(workload, namespace, new, version)
         current = api.find(DEPLOYMENTS.plural, namespace, name) or new
         api.store(DEPLOYMENTS.plural, {**current, "status": {**current["status"], "observedGeneration": 2}})
-        for first in range(0, api.shape.replicas, _AT_ONCE):
+        pods = range(api.shape.replicas(workload))
+        at_once = math.ceil(len(pods) / _SURGE)
+        for first in pods[::at_once]:
             async with asyncio.TaskGroup() as group:
-                for own in range(first, min(first + _AT_ONCE, api.shape.replicas)):
+                for own in pods[first : first + at_once]:
+                    await self._start_turn()
                     group.create_task(self._replaced(workload, own, replica_set))
         self._releasing.discard(workload)
-
-    async def _reviewed(self, session: aiohttp.ClientSession, path: str, old: Object, new: Object) -> Object:
-        metadata, type_ = old["metadata"], {"kind": DEPLOYMENTS.kind, "apiVersion": DEPLOYMENTS.api_version}
-        what = {"group": "apps", "version": "v1", "resource": "deployments"}
-        self._new += 1
-        request = {
-            "uid": f"{self._new:032x}",
-            "kind": {"group": "apps", "version": "v1", "kind": "Deployment"},
-            "resource": what,
-            "requestResource": what,
-            "requestKind": {"group": "apps", "version": "v1", "kind": "Deployment"},
-            "options": {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"},
-            "name": metadata["name"],
-            "namespace": metadata["namespace"],
-            "operation": "UPDATE",
-            "userInfo": {"username": "jane", "groups": ["system:authenticated"]},
-            "object": type_ | new,
-            "oldObject": type_ | old,
-            "dryRun": False,
-        }
-        review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
-        body = json.dumps(review).encode()
-        began = time.perf_counter()
-        headers = {"Content-Type": "application/json"}
-        async with session.post(f"{self._gatekeeper}{path}", data=body, headers=headers, ssl=False) as answer:
-            text = await answer.read()
-        self._api.traffic.admissions.append(time.perf_counter() - began)
-        if answer.status != 200:
-            raise RuntimeError(f"the gatekeeper answered {answer.status}: {text[:500].decode()}")
-        response: Object = json.loads(text)["response"]
-        return response
 
     def _replica_set(self, workload: int, namespace: str, deployment: Object, version: str) -> Object:
         shape, objects = self._api.shape, self._api._objects
@@ -135,15 +101,15 @@ class Fleet:
         old pod when the new pod is ready. A drain deletes it before."""
         api = self._api
         make = api._objects.maker(PODS.plural, metadata_only=False)
-        old: Object = json.loads(make(workload * api.shape.replicas + own))
-        number = workload * api.shape.replicas + own
+        number = api.shape.first_pod(workload) + own
+        old: Object = json.loads(make(number))
         name = self._names.get(number, old["metadata"]["name"])
         found = api.find(PODS.plural, old["metadata"]["namespace"], name)
         new = copy.deepcopy(old)
         metadata = new["metadata"]
         self._new += 1
         metadata |= {
-            "name": f"{metadata['name'][:-5]}n{self._new:05x}",
+            "name": f"{metadata['name'].rpartition('-')[0]}-n{self._new:05x}",
             "uid": self._uid(),
             "creationTimestamp": now(),
         }
@@ -169,6 +135,12 @@ class Fleet:
             api.ready[metadata["name"]] = time.monotonic()
             if found is not None:
                 api.store(PODS.plural, found, "DELETED")
+
+    async def _start_turn(self) -> None:
+        """Wait for the turn of a pod of a release to be created."""
+        now = time.monotonic()
+        self._next_start = max(now, self._next_start + 1 / self._starts)
+        await asyncio.sleep(self._next_start - now)
 
     def _uid(self) -> str:
         self._new += 1

@@ -17,6 +17,7 @@ from bench.fleet.api import FleetApi, Traffic
 from bench.fleet.events import Fleet
 from bench.fleet.metrics import scraped, summed
 from bench.fleet.phases import Phase, Recorder, quantiles
+from bench.fleet.reviews import reviewing
 from bench.fleet.waits import LAST_SECONDS, unless_failed
 from bench.memory import certificate_options
 from reconciler import thresholds
@@ -35,7 +36,7 @@ async def measure(shape: Shape, seconds: float, churn: float, releases: int, rat
         return {
             "requests": {key: round(count / seconds, 2) for key, count in traffic.by_kind.most_common()},
             "admission": quantiles(traffic.admissions, 1000),
-            "verdict": quantiles(each - observed for each in traffic.verdicts),
+            "verdict": quantiles(judged - ready - observed for ready, judged in traffic.verdicts),
             "more": {"events per second": round(traffic.events / seconds, 1), "denied": traffic.denied},
         }
 
@@ -55,7 +56,8 @@ async def measure(shape: Shape, seconds: float, churn: float, releases: int, rat
                     await until_ready(metrics)
                     await _idle(metrics[1])
                 print(f"ready after {time.monotonic() - began:.1f} s")
-                fleet = Fleet(api, f"https://127.0.0.1:{port}")
+                review = await stack.enter_async_context(reviewing(f"https://127.0.0.1:{port}", lambda: api.traffic))
+                fleet = Fleet(api, review)
                 keeping = [asyncio.create_task(api.bookmark())]
                 async with recorder.phase("rest", taken):
                     await asyncio.sleep(seconds * 0.1)
@@ -85,7 +87,8 @@ def _state(before: Mapping[str, float], after: Mapping[str, float], missing: int
 
 
 async def _wave(fleet: Fleet, api: FleetApi, releases: int, rate: float) -> None:
-    await fleet.wave(releases, rate)
+    step = max(1, api.shape.deployments // releases)
+    await fleet.wave(range(0, api.shape.deployments, step)[:releases], rate)
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(LAST_SECONDS):
             while api.ready:  # noqa: ASYNC110  (another process decides)
