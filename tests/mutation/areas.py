@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 _PURE = re.compile(r"\b(without|no) I/O\b")
 """In the name of a contract about pure modules."""
 
-_WIDELY_IMPORTED = 20
+_WIDELY_IMPORTED = 10
 """A module that more test files than this import is about no subject; only the tests of its own folder concern it."""
 
 

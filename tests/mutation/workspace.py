@@ -7,13 +7,14 @@ of them call which function. Each mutant gets a forked process, in which only th
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from mutmut.configuration import reset_config
-from mutmut.mutation.file_mutation import mutate_file_contents
+from mutmut.mutation.file_mutation import MutatedFile, mutate_file_contents
 from mutmut.utils.format_utils import get_mutant_name
 
 from tests.mutation.areas import ROOT, Area
@@ -21,6 +22,7 @@ from tests.mutation.areas import ROOT, Area
 _COPIED = ("altershield", "certgen", "command", "gatekeeper", "reconciler", "tests")
 _PACKAGES = _COPIED[:-1]
 _END_OF_OUTPUT = 4000
+_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 class Workspace:
@@ -40,13 +42,16 @@ class Workspace:
         (self._folder / "pyproject.toml").write_text(pyproject)
 
     def mutants(self) -> list[str]:
-        """The names of all mutants. A function that does not change keeps the names of its mutants."""
+        """The names of the mutants. A function that does not change keeps the names of its mutants.
+
+        Without those of wording, which mutmut makes of every text: tests compare the parts of a sentence that count.
+        """
         with contextlib.chdir(self._folder):
             reset_config()  # mutmut reads its section in the present folder
             return [
                 get_mutant_name(Path(file), name)
                 for file in self.area.files
-                for name in mutate_file_contents(file, Path(file).read_text()).mutant_names
+                for name in changes_of_code(mutate_file_contents(file, Path(file).read_text()))
             ]
 
     def statuses(self, mutants: Collection[str], processes: int) -> dict[str, str]:
@@ -71,6 +76,24 @@ class Workspace:
             end = (done.stdout + done.stderr)[-_END_OF_OUTPUT:]
             raise RuntimeError(f"mutmut {arguments[0]} failed in {self.area.folder}:\n{end}")
         return done.stdout
+
+
+def changes_of_code(file: MutatedFile) -> Iterator[str]:
+    """The mutants of a file that change more than the wording of sentences: of texts with a space."""
+    lines = file.code.splitlines()
+
+    def code(name: str) -> list[str]:
+        span = file.line_span_by_function_name[name]
+        return [_TEXT.sub(_without_wording, line).replace(name, "") for line in lines[span.start - 1 : span.end]]
+
+    for name in file.mutant_names:
+        function, _, _ = name.rpartition("__mutmut_")
+        if code(name) != code(f"{function}__mutmut_orig"):
+            yield name
+
+
+def _without_wording(text: re.Match[str]) -> str:
+    return "" if " " in text[0] else text[0]
 
 
 def _configuration(area: Area) -> Iterator[str]:

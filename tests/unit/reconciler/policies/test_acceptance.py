@@ -7,7 +7,8 @@ from altershield.api.check_specs import CheckSpec, HttpCheck, JobCheck, Phase, P
 from altershield.api.meta import ObjectMeta
 from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus, Mode
 from altershield.api.selectors import Selector
-from reconciler.policies.acceptance import in_force, problem
+from reconciler.outbound.urls import allowed_hosts
+from reconciler.policies.acceptance import in_force, problem, rule_of
 from reconciler.policies.applied import start_timeout
 
 QUERY = PrometheusCheck("http://prometheus.monitoring", 'up{pod=~"{{pods}}"}', max="1")
@@ -67,6 +68,13 @@ def test_url_that_the_rule_refuses_is_rejected() -> None:
         found = problem(each, lambda url: f"{url} is not allowed")
         assert found is not None
         assert found.reason == "UrlNotAllowed"
+
+
+def test_urls_of_allowed_hosts_are_accepted_and_all_urls_if_none_is_requested() -> None:
+    rule = rule_of(allowed_hosts(["*.tools"]))
+    assert rule("https://gate.tools/") == ""
+    assert "gate.shop" in rule("https://gate.shop/")
+    assert rule_of(None)("https://gate.shop/") == ""
 
 
 def test_rejected_edit_leaves_the_last_accepted_spec_in_force() -> None:
