@@ -45,10 +45,22 @@ def test_right_policies_are_accepted(accepted: DefensePolicySpec) -> None:
 @pytest.mark.parametrize(
     ("rejected", "reason", "message"),
     [
-        (spec(prometheus=msgspec.structs.replace(QUERY, query="x{{podz}}")), "UnknownPlaceholder", "{{podz}}"),
-        (spec(prometheus=msgspec.structs.replace(QUERY, count_query="{{}}")), "UnknownPlaceholder", "countQuery"),
-        (spec(prometheus=msgspec.structs.replace(QUERY, baseline_query="{{a}}")), "UnknownPlaceholder", "baseline"),
-        (spec(prometheus=msgspec.structs.replace(QUERY, baseline_count_query="{{a}}")), "UnknownPlaceholder", "Count"),
+        (spec(prometheus=msgspec.structs.replace(QUERY, query="x{{podz}}")), "UnknownPlaceholder", ": query: {{podz}}"),
+        (
+            spec(prometheus=msgspec.structs.replace(QUERY, count_query="{{}}")),
+            "UnknownPlaceholder",
+            ": countQuery: {{}}",
+        ),
+        (
+            spec(prometheus=msgspec.structs.replace(QUERY, baseline_query="{{a}}")),
+            "UnknownPlaceholder",
+            ": baselineQuery: {{a}}",
+        ),
+        (
+            spec(prometheus=msgspec.structs.replace(QUERY, baseline_count_query="{{a}}")),
+            "UnknownPlaceholder",
+            ": baselineCountQuery: {{a}}",
+        ),
         (spec(prometheus=msgspec.structs.replace(QUERY, min="2")), "InvalidCheck", "min is above max"),
         (spec(job=JobCheck({"spec": {}})), "InvalidCheck", "the template has no object spec.template"),
         (spec(job=job("{{what}}")), "UnknownPlaceholder", "job.template: {{what}} is not a placeholder"),
@@ -88,6 +100,8 @@ def test_rejected_edit_leaves_the_last_accepted_spec_in_force() -> None:
     assert new is not None
     assert (new.spec, new.generation) == (accepted, 3)  # it need not wait for the status
     assert in_force(DefensePolicy(metadata, wrong, DefensePolicyStatus())) is None
+    gate = DefensePolicy(metadata, spec(http=HttpCheck("https://gate.tools/")), status)
+    assert in_force(gate, lambda url: f"{url} is not allowed") == found
     deleted = msgspec.structs.replace(metadata, deletion_timestamp="2026-01-01T00:00:00Z")
     assert in_force(DefensePolicy(deleted, accepted, status)) is None
 
