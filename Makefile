@@ -43,8 +43,8 @@ collect: $(BIN)/.ready  # compiles the tests once; without this, each worker of 
 
 tools: $(TOOLS)/.ready  ## install the programs that check the workflows and write the SBOM
 
-mutants: $(BIN)/.ready  ## check that the tests notice small mistakes in the code; the suite tries a few of them
-	$(BIN)/python -m tests.mutants
+mutants: $(BIN)/.ready  ## check that the tests notice small mistakes in the code; takes hours, or SAMPLE=300 mutants of them
+	$(BIN)/python -m tests.mutation $(if $(SAMPLE),--sample $(SAMPLE))
 
 structure: $(BIN)/.ready  ## print the walks, the sizes and the complexity of the code; fails over a bound
 	$(BIN)/python -m tests.structure

@@ -176,5 +176,12 @@ def test_new_interval_takes_over_the_shortest_window_that_is_long_enough_else_th
         assert tallies((rule(interval),), known, NOW)[0].used == used
 
 
+def test_used_share_is_rounded_down_to_whole_percents() -> None:
+    each = tally("1m", None, NOW, limit=200)
+    for _ in range(199):
+        each.add()
+    assert each.percent() == 99
+
+
 def test_limit_of_zero_is_used_wholly() -> None:
     assert tally("1m", None, NOW, limit=0).percent() == 100

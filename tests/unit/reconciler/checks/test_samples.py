@@ -177,6 +177,7 @@ def test_samples_are_read_when_they_are_old_enough() -> None:
     [
         ({"query": " "}, "query is empty"),
         ({"query": "{{x}}"}, "query: {{x}} is not a placeholder"),
+        ({"count_query": "{{x}}", "min_count": 1}, "countQuery: {{x}} is not a placeholder"),
         ({"baseline_query": "{{x}}", "max_ratio": "2"}, "baselineQuery: {{x}} is not a placeholder"),
         ({"max": "1e3"}, "max: '1e3' is not a decimal number"),
         ({"min": "NaN"}, "min: 'NaN' is not"),
@@ -200,6 +201,7 @@ def test_samples_are_read_when_they_are_old_enough() -> None:
         ({"failure_limit": 3}, "failureLimit is not below samples"),
         ({"timeout": 34}, "the samples take 35 s, which is longer than timeoutSeconds 34"),
         ({"url": "http://prometheus.svc/?x="}, "url has a query or a fragment"),
+        ({"url": "http://prometheus.svc/#x"}, "url has a query or a fragment"),
     ],
 )
 def test_check_that_cannot_work_is_refused_with_the_reason(fields: dict[str, Any], text: str) -> None:

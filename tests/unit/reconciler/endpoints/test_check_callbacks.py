@@ -323,7 +323,6 @@ async def test_callback_of_an_altershield_server_is_no_callback_about_a_check(wo
         body("x" * 600),
         b'{"run":' * 2_000 + b"1" + b"}" * 2_000,
     ],
-    ids=lambda data: str(data[:40]),
 )
 async def test_body_that_is_no_callback_is_malformed_and_reads_no_secret(world: World, data: bytes) -> None:
     code, answer = await world.post(data, world.signed(data))

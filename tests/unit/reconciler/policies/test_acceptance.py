@@ -7,7 +7,8 @@ from altershield.api.check_specs import CheckSpec, HttpCheck, JobCheck, Phase, P
 from altershield.api.meta import ObjectMeta
 from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus, Mode
 from altershield.api.selectors import Selector
-from reconciler.policies.acceptance import in_force, problem
+from reconciler.outbound.urls import allowed_hosts
+from reconciler.policies.acceptance import in_force, problem, rule_of
 from reconciler.policies.applied import start_timeout
 
 QUERY = PrometheusCheck("http://prometheus.monitoring", 'up{pod=~"{{pods}}"}', max="1")
@@ -44,10 +45,22 @@ def test_right_policies_are_accepted(accepted: DefensePolicySpec) -> None:
 @pytest.mark.parametrize(
     ("rejected", "reason", "message"),
     [
-        (spec(prometheus=msgspec.structs.replace(QUERY, query="x{{podz}}")), "UnknownPlaceholder", "{{podz}}"),
-        (spec(prometheus=msgspec.structs.replace(QUERY, count_query="{{}}")), "UnknownPlaceholder", "countQuery"),
-        (spec(prometheus=msgspec.structs.replace(QUERY, baseline_query="{{a}}")), "UnknownPlaceholder", "baseline"),
-        (spec(prometheus=msgspec.structs.replace(QUERY, baseline_count_query="{{a}}")), "UnknownPlaceholder", "Count"),
+        (spec(prometheus=msgspec.structs.replace(QUERY, query="x{{podz}}")), "UnknownPlaceholder", ": query: {{podz}}"),
+        (
+            spec(prometheus=msgspec.structs.replace(QUERY, count_query="{{}}")),
+            "UnknownPlaceholder",
+            ": countQuery: {{}}",
+        ),
+        (
+            spec(prometheus=msgspec.structs.replace(QUERY, baseline_query="{{a}}")),
+            "UnknownPlaceholder",
+            ": baselineQuery: {{a}}",
+        ),
+        (
+            spec(prometheus=msgspec.structs.replace(QUERY, baseline_count_query="{{a}}")),
+            "UnknownPlaceholder",
+            ": baselineCountQuery: {{a}}",
+        ),
         (spec(prometheus=msgspec.structs.replace(QUERY, min="2")), "InvalidCheck", "min is above max"),
         (spec(job=JobCheck({"spec": {}})), "InvalidCheck", "the template has no object spec.template"),
         (spec(job=job("{{what}}")), "UnknownPlaceholder", "job.template: {{what}} is not a placeholder"),
@@ -69,6 +82,13 @@ def test_url_that_the_rule_refuses_is_rejected() -> None:
         assert found.reason == "UrlNotAllowed"
 
 
+def test_urls_of_allowed_hosts_are_accepted_and_all_urls_if_none_is_requested() -> None:
+    rule = rule_of(allowed_hosts(["*.tools"]))
+    assert rule("https://gate.tools/") == ""
+    assert "gate.shop" in rule("https://gate.shop/")
+    assert rule_of(None)("https://gate.shop/") == ""
+
+
 def test_rejected_edit_leaves_the_last_accepted_spec_in_force() -> None:
     accepted, wrong = DefensePolicySpec(mode=Mode.WARN), spec(server=ServerCheck(), phases=(Phase.PRE,))
     metadata = ObjectMeta(name="p", namespace="shop", generation=3)
@@ -80,6 +100,8 @@ def test_rejected_edit_leaves_the_last_accepted_spec_in_force() -> None:
     assert new is not None
     assert (new.spec, new.generation) == (accepted, 3)  # it need not wait for the status
     assert in_force(DefensePolicy(metadata, wrong, DefensePolicyStatus())) is None
+    gate = DefensePolicy(metadata, spec(http=HttpCheck("https://gate.tools/")), status)
+    assert in_force(gate, lambda url: f"{url} is not allowed") == found
     deleted = msgspec.structs.replace(metadata, deletion_timestamp="2026-01-01T00:00:00Z")
     assert in_force(DefensePolicy(deleted, accepted, status)) is None
 

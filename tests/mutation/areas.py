@@ -1,0 +1,73 @@
+"""Which files are mutated, and which tests concern them. Both follow from the repository; there is no list here.
+
+Pure modules are those that an import contract of pyproject.toml keeps free of I/O. The pure modules of one folder are
+an area. The tests of an area are those of its subject (`tests/unit/reconciler/releases` for all of
+`reconciler/releases/`), and each test file elsewhere in `tests/unit` that imports a module of the area.
+"""
+
+import re
+import tomllib
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.unit.test_tree import imported
+
+ROOT = Path(__file__).parents[2]
+_PURE = re.compile(r"\b(without|no) I/O\b")
+"""In the name of a contract about pure modules."""
+
+_WIDELY_IMPORTED = 10
+"""A module that more test files than this import is about no subject; only the tests of its own folder concern it."""
+
+
+@dataclass(frozen=True)
+class Area:
+    """The pure modules of one folder. All paths are relative to the repository and sorted."""
+
+    folder: str
+    files: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+def areas() -> list[Area]:
+    """All areas with tests, sorted by folder."""
+    files = defaultdict(set)
+    for path in _pure_files():
+        files[path.parent].add(path)
+    imports = {path: imported(path) for path in (ROOT / "tests/unit").rglob("test_*.py")}
+    found = [
+        Area(_relative(folder), tuple(sorted(map(_relative, members))), _tests(folder, members, imports))
+        for folder, members in sorted(files.items())
+    ]
+    return [area for area in found if area.tests]
+
+
+def _pure_files() -> set[Path]:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    found = set()
+    pure = [each for each in contracts if each["type"] == "forbidden" and _PURE.search(each["name"])]
+    for module in (module for each in pure for module in each["source_modules"]):
+        own = ROOT / module.replace(".", "/")
+        found |= set(own.rglob("*.py")) if own.is_dir() else {own.with_suffix(".py")}
+    return {path for path in found if path.name != "__init__.py"}
+
+
+def _tests(folder: Path, members: set[Path], imports: Mapping[Path, frozenset[str]]) -> tuple[str, ...]:
+    subject = ROOT.joinpath("tests/unit", *folder.relative_to(ROOT).parts[:2])
+    found = {path for path in imports if path.is_relative_to(subject)}
+    for member in members:
+        module = _relative(member).removesuffix(".py").replace("/", ".")
+        importers = {path for path, names in imports.items() if any(_is_in(name, module) for name in names)}
+        found |= importers if len(importers) <= _WIDELY_IMPORTED else set()
+    return tuple(sorted(map(_relative, found)))
+
+
+def _is_in(name: str, module: str) -> bool:
+    """Whether this is the name of the module or of one of its members."""
+    return f"{name}.".startswith(f"{module}.")
+
+
+def _relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()

@@ -1,0 +1,23 @@
+"""The files that are mutated, and their tests."""
+
+from tests.mutation.areas import areas
+
+AREAS = {area.folder: area for area in areas()}
+
+
+def test_areas_are_the_pure_modules_of_the_import_contracts() -> None:
+    assert {"altershield/budgets", "reconciler/releases/decisions", "gatekeeper/handlers/releases"} <= set(AREAS)
+    assert "reconciler/releases/decisions/decide.py" in AREAS["reconciler/releases/decisions"].files
+    assert AREAS["reconciler/policies"].files == (
+        "reconciler/policies/acceptance.py",
+        "reconciler/policies/selection.py",
+    )
+    assert not any("kube" in folder for folder in AREAS)
+
+
+def test_tests_of_an_area_are_those_of_its_subject_and_those_that_import_it() -> None:
+    found = AREAS["altershield/budgets"].tests
+    assert "tests/unit/altershield/budgets/test_decision.py" in found
+    assert "tests/unit/reconciler/budgets/test_budget_reconciler.py" in found
+    assert not any("notifications" in each for each in found)
+    assert "tests/unit/reconciler/releases/test_rollback.py" in AREAS["reconciler/releases/findings"].tests
