@@ -20,8 +20,7 @@ def released(
     if image != "v1":
         world.roll_out("v1")
     world.policy = policy(**rules)
-    world.release(image)
-    world.rest()
+    world.begin(image)
     made = world.make(pods)
     if up:
         world.up(*made)

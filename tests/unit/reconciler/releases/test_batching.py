@@ -15,8 +15,7 @@ def test_batch_is_created_when_it_is_full(kind: str) -> None:
     world.settings = Settings(branch=True, content="2")
     world.rest()
     assert world.stored().spec.count_threshold == 2
-    pods = world.make(3)
-    world.up(*pods)
+    pods = world.make_up(3)
     world.run(10)
     (batch,) = world.batches.values()
     assert [info.uid for info in batch.spec.pod_infos] == [pods[0].uid, pods[1].uid]
@@ -29,7 +28,7 @@ def test_incomplete_batch_is_created_after_the_wait_time(kind: str) -> None:
     world.settings = Settings(branch=True, content="2")
     states = []
     world.write_hook = lambda what: states.append(world.state())
-    world.up(*world.make(3))
+    world.make_up(3)
     world.run(69)
     assert len(world.batches) == 1
     world.run(1)
@@ -59,7 +58,7 @@ def test_suspended_release_creates_incomplete_batches_and_stays_suspended(kind: 
 def test_batch_size_is_at_most_the_number_of_replicas(kind: str) -> None:
     world = first_release(kind)
     world.settings = Settings(branch=True, content="10")
-    world.up(*world.make(3))
+    world.make_up(3)
     world.run(10)
     assert world.stored().spec.count_threshold == 3
     assert [len(each.spec.pod_infos) for each in world.batches.values()] == [3]
@@ -71,8 +70,7 @@ def test_oldest_batches_of_deleted_pods_are_removed(kind: str) -> None:
     (pod,) = world.roll_out("v1")
     for _ in range(25):
         world.remove(pod)
-        (pod,) = world.make(1)
-        world.up(pod)
+        (pod,) = world.make_up(1)
         world.run(12)
     assert len(world.batches) == 21
     numbers = sorted(int(name.rpartition("--x--")[2]) for name in world.batches)

@@ -4,7 +4,7 @@ import pytest
 
 from reconciler.releases.pods.group import Group
 
-from .scenarios import RUNNING, SUCCESS, each_kind, first_release, is_restored, second_release
+from .scenarios import RUNNING, SUCCESS, each_kind, first_release_up, is_restored, second_release
 from .world import World
 
 
@@ -42,9 +42,7 @@ def test_crashing_release_is_rolled_back_although_the_kubelet_clock_is_wrong(kin
 @each_kind
 def test_new_leader_trusts_the_kubelet_ready_time_only_beyond_the_clock_skew(kind: str) -> None:
     """A new leader does not observe a pod again that has been ready for long. It knows that only from the kubelet."""
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, _ = first_release_up(kind)
     world.die()
     world.advance(309)
     world.rest()
@@ -58,11 +56,7 @@ def test_new_leader_trusts_the_kubelet_ready_time_only_beyond_the_clock_skew(kin
 @each_kind
 def test_restart_is_observed_although_the_kubelet_never_reported_not_ready(kind: str) -> None:
     """A container can end and be back before the kubelet reports the pod as not ready."""
-    world = World(kind)
-    world.release("v1")
-    world.rest()
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(20)
     world.advance(400)
     world.rest()

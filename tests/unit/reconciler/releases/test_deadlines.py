@@ -59,15 +59,12 @@ def test_pod_not_up_suspends_a_first_release_and_the_message_quotes_the_pod(kind
     assert len(world.status().defense_check_pass_pods) == 2
     assert world.status().down_pods == (), "the pod was never up"
     world.run(1)
-    assert world.state() == SUSPEND
-    assert world.suspended
+    assert (world.state(), world.suspended) == (SUSPEND, True)
     (failed,) = world.status().defense_check_fail_pods
     assert (failed.pod, failed.verdict) == (pods[2].name, "unpass")
     assert failed.message == 'not up after 120 s: container main: ImagePullBackOff: Back-off pulling image "busybo"'
     assert world.said(VERIFIED) == ("False", Giver.HEALTH)
-    found = world.condition(VERIFIED)
-    assert found is not None
-    assert found.message.startswith(f"1 of 3 pods failed verification: {pods[2].name} (not up after 120 s")
+    assert world.message(VERIFIED).startswith(f"1 of 3 pods failed verification: {pods[2].name} (not up after 120 s")
     assert world.reasons[-1] == "ReleaseSuspended"
     assert world.rest() == 0
     assert not world.run(1000)
@@ -88,19 +85,15 @@ def test_objects_about_thousands_of_overdue_pods_fit_into_etcd(kind: str) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(World, "_store", stored)
         patch.setattr(World, "_store_batch", stored_batch)
-        world.release("v1")
-        world.rest()
+        world.begin("v1")
         pods = world.make(2000)
         for pod in pods:
             pod.name = f"{pod.name}-{'x' * 50}"
             pod.waiting, pod.phase = ("ImagePullBackOff", "找不到镜像" * 60), "Pending"
         world.touch(*pods)
         world.run(121)
-    assert world.state() == SUSPEND
-    assert world.suspended
-    found = world.condition(VERIFIED)
-    assert found is not None
-    assert found.message.startswith("2000 of 2000 pods failed verification")
+    assert (world.state(), world.suspended) == (SUSPEND, True)
+    assert world.message(VERIFIED).startswith("2000 of 2000 pods failed verification")
     assert max(sizes) < 1.4 * 2**20
     assert all(len(each.spec.pod_infos) == len(each.status.pod_results) for each in world.batches.values())
 
@@ -199,9 +192,7 @@ def test_one_overdue_pod_of_ten_stalls_the_release_and_two_cause_a_rollback(kind
     world.run(121)
     assert world.state() == RUNNING
     assert world.said(STALLED) == ("True", "PodsOverdue")
-    found = world.condition(STALLED)
-    assert found is not None
-    assert found.message.startswith(
+    assert world.message(STALLED).startswith(
         f"1 of 10 pods are overdue, too few to end the release: pod {pods[0].name} is not up"
     )
     assert world.reasons.count("ReleaseStalled") == 1

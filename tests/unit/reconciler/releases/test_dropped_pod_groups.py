@@ -37,8 +37,7 @@ def releasing(kind: str = "Deployment", **world: Any) -> tuple[DroppingWorld, li
     """The second release of a workload; one of its pods exists."""
     made = DroppingWorld(kind, **world)
     old = made.roll_out("v1")
-    made.release("v2")
-    made.rest()
+    made.begin("v2")
     pod = made.make(1)[0]
     made.rest()
     return made, old, pod
@@ -170,8 +169,7 @@ def test_verdicts_without_pod_uids_stay_valid_for_a_new_leader() -> None:
     world.up(pod)
     world.remove(*old)
     world.run(20)
-    world.judge(pod, "unpass")
-    world.rest()
+    world.fail(pod)
     assert world.state() == SUSPEND
     for name, batch in list(world.batches.items()):
         spec = msgspec.structs.replace(batch.spec, pod_infos=tuple(map(without_uid, batch.spec.pod_infos)))
@@ -180,8 +178,7 @@ def test_verdicts_without_pod_uids_stay_valid_for_a_new_leader() -> None:
         world.batches[name] = msgspec.structs.replace(batch, spec=spec, status=status)
     world.die()
     world.run(60)
-    assert world.state() == SUSPEND
-    assert world.suspended
+    assert (world.state(), world.suspended) == (SUSPEND, True)
 
 
 def without_uid(info: PodInfo) -> PodInfo:
@@ -193,8 +190,7 @@ def test_pod_that_is_still_ready_after_an_update_in_place_is_observed() -> None:
     (pod,) = world.roll_out("v1")
     world.run(4000)
     world.own_labels[labels.SUSPEND] = "1"
-    world.release("bad")
-    world.rest()
+    world.begin("bad")
     pod.image = "bad"
     pod.pod_labels[labels.CONTROLLER_REVISION_HASH] = world.revisions["bad"]["metadata"]["name"]
     pod.pod_labels[labels.VERSION] = world._version_in("bad")
@@ -219,15 +215,13 @@ def test_successful_release_without_a_settled_condition_counts_as_settled() -> N
     world.touch(pods[0])
     world.die()
     world.run(300)
-    assert world.state() == SUCCESS
-    assert not world.suspended
+    assert (world.state(), world.suspended) == (SUCCESS, False)
 
 
 def test_stalled_condition_is_written_once_while_the_release_stays_stalled() -> None:
     world = DroppingWorld("Deployment", replicas=10)
     world.roll_out("v1")
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     pods = world.make(10)
     world.up(*pods[1:])
     pods[0].crash(world.t)
@@ -256,8 +250,7 @@ def test_refused_rollback_request_does_not_allow_a_second_automatic_rollback() -
     world.touch(pod)
     world.run(130)
     assert world.image == "v1"
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.ask_rollback("nowhere")
     world.rest()
     pods = world.make(1)

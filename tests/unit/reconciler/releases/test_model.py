@@ -261,8 +261,7 @@ class Releases(RuleBasedStateMachine):
     @rule(replicas=st.integers(0, 6))
     def a_person_scales(self, replicas: int) -> None:
         world = self.world
-        world.replicas = replicas
-        world.generation += 1
+        world.scale(replicas)
         if not replicas:
             for pod in list(world.pods.values()):
                 self.forget(pod)

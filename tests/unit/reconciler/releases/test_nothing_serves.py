@@ -15,6 +15,7 @@ from .scenarios import (
     is_over,
     is_restored,
     release_bad,
+    second_release,
     serving,
 )
 from .world import SimPod, World
@@ -25,8 +26,7 @@ def crashed_after_success(kind: str, replicas: int = 1, policy: AppliedPolicy | 
     world = serving(kind, replicas)
     if policy is not None:
         world.policy = policy
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     old, pods = world.of("v1"), world.make(replicas)
     world.up(*pods)
     world.remove(*old)
@@ -64,7 +64,7 @@ def test_only_pod_that_never_comes_up_leads_back_to_the_last_version_that_passed
     assert is_restored(world)
     assert world.said(ROLLED_BACK, "v2") == ("True", "PodNotUp")
     world.remove(*world.of("v2"))
-    world.up(*world.make(1))
+    world.make_up(1)
     world.run(300)
     assert (world.state("v1"), world.state("v2"), world.suspended) == (SUCCESS, FAILED, False)
 
@@ -81,10 +81,8 @@ def test_pods_that_all_crash_after_success_lead_back_to_the_last_version_that_pa
 def test_pods_that_crash_after_success_while_another_one_serves_suspend_the_release(kind: str) -> None:
     world = serving(kind, 3)
     pods = world.roll_out("v2")
-    world.release("v3")
-    world.rest()
-    pods = world.make(3)
-    world.up(*pods)
+    world.begin("v3")
+    pods = world.make_up(3)
     world.remove(*world.of("v2"))
     world.run(20)
     assert world.state() == SUCCESS
@@ -96,10 +94,7 @@ def test_pods_that_crash_after_success_while_another_one_serves_suspend_the_rele
 
 @each_kind
 def test_ready_pod_that_a_person_failed_serves(kind: str) -> None:
-    world = serving(kind, 2)
-    world.release("v2")
-    world.rest()
-    first, second = world.make(2)
+    world, (first, second) = second_release(kind, 2, replicas=2)
     world.up(first, second)
     world.remove(*world.of("v1"))
     world.run(20)
@@ -112,10 +107,7 @@ def test_ready_pod_that_a_person_failed_serves(kind: str) -> None:
 
 @each_kind
 def test_release_that_is_suspended_is_rolled_back_when_its_last_pods_break_too(kind: str) -> None:
-    world = serving(kind, 3)
-    world.release("v2")
-    world.rest()
-    pods = world.make(3)
+    world, pods = second_release(kind, 3)
     world.up(*pods)
     world.remove(*world.of("v1"))
     world.run(20)
@@ -152,8 +144,7 @@ def test_version_that_was_restored_is_suspended_if_it_comes_up_and_crashes(kind:
     world.remove(*world.of("v1"))
     world.run(125)
     world.remove(*world.of("v2"))
-    (pod,) = world.make(1)
-    world.up(pod)
+    (pod,) = world.make_up(1)
     world.run(20)
     crash(world, pod)
     world.run(300)
@@ -165,7 +156,7 @@ def test_release_after_a_restored_version_is_rolled_back_again(kind: str) -> Non
     world = replaced_by_bad(kind)
     world.run(125)
     world.remove(*world.of("v2"))
-    world.up(*world.make(1))
+    world.make_up(1)
     world.run(300)
     release_bad(world, "v3")
     world.remove(*world.of("v1"))

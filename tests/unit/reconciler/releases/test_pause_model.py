@@ -124,7 +124,7 @@ class Pauses(RuleBasedStateMachine):
         world.paused_again = False
         world.release(f"v{self.versions}")
         self.reconcile()
-        world.up(*world.make(1))
+        world.make_up(1)
         self.reconcile()
 
     def teardown(self) -> None:

@@ -7,16 +7,8 @@ import pytest
 
 from altershield.api.pod_verdicts import PodInfo
 
-from .scenarios import (
-    NO_REPLICAS,
-    RUNNING,
-    SUCCESS,
-    SUSPEND,
-    VERIFIED,
-    each_kind,
-    first_release,
-)
-from .world import SimPod, World, infos
+from .scenarios import NO_REPLICAS, RUNNING, SUCCESS, SUSPEND, VERIFIED, each_kind, first_release, first_release_up
+from .world import SimPod, infos
 
 
 @each_kind
@@ -27,16 +19,12 @@ def test_release_with_pods_not_up_is_running_and_its_verification_in_progress(ki
     world.rest()
     assert world.state() == RUNNING
     assert world.said(VERIFIED) == ("Unknown", "InProgress")
-    found = world.condition(VERIFIED)
-    assert found is not None
-    assert found.message == "0 of 3 pods passed, 3 coming up"
+    assert world.message(VERIFIED) == "0 of 3 pods passed, 3 coming up"
 
 
 @each_kind
 def test_pod_is_up_after_it_is_ready_for_the_observation_time(kind: str) -> None:
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(9)
     assert (world.state(), len(world.batches)) == (RUNNING, 0)
     world.run(1)
@@ -48,7 +36,7 @@ def test_pod_is_up_after_it_is_ready_for_the_observation_time(kind: str) -> None
 def test_pod_is_up_after_min_ready_seconds_plus_the_observation_time(kind: str) -> None:
     world = first_release(kind)
     world.min_ready = 30
-    world.up(*world.make(3))
+    world.make_up(3)
     world.run(39)
     assert world.state() == RUNNING
     world.run(1)
@@ -58,7 +46,7 @@ def test_pod_is_up_after_min_ready_seconds_plus_the_observation_time(kind: str) 
 @each_kind
 def test_raised_min_ready_seconds_apply_to_pods_that_are_already_ready(kind: str) -> None:
     world = first_release(kind)
-    world.up(*world.make(3))
+    world.make_up(3)
     world.run(5)
     world.min_ready = 30
     world.run(30)
@@ -71,7 +59,7 @@ def test_raised_min_ready_seconds_apply_to_pods_that_are_already_ready(kind: str
 def test_lowered_min_ready_seconds_apply_to_pods_that_are_already_ready(kind: str) -> None:
     world = first_release(kind)
     world.min_ready = 100
-    world.up(*world.make(3))
+    world.make_up(3)
     world.run(50)
     world.min_ready = 0
     world.rest()
@@ -82,8 +70,7 @@ def test_lowered_min_ready_seconds_apply_to_pods_that_are_already_ready(kind: st
 def test_release_with_unfinished_batches_is_running_until_a_person_passes_the_pods(kind: str) -> None:
     world = first_release(kind)
     world.checked = False
-    pods = world.make(3)
-    world.up(*pods)
+    pods = world.make_up(3)
     world.run(80)
     assert (world.state(), len(world.batches)) == (RUNNING, 3)
     assert infos(world.status().defense_checking_pods) == sorted(pod.name for pod in pods)
@@ -107,15 +94,14 @@ def test_verdict_of_a_pod_is_taken_from_its_newest_batch(kind: str) -> None:
     world._store_batch(old, msgspec.structs.replace(old.status, pod_results=results))
     world.run(20)
     assert world.state() == SUCCESS
-    world.judge(pods[0], "unpass")
-    world.rest()
+    world.fail(pods[0])
     assert world.state() == SUSPEND
 
 
 @each_kind
 def test_ready_pod_is_up_immediately_if_the_observation_time_is_zero(kind: str) -> None:
     world = first_release(kind, observe=0)
-    world.up(*world.make(3))
+    world.make_up(3)
     world.rest()
     assert world.state() == SUCCESS
 
@@ -147,9 +133,7 @@ def test_restarted_pod_is_observed_although_the_observation_time_is_zero(kind: s
 
 @each_kind
 def test_pod_that_crashes_one_second_after_ready_does_not_make_the_release_succeed(kind: str) -> None:
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(1)
     world.touch(pods[0].crash(world.t))
     world.run(60)
@@ -164,9 +148,7 @@ def test_pod_that_crashes_one_second_after_ready_does_not_make_the_release_succe
 @each_kind
 @pytest.mark.parametrize("how", ["restarts", "ready_at"])
 def test_observation_restarts_if_restart_count_or_ready_time_changed_between_reads(kind: str, how: str) -> None:
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(9)
     pods[0].ready_at = world.t
     pods[0].restarts += how == "restarts"
@@ -210,7 +192,7 @@ def test_release_does_not_succeed_while_a_passed_pod_is_down(
 @each_kind
 def test_pod_on_a_not_ready_node_is_not_up(kind: str) -> None:
     world = first_release(kind)
-    world.up(*world.make(3))
+    world.make_up(3)
     world.lose_node("node-1")
     world.run(60)
     assert world.state() == RUNNING
@@ -222,10 +204,10 @@ def test_pod_on_a_not_ready_node_is_not_up(kind: str) -> None:
 @each_kind
 def test_release_with_fewer_pods_than_replicas_does_not_succeed(kind: str) -> None:
     world = first_release(kind)
-    world.up(*world.make(2))
+    world.make_up(2)
     world.run(20)
     assert (world.state(), len(world.batches)) == (RUNNING, 2)
-    world.up(*world.make(1))
+    world.make_up(1)
     world.run(10)
     assert world.state() == SUCCESS
 
@@ -233,9 +215,7 @@ def test_release_with_fewer_pods_than_replicas_does_not_succeed(kind: str) -> No
 @each_kind
 @pytest.mark.parametrize("how", ["terminating", "evicted"])
 def test_terminating_and_evicted_pods_do_not_count_as_up(kind: str, how: str) -> None:
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(5)
     if how == "terminating":
         pods[0].deleting = True
@@ -249,7 +229,7 @@ def test_terminating_and_evicted_pods_do_not_count_as_up(kind: str, how: str) ->
 @each_kind
 def test_release_succeeds_only_after_the_workload_controller_observed_the_spec(kind: str) -> None:
     world = first_release(kind)
-    world.up(*world.make(3))
+    world.make_up(3)
     world.run(5)
     world.observed = False
     world.run(20)
@@ -264,9 +244,7 @@ def test_release_succeeds_only_after_the_workload_controller_observed_the_spec(k
 def test_release_does_not_succeed_if_a_passed_pod_crashed_and_the_watch_is_late(
     kind: str, crash: Callable[[SimPod, float], SimPod]
 ) -> None:
-    world = World(kind, replicas=2)
-    world.release("v1")
-    world.rest()
+    world = first_release(kind, replicas=2)
     first, second = world.make(2)
     world.up(first)
     world.run(11)

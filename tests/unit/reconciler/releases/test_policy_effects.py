@@ -69,9 +69,7 @@ def test_observe_records_a_failure_and_touches_no_workload(kind: str, on_failure
     world.run(600)
     assert (world.image, world.state(), world.suspended, world.paused) == ("v2", SUSPEND, False, False)
     assert "the DefensePolicy shop/web only observes" in text(world, "ReleaseSuspended")
-    verified = world.condition(VERIFIED)
-    assert verified is not None
-    assert verified.message.endswith("; the DefensePolicy shop/web only observes")
+    assert world.message(VERIFIED).endswith("; the DefensePolicy shop/web only observes")
     assert {"RolloutPaused", "RollbackStarted"}.isdisjoint(world.reasons)
     undone = ("False", "NotUndone") if on_failure is OnFailure.ROLLBACK else ("", "")
     assert world.said(ROLLED_BACK) == undone
@@ -86,8 +84,7 @@ def test_release_that_enforce_could_not_have_rolled_back_counts_as_suspended(kin
     for mode in (Mode.OBSERVE, Mode.ENFORCE):
         world = World(kind)
         world.policy = policy(mode=mode, on_failure=OnFailure.ROLLBACK)
-        world.release("v1")
-        world.rest()
+        world.begin("v1")
         (pod,) = world.make(1)
         if comes_up:
             world.up(pod)
@@ -105,9 +102,7 @@ def test_observe_does_not_roll_back_a_release_that_never_comes_up(kind: str) -> 
     world, _ = released(kind, up=False, mode=Mode.OBSERVE)
     world.run(300)
     assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, False)
-    found = world.condition(ROLLED_BACK)
-    assert found is not None
-    assert "not rolled back: the DefensePolicy shop/web only observes" in found.message
+    assert "not rolled back: the DefensePolicy shop/web only observes" in world.message(ROLLED_BACK)
     assert would(world.policy, world.status()) is Would.ROLLBACK
 
 
@@ -116,22 +111,16 @@ def test_release_that_never_comes_up_and_has_no_passed_version_before_it_counts_
     """The version before it serves, but failed verification."""
     world = World(kind)
     world.policy = policy(mode=Mode.OBSERVE)
-    world.release("v1")
-    world.rest()
-    pods = world.make(3)
-    world.up(*pods)
+    world.begin("v1")
+    pods = world.make_up(3)
     world.run(30)
-    assert world.judge(pods[0], "unpass")
-    world.rest()
+    world.fail(pods[0])
     assert world.state() == SUSPEND
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.make(1)
     world.run(300)
     assert (world.image, world.state()) == ("v2", SUSPEND)
-    found = world.condition(ROLLED_BACK)
-    assert found is not None
-    assert found.message.endswith("not rolled back: no older version has passed verification")
+    assert world.message(ROLLED_BACK).endswith("not rolled back: no older version has passed verification")
     assert would(world.policy, world.status()) is Would.SUSPEND
 
 
@@ -140,9 +129,7 @@ def test_on_start_failure_suspend_suspends_instead_of_rolling_back(kind: str) ->
     world, _ = released(kind, up=False, on_start_failure=OnStartFailure.SUSPEND)
     world.run(300)
     assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, True)
-    found = world.condition(ROLLED_BACK)
-    assert found is not None
-    assert "the DefensePolicy shop/web has onStartFailure: suspend" in found.message
+    assert "the DefensePolicy shop/web has onStartFailure: suspend" in world.message(ROLLED_BACK)
 
 
 @each_kind
@@ -176,8 +163,7 @@ def test_successful_release_that_fails_later_is_rolled_back(kind: str) -> None:
     world.roll_out("v1")
     world.policy = policy(on_failure=OnFailure.ROLLBACK)
     pods = world.roll_out("v2")
-    world.judge(pods[0], "unpass")
-    world.rest()
+    world.fail(pods[0])
     assert is_restored(world)
     assert world.said(ROLLED_BACK, "v2") == ("True", "VerificationFailed")
 
@@ -189,10 +175,8 @@ def test_version_that_fails_again_after_a_rollback_is_suspended(kind: str) -> No
     assert is_restored(world)
     world.remove(pod)
     world.run(300)
-    world.release("v2")
-    world.rest()
-    (pod,) = world.make(1)
-    world.up(pod)
+    world.begin("v2")
+    (pod,) = world.make_up(1)
     world.run(30)
     world.judge(pod, "unpass")
     world.run(30)
@@ -270,8 +254,7 @@ def test_setting_rollback_wins_over_the_policy(kind: str) -> None:
 def test_paused_rollout_is_not_rolled_back() -> None:
     world, (pod,) = released("Deployment", on_failure=OnFailure.ROLLBACK)
     world.paused = True
-    world.judge(pod, "unpass")
-    world.rest()
+    world.fail(pod)
     assert (world.image, world.suspended) == ("v2", True)
     assert "not rolled back: the rollout is paused" in text(world, "ReleaseSuspended")
 
@@ -293,8 +276,7 @@ def test_workload_whose_pods_people_delete_is_not_paused(kind: str) -> None:
     world.rolling = False
     world.policy = policy(on_failure=OnFailure.PAUSE)
     pods = world.roll_out("v1")
-    world.judge(pods[0], "unpass")
-    world.rest()
+    world.fail(pods[0])
     assert (world.state(), world.suspended, world.held) == (SUSPEND, True, False)
 
 
@@ -327,11 +309,10 @@ def test_newer_version_continues_the_rollout_and_ends_the_suspension_when_it_suc
     world.rest()
     assert world.held
     world.remove(pod)
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     assert not world.held
     assert world.suspended
-    world.up(*world.make(world.replicas))
+    world.make_up(world.replicas)
     world.remove(*[each for each in world.pods.values() if each.image != "v3"])
     world.run(300)
     assert (world.state(), world.suspended) == (SUCCESS, False)
@@ -340,8 +321,7 @@ def test_newer_version_continues_the_rollout_and_ends_the_suspension_when_it_suc
 def test_rollout_that_a_person_paused_is_not_continued_by_the_reconciler() -> None:
     world, (pod,) = released("Deployment", on_failure=OnFailure.PAUSE)
     world.paused = True
-    world.judge(pod, "unpass")
-    world.rest()
+    world.fail(pod)
     assert (world.state(), world.held) == (SUSPEND, False)
     world.request("Resume")
     world.rest()
@@ -391,8 +371,7 @@ def test_rollback_withdrawn_because_the_failed_pod_was_evicted_begins_again_when
     world.remove(first)
     world.rest()
     assert world.reasons.count("RollbackWithdrawn") == 1
-    assert world.judge(second, "unpass")
-    world.rest()
+    world.fail(second)
     assert world.image == "v1"
 
 
@@ -402,8 +381,7 @@ def test_paused_rollout_does_not_continue_before_a_pod_replaces_the_failed_one(k
     """The other pods of the version have passed before."""
     world, pod = failing(kind, on_failure=OnFailure.PAUSE, **({"pause_seconds": 600} if ends else {}))
     world.rest()
-    (other,) = world.make(1)
-    world.up(other)
+    world.make_up(1)
     world.run(60)
     world.remove(pod)
     world.run(60)
@@ -422,8 +400,7 @@ def test_paused_rollout_continues_if_a_person_corrects_the_verdict_or_resumes_af
     for corrected in (True, False):
         world, pod = failing(kind, on_failure=OnFailure.PAUSE)
         world.rest()
-        (other,) = world.make(1)
-        world.up(other)
+        world.make_up(1)
         world.run(60)
         if corrected:
             world.judge(pod, "pass")
@@ -439,8 +416,7 @@ def test_paused_rollout_continues_if_a_person_corrects_the_verdict_or_resumes_af
 def test_pause_ends_with_a_rollback_if_no_pod_replaces_the_failed_one(kind: str) -> None:
     world, pod = failing(kind, on_failure=OnFailure.PAUSE, pause_seconds=600)
     world.rest()
-    (other,) = world.make(1)
-    world.up(other)
+    world.make_up(1)
     world.run(60)
     world.remove(pod)
     world.run(600)

@@ -6,7 +6,17 @@ import pytest
 
 from altershield.api import labels
 
-from .scenarios import NO_REPLICAS, RUNNING, SETTLED, STALLED, SUCCESS, SUSPEND, is_restored, second_release
+from .scenarios import (
+    NO_REPLICAS,
+    RUNNING,
+    SETTLED,
+    STALLED,
+    SUCCESS,
+    SUSPEND,
+    assert_rolled_back_after,
+    is_restored,
+    second_release,
+)
 from .world import Conflicted, World, fingerprint
 from .world.pods import SimPod
 
@@ -16,10 +26,8 @@ def rolling_out(kind: str, *, replicas: int, surge: int, new: int) -> tuple[Worl
     world = World(kind, replicas=replicas)
     world.surge = surge
     v1 = world.roll_out("v1")
-    world.release("v2")
-    world.rest()
-    v2 = world.make(new)
-    world.up(*v2)
+    world.begin("v2")
+    v2 = world.make_up(new)
     world.updated = new
     return world, v1, v2
 
@@ -29,8 +37,7 @@ def test_pod_updated_in_place_is_observed_again() -> None:
     pods = world.roll_out("v1")
     pods[0].restarts = 7
     world.touch(pods[0])
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     for pod in pods:
         world.update_in_place(pod)
     world.run(5)
@@ -48,14 +55,12 @@ def test_pod_that_a_partition_held_back_is_observed_after_its_update_in_place() 
     world = World("CloneSet", replicas=2)
     world.partition = 1
     pods = world.roll_out("v1")
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.update_in_place(pods[0])
     world.run(5)
     world.up(pods[0])
     world.remove(pods[1])
-    (created,) = world.make(1, "v1")
-    world.up(created)
+    (created,) = world.make_up(1, "v1")
     world.run(500)
     assert world.state() == SUCCESS
     world.partition = 0
@@ -75,25 +80,18 @@ def test_start_timeout_of_a_pod_updated_in_place_starts_at_the_update() -> None:
     world.release("v2")
     world.run(60)
     world.update_in_place(pods[0])
-    world.run(119)
-    assert world.image == "v2"
-    world.run(1)
-    assert is_restored(world)
+    assert_rolled_back_after(world, 120)
 
 
 def test_pod_updated_in_place_has_the_start_timeout_from_the_next_leader() -> None:
     """A pod that is updated does not show since when it is down: the leader that saw it is gone."""
     world = World("CloneSet")
     pods = world.roll_out("v1")
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.update_in_place(pods[0])
     world.die()
     world.advance(100)
-    world.run(119)
-    assert world.image == "v2"
-    world.run(1)
-    assert is_restored(world)
+    assert_rolled_back_after(world, 120)
 
 
 @pytest.mark.parametrize(("kind", "partition"), [("StatefulSet", 2), ("CloneSet", 2), ("CloneSet", "50%")])
@@ -101,9 +99,8 @@ def test_release_with_a_partition_succeeds_when_the_pods_beyond_it_are_up(kind: 
     world = World(kind, replicas=4)
     old = world.roll_out("v1")
     world.partition = partition
-    world.release("v2")
-    world.rest()
-    world.up(*world.make(2))
+    world.begin("v2")
+    world.make_up(2)
     world.remove(*old[:2])
     world.run(140)
     assert (world.state(), world.said(SETTLED)[0], world.status().reached) == (SUCCESS, "True", 2)
@@ -112,7 +109,7 @@ def test_release_with_a_partition_succeeds_when_the_pods_beyond_it_are_up(kind: 
     assert world.state() == RUNNING, "a lower partition makes the release continue"
     assert world.said(SETTLED) == ("", "")
     world.remove(*old[2:])
-    world.up(*world.make(2))
+    world.make_up(2)
     world.run(10)
     assert (world.state(), world.status().reached) == (SUCCESS, 4)
 
@@ -136,7 +133,7 @@ def test_on_delete_release_covers_the_pods_that_were_replaced(kind: str) -> None
     world.run(500)
     assert world.said(NO_REPLICAS) == ("True", "NoPods")
     world.remove(old[0])
-    world.up(*world.make(1))
+    world.make_up(1)
     world.run(10)
     assert (world.state(), world.status().reached) == (SUCCESS, 1)
     world.remove(old[1])
@@ -156,7 +153,7 @@ def test_release_stays_successful_when_nodes_are_removed_and_added() -> None:
     world.run(200)
     assert world.state() == SUCCESS
     world.replicas = 3
-    world.up(*world.make(1))
+    world.make_up(1)
     world.run(20)
     assert (world.state(), len(world.batches)) == (SUCCESS, 4)
 
@@ -166,11 +163,9 @@ def test_on_delete_release_stays_settled_if_a_replaced_pod_does_not_come_up(kind
     world = World(kind)
     old = world.roll_out("v1")
     world.rolling = False
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.remove(old[0])
-    (pod,) = world.make(1)
-    world.up(pod)
+    (pod,) = world.make_up(1)
     world.run(200)
     assert world.said(SETTLED)[0] == "True"
     world.remove(pod)
@@ -185,17 +180,14 @@ def test_on_delete_release_stays_settled_when_it_is_scaled_down_and_up() -> None
     world = World("StatefulSet")
     old = world.roll_out("v1")
     world.rolling = False
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.remove(old[0])
-    world.up(*world.make(1))
+    world.make_up(1)
     world.run(200)
-    world.replicas = 2
-    world.generation += 1
+    world.scale(2)
     world.remove(old[1])
     world.run(30)
-    world.replicas = 3
-    world.generation += 1
+    world.scale(3)
     (pod,) = world.make(1)
     world.touch(pod.wait_for_image())
     world.run(300)
@@ -206,15 +198,12 @@ def test_on_delete_release_with_a_broken_pod_stays_settled_when_it_is_scaled_dow
     world = World("StatefulSet")
     world.rolling = False
     old = world.roll_out("v1")
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.remove(*old)
-    pods = world.make(3)
-    world.up(*pods)
+    pods = world.make_up(3)
     world.run(200)
     world.touch(pods[0].crash(world.t))
-    world.replicas = 2
-    world.generation += 1
+    world.scale(2)
     world.run(300)
     assert (world.image, world.state(), world.said(SETTLED)[0]) == ("v2", SUCCESS, "True")
 
@@ -224,15 +213,12 @@ def test_release_with_a_partition_stays_settled_when_it_is_scaled_down_and_up(ki
     world = World(kind, replicas=6)
     old = world.roll_out("v1")
     world.partition = partition
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.remove(*old[:3])
-    pods = world.make(3)
-    world.up(*pods)
+    world.make_up(3)
     world.run(200)
     for replicas in (2, 12, 4, 6):
-        world.replicas = replicas
-        world.generation += 1
+        world.scale(replicas)
         world.run(30)
         assert (world.state(), world.said(SETTLED)[0]) == (SUCCESS, "True"), replicas
     world.partition = 0
@@ -246,12 +232,11 @@ def test_first_release_with_on_delete_or_a_partition_needs_all_pods(kind: str, p
     """The strategy holds back no pods, because there is no other version."""
     world = World(kind)
     world.rolling, world.partition = partition > 0, partition
-    world.release("v1")
-    world.rest()
-    world.up(*world.make(1))
+    world.begin("v1")
+    world.make_up(1)
     world.run(300)
     assert (world.state(), world.said(STALLED)) == (RUNNING, ("True", "PodsMissing"))
-    world.up(*world.make(2))
+    world.make_up(2)
     world.run(10)
     assert world.state() == SUCCESS
 
@@ -260,13 +245,11 @@ def test_release_continues_if_the_partition_is_lowered_after_a_scale_up() -> Non
     world = World("CloneSet", replicas=6)
     old = world.roll_out("v1")
     world.partition = "50%"
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.remove(*old[:3])
-    world.up(*world.make(3))
+    world.make_up(3)
     world.run(200)
-    world.replicas = 12
-    world.generation += 1
+    world.scale(12)
     world.up(*world.make(3), *world.make(3, "v1"))
     world.run(60)
     world.partition = "40%"
@@ -291,10 +274,8 @@ def test_release_continues_if_the_partition_is_lowered_with_a_scale_down(
     world = World(kind, replicas=5)
     old = world.roll_out("v1")
     world.partition = before
-    world.release("v2")
-    world.rest()
-    (first,) = world.make(1)
-    world.up(first)
+    world.begin("v2")
+    (first,) = world.make_up(1)
     world.remove(old[4])
     world.run(140)
     assert (world.state(), world.said(SETTLED)[0], world.status().reached) == (SUCCESS, "True", 1)
@@ -313,10 +294,9 @@ def test_release_with_a_partition_succeeds_although_a_pod_of_the_older_version_i
     world = World("StatefulSet", replicas=5)
     old = world.roll_out("v1")
     world.partition = 3
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.remove(*old[:3])
-    world.up(*world.make(2))
+    world.make_up(2)
     world.run(20)
     assert world.state() == SUCCESS
 
@@ -325,10 +305,9 @@ def test_on_delete_release_with_a_missing_pod_does_not_succeed() -> None:
     world = World("StatefulSet")
     old = world.roll_out("v1")
     world.rolling = False
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.remove(*old[:2])
-    world.up(*world.make(1))
+    world.make_up(1)
     world.run(200)
     assert (world.state(), world.said(STALLED)[0]) == (RUNNING, "True")
 
@@ -337,13 +316,12 @@ def test_daemon_set_that_altershield_paused_with_on_delete_does_not_succeed_with
     world, (first,) = second_release("DaemonSet")
     world.up(first)
     world.run(30)
-    world.judge(first, "unpass")
-    world.rest()
+    world.fail(first)
     assert (world.state(), world.suspended) == (SUSPEND, True)
     world.held = world.paused = True
     world.held_version = world.version
     world.remove(first)
-    world.up(*world.make(1))
+    world.make_up(1)
     world.checked = False
     world.run(30)
     assert (world.state(), world.held) == (RUNNING, True)
@@ -366,7 +344,7 @@ def test_repair_of_a_paused_daemon_set_does_not_succeed_before_the_pause_is_take
     world.write_hook = refuse
     world.release("v3")
     world.remove(first)
-    world.up(*world.make(1))
+    world.make_up(1)
     for _ in range(60):
         world.t += 1
         with contextlib.suppress(Conflicted):
@@ -386,8 +364,7 @@ def test_pods_that_a_scale_down_deletes_do_not_make_a_release_succeed(kind: str,
     world = World(kind, replicas=10)
     old = world.roll_out("v1")
     world.surge = surge
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.remove(*old[5:])
     new = [pod for ordinal in (9, 8, 7, 6, 5) for pod in world.make(number=ordinal)]
     world.up(*new)
@@ -401,7 +378,7 @@ def test_pods_that_a_scale_down_deletes_do_not_make_a_release_succeed(kind: str,
         assert world.state() == RUNNING, f"all {len(old[:5])} pods of the older version exist"
     world.remove(*new[deleted:], *old[:5])
     world.updated = 3
-    world.up(*world.make(3))
+    world.make_up(3)
     world.run(30)
     assert world.state() == SUCCESS
 
@@ -412,16 +389,14 @@ def test_pod_that_a_stateful_set_is_about_to_delete_is_not_counted_for_one_that_
     world = World("StatefulSet", replicas=5)
     old = world.roll_out("v1")
     world.partition = partition
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.remove(*old[partition:])
     world.up(*(pod for ordinal in range(partition + 1, 5) for pod in world.make(number=ordinal)))
     world.run(30)
-    world.replicas = 4
-    world.generation += 1
+    world.scale(4)
     world.run(30)
     assert world.state() == RUNNING, f"pod {partition} is missing"
-    world.up(*world.make(number=partition))
+    world.make_up(number=partition)
     world.run(30)
     assert world.state() == SUCCESS
 
@@ -429,15 +404,14 @@ def test_pod_that_a_stateful_set_is_about_to_delete_is_not_counted_for_one_that_
 def test_pod_that_a_partition_holds_back_is_not_counted_for_one_that_is_missing() -> None:
     world = World("StatefulSet", replicas=5)
     old = world.roll_out("v1")
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.remove(*old[3:])
-    world.up(*world.make(number=3))
+    world.make_up(number=3)
     world.partition = 4
     world.generation += 1
     world.run(30)
     assert world.state() == RUNNING, "pod 4 is missing"
-    world.up(*world.make(number=4))
+    world.make_up(number=4)
     world.run(30)
     assert world.state() == SUCCESS
 
@@ -446,8 +420,7 @@ def test_pod_on_a_deleted_node_is_not_counted_for_one_that_is_missing() -> None:
     """The pod is deleted a minute after its node. Until then, nothing in it changes."""
     world = World("DaemonSet", replicas=3)
     old = world.roll_out("v1")
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.remove(*old)
     first, second = world.make(2)
     second.node = "node-2"
@@ -458,7 +431,7 @@ def test_pod_on_a_deleted_node_is_not_counted_for_one_that_is_missing() -> None:
     world.run(30)
     assert world.state() == RUNNING, "1 of 2 pods is up"
     world.remove(second)
-    world.up(*world.make())
+    world.make_up()
     world.run(30)
     assert world.state() == SUCCESS
 
@@ -469,15 +442,14 @@ def test_scale_down_to_the_number_of_new_pods_is_no_success_while_its_controller
     world.remove(*v1[:3])
     world.run(30)
     assert world.state() == RUNNING
-    world.replicas = 5
-    world.generation += 1
+    world.scale(5)
     world.rest()
     assert world.state() == RUNNING, "12 pods exist, and at most 7 are allowed"
     world.remove(*v2[:2], *v1[3:7])
     world.updated = 3
     world.rest()
     assert world.state() == RUNNING
-    world.up(*world.make(2))
+    world.make_up(2)
     world.updated = 5
     world.remove(*world.of("v1"))
     world.run(30)
@@ -490,8 +462,7 @@ def test_scale_down_below_the_number_of_new_pods_is_no_success_although_all_pods
     world.remove(*v1[1:])
     world.run(30)
     assert world.state() == RUNNING
-    world.replicas = 5
-    world.generation += 1
+    world.scale(5)
     world.rest()
     assert world.state() == RUNNING
 

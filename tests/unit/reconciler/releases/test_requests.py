@@ -26,6 +26,7 @@ from .scenarios import (
     VERIFIED,
     each_kind,
     first_release,
+    first_release_up,
     is_restored,
     second_release,
     serving,
@@ -49,8 +50,7 @@ Make = Callable[[str], World]
 def begun(kind: str) -> World:
     """A second release without pods yet."""
     world = serving(kind, 3)
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     return world
 
 
@@ -64,8 +64,7 @@ def passed(kind: str) -> World:
 def suspended(kind: str) -> World:
     """A second release that a person failed; its pods are up."""
     world = passed(kind)
-    world.judge(newest(world), "unpass")
-    world.rest()
+    world.fail(newest(world))
     assert (world.state(), world.suspended) == (SUSPEND, True)
     return world
 
@@ -74,8 +73,7 @@ def not_blocking(kind: str) -> World:
     """The same while the setting `blocking` is off."""
     world = passed(kind)
     world.settings = Settings(blocking=False)
-    world.judge(newest(world), "unpass")
-    world.rest()
+    world.fail(newest(world))
     assert (world.state(), world.suspended) == (SUSPEND, False)
     return world
 
@@ -92,9 +90,7 @@ def not_started(kind: str) -> World:
 
 def broken(kind: str) -> World:
     """A release whose pods were up, and one of which broke. No older version serves, so it is suspended."""
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(20)
     assert world.state() == SUCCESS
     world.touch(pods[0].lose_readiness(world.t))
@@ -107,8 +103,7 @@ def repaired(kind: str) -> World:
     """A third release, which repairs the second one, and has no pods yet."""
     world = suspended(kind)
     world.own_labels[labels.IGNORED_SUSPEND] = "true"
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     assert (world.state(), world.suspended) == (RUNNING, True)
     return world
 
@@ -346,8 +341,7 @@ def test_pod_that_fails_after_an_approval_suspends_the_release_again(kind: str) 
     ask(world, APPROVE)
     world.rest()
     other = next(pod for pod in world.pods.values() if pod.image == "v2")
-    world.judge(other, "unpass")
-    world.rest()
+    world.fail(other)
     assert (world.state(), world.suspended) == (SUSPEND, True)
 
 
@@ -372,8 +366,7 @@ def test_resumed_release_is_suspended_again_only_if_another_pod_fails(kind: str)
     assert (world.state(), world.suspended) == (SUSPEND, False)
     assert world.said(VERIFIED)[0] == "False"
     other = next(pod for pod in world.pods.values() if pod.image == "v2")
-    world.judge(other, "unpass")
-    world.rest()
+    world.fail(other)
     assert (world.state(), world.suspended) == (SUSPEND, True)
     assert world.reasons.count("ReleaseSuspended") == 2
 
@@ -382,8 +375,7 @@ def test_resumed_release_is_suspended_again_only_if_another_pod_fails(kind: str)
 def test_release_after_a_resumed_one_passes_and_is_not_suspended(kind: str) -> None:
     world = suspended(kind)
     ask(world, RESUME)
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     assert (world.state(), world.suspended) == (RUNNING, False)
 
 
@@ -496,8 +488,7 @@ def test_approve_of_a_refused_rollback_withdraws_it() -> None:
 def test_request_about_a_version_that_is_not_the_current_one_changes_nothing() -> None:
     world = suspended("Deployment")
     world.own_labels[labels.IGNORED_SUSPEND] = "true"
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     for verb in Verb:
         found = ask(world, verb, image="v2")
         assert found.result == UNCHANGED
@@ -510,8 +501,7 @@ def test_repair_lets_exactly_one_release_pass() -> None:
     world = suspended("Deployment")
     ask(world, REPAIR)
     assert world.own_labels[labels.IGNORED_SUSPEND] == "true"
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     assert labels.IGNORED_SUSPEND not in world.own_labels
     assert world.suspended
 
@@ -556,8 +546,7 @@ def test_request_about_an_earlier_release_of_the_version_is_refused(verb: Verb) 
     """The person knew the earlier release only."""
     world = suspended("Deployment")
     ask(world, RESUME)
-    world.release("v1")
-    world.rest()
+    world.begin("v1")
     world.release("v2")
     world.request(verb)
     before = dict(world.own_labels)
@@ -589,13 +578,10 @@ def test_verb_of_a_newer_release_of_altershield_is_refused() -> None:
 def test_approval_does_not_pass_a_pod_that_fails_after_the_request() -> None:
     world = World("Deployment")
     world.roll_out("v1")
-    world.release("v2")
-    world.rest()
-    first, second = world.make(2)
-    world.up(first, second)
+    world.begin("v2")
+    first, second = world.make_up(2)
     world.run(100)
-    assert world.judge(first, "unpass")
-    world.rest()
+    world.fail(first)
     world.request("Approve")
     assert world.judge(second, "unpass")  # before the reconciler answers
     world.rest()

@@ -84,8 +84,7 @@ def test_rollback_is_withdrawn_if_its_target_is_gone_edited_or_unhealthy(kind: s
 def test_rollback_is_withdrawn_if_its_target_is_unhealthy_although_another_version_is_healthy(kind: str) -> None:
     world, old = second_release(kind)
     world.up(*old)
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     world.make(1)
     world.write_refused = "denied by policy"
     world.run(125)
@@ -103,9 +102,9 @@ def test_refused_rollback_write_is_reported_while_verification_and_suspension_co
     world.write_refused = "admission webhook policy denied the request"
     world.run(125)
     assert world.state() == ROLLBACK
-    found = world.condition(ROLLED_BACK)
-    assert found is not None
-    assert "; the API server refuses to change the workload: admission webhook policy denied" in found.message
+    assert "; the API server refuses to change the workload: admission webhook policy denied" in world.message(
+        ROLLED_BACK
+    )
     assert world.reasons.count("RollbackRefused") == 1
     world.run(20)
     assert world.suspended
@@ -141,7 +140,7 @@ def test_requested_rollback_is_carried_out_although_rollback_is_off(kind: str, t
     world.settings = Settings(rollback=False)
     world.up(*pods)
     world.run(20)
-    world.up(*world.make(1, "v1"))
+    world.make_up(1, "v1")
     world.ask_rollback({"": "", "version": fingerprint("v1"), "name": "web-v1"}[to])
     world.run(5)
     assert is_restored(world)
@@ -178,9 +177,7 @@ def test_rolled_back_release_has_failed_verification(kind: str) -> None:
     world.run(125)
     assert (world.image, world.state("v2")) == ("v1", FAILED)
     assert world.said(VERIFIED, "v2") == ("False", Giver.HEALTH)
-    found = world.condition(VERIFIED, "v2")
-    assert found is not None
-    assert "is not up after 120 s" in found.message
+    assert "is not up after 120 s" in world.message(VERIFIED, "v2")
 
 
 @each_kind
@@ -188,8 +185,7 @@ def test_new_release_supersedes_a_pending_rollback(kind: str) -> None:
     world, _ = second_release(kind)
     world.write_refused = "denied"
     world.run(121)
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     assert world.state("v2") == FAILED
     assert world.said(ROLLED_BACK, "v2") == ("False", "Superseded")
     assert world.status("v3").previous.uid == "uid-v1"
@@ -219,8 +215,7 @@ def test_request_for_a_version_that_is_not_current_deletes_none_of_its_pods() ->
     world = World("StatefulSet", replicas=3)
     old = world.roll_out("v1")
     world.partition = 2
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.remove(old[2])
     (new,) = world.make(1)
     world.touch(old[0].lose_readiness(world.t))
@@ -246,7 +241,7 @@ def test_rollback_deletes_no_pod_that_its_stateful_set_would_create_with_the_sam
     world = World("StatefulSet", replicas=3)
     world.roll_out("v1")
     pod, *others = world.roll_out("v2")
-    world.up(*world.make(1, "v1"))
+    world.make_up(1, "v1")
     world.partition, world.current_revision = partition, kept
     world.ask_rollback("web-v1")
     world.touch(pod.lose_readiness(world.t))

@@ -27,9 +27,7 @@ def test_workload_without_rolling_update_is_not_rolled_back_automatically(kind: 
     world.rolling = False
     world.run(121)
     assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, True)
-    found = world.condition(ROLLED_BACK)
-    assert found is not None
-    assert "not rolled back: the update strategy is" in found.message
+    assert "not rolled back: the update strategy is" in world.message(ROLLED_BACK)
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "CloneSet"])
@@ -43,14 +41,10 @@ def test_paused_workload_is_not_rolled_back(kind: str) -> None:
 @each_kind
 def test_release_is_suspended_if_the_older_version_has_pods_and_none_is_ready(kind: str) -> None:
     world, _ = second_release(kind)
-    for pod in world.of("v1"):
-        pod.lose_readiness(world.t)
-    world.touch(*world.of("v1"))
+    world.touch(*[pod.lose_readiness(world.t) for pod in world.of("v1")])
     world.run(121)
     assert (world.image, world.state()) == ("v2", SUSPEND)
-    found = world.condition(ROLLED_BACK)
-    assert found is not None
-    assert found.message.endswith("web-v1, which holds the last version that passed, is ready")
+    assert world.message(ROLLED_BACK).endswith("web-v1, which holds the last version that passed, is ready")
 
 
 @each_kind
@@ -72,8 +66,7 @@ def test_version_that_is_released_again_is_not_rolled_back_a_second_time(kind: s
     world.run(20)
     assert world.state("v1") == SUCCESS
     assert world.state("v2") == FAILED, "the change workload of the rolled back version is kept"
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     assert world.said(ROLLED_BACK) == ("False", "ReleasedAgain")
     world.make(1)
     world.run(121)
@@ -96,10 +89,9 @@ def test_rollback_skips_a_version_that_did_not_pass(kind: str) -> None:
     world, pods = second_release(kind, 3)
     world.up(*pods)
     world.run(15)
-    assert world.judge(pods[0], "unpass")
-    world.rest()
+    world.fail(pods[0])
     assert (world.state(), world.suspended) == (SUSPEND, True)
-    world.up(*world.make(1, "v1"))
+    world.make_up(1, "v1")
     world.release("v3")
     world.make(1)
     world.run(121)
@@ -114,7 +106,7 @@ def test_rollback_finds_the_last_passed_version_after_its_change_workload_was_re
     world.roll_out("v2")
     assert set(world.releases) == {fingerprint("v2")}
     assert world.status().previous.name == "web-v1"
-    world.up(*world.make(1, "v1"))
+    world.make_up(1, "v1")
     world.ask_rollback()
     world.run(30)
     assert is_restored(world)
@@ -143,42 +135,32 @@ def test_edited_revision_is_not_released(kind: str) -> None:
         stored["data"]["spec"]["template"] = edited
     world.run(121)
     assert (world.image, world.state()) == ("v2", SUSPEND)
-    found = world.condition(ROLLED_BACK)
-    assert found is not None
-    assert "web-v1 has been changed since it passed" in found.message
+    assert "web-v1 has been changed since it passed" in world.message(ROLLED_BACK)
 
 
 @each_kind
 def test_deleted_rollback_target_is_named_in_the_condition(kind: str) -> None:
     world, _ = second_release(kind)
-    world.release("v3")
-    world.rest()
-    world.up(*world.make(1, "v2"))
+    world.begin("v3")
+    world.make_up(1, "v2")
     world.make(1)
     world.remove(*world.of("v1"))
     del world.revisions["v1"]
     world.run(121)
     assert (world.image, world.state()) == ("v3", SUSPEND)
-    found = world.condition(ROLLED_BACK)
-    assert found is not None
-    assert "web-v1, which held the last version that passed, does not exist any more" in found.message
+    assert "web-v1, which held the last version that passed, does not exist any more" in world.message(ROLLED_BACK)
 
 
 @each_kind
 def test_version_without_ready_pods_is_not_a_rollback_target(kind: str) -> None:
     world, _ = second_release(kind)
-    world.release("v3")
-    world.rest()
-    world.up(*world.make(1, "v2"))
+    world.begin("v3")
+    world.make_up(1, "v2")
     world.make(1)
-    for pod in world.of("v1"):
-        pod.lose_readiness(world.t)
-    world.touch(*world.of("v1"))
+    world.touch(*[pod.lose_readiness(world.t) for pod in world.of("v1")])
     world.run(121)
     assert (world.image, world.state()) == ("v3", SUSPEND)
-    found = world.condition(ROLLED_BACK)
-    assert found is not None
-    assert "no pod of" in found.message
+    assert "no pod of" in world.message(ROLLED_BACK)
 
 
 @each_kind
@@ -191,8 +173,7 @@ def test_version_from_before_altershield_is_a_target_only_if_all_its_pods_are_re
     world.generation, world.own_labels = 1, {}
     stored = world.revisions["v0"]["spec" if kind == "Deployment" else "data"]
     del (stored if kind == "Deployment" else stored["spec"])["template"]["metadata"]["labels"][labels.VERSION]
-    world.release("v1")
-    world.rest()
+    world.begin("v1")
     world.make(1)
     world.run(121)
     assert is_restored(world, "v0") is (ready == 3)
@@ -201,19 +182,14 @@ def test_version_from_before_altershield_is_a_target_only_if_all_its_pods_are_re
 
 @each_kind
 def test_version_that_never_passed_is_not_a_rollback_target(kind: str) -> None:
-    world = World(kind)
-    world.release("v1")
+    world = first_release(kind)
+    world.make_up(3)
     world.rest()
-    world.up(*world.make(3))
-    world.rest()
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.make(1)
     world.run(121)
     assert (world.image, world.state()) == ("v2", SUSPEND)
-    found = world.condition(ROLLED_BACK)
-    assert found is not None
-    assert "no older version has passed verification" in found.message
+    assert "no older version has passed verification" in world.message(ROLLED_BACK)
 
 
 @each_kind
@@ -235,19 +211,14 @@ def test_requested_rollback_to_an_unknown_version_is_refused_and_lists_the_known
 
 @each_kind
 def test_requested_rollback_without_a_passed_version_is_refused_unless_it_names_a_target(kind: str) -> None:
-    world = World(kind)
-    world.release("v1")
-    world.rest()
-    world.release("v2")
-    world.rest()
+    world = first_release(kind)
+    world.begin("v2")
     world.make(1)
     world.rest()
     world.ask_rollback()
     world.rest()
     assert (world.image, world.state()) == ("v2", RUNNING)
-    found = world.condition(ROLLED_BACK)
-    assert found is not None
-    assert "no version has passed verification before this one; name one of: web-v1" in found.message
+    assert "no version has passed verification before this one; name one of: web-v1" in world.message(ROLLED_BACK)
     world.ask_rollback("web-v1")
     world.rest()
     assert is_restored(world)
@@ -260,9 +231,7 @@ def test_requested_rollback_of_the_first_version_is_refused(kind: str) -> None:
     world.rest()
     world.ask_rollback()
     world.rest()
-    found = world.condition(ROLLED_BACK)
-    assert found is not None
-    assert found.message.endswith("; the workload has no older version")
+    assert world.message(ROLLED_BACK).endswith("; the workload has no older version")
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
@@ -286,12 +255,10 @@ def test_version_that_passed_is_a_rollback_target_while_it_is_verified_again(kin
 def test_version_that_passed_is_a_rollback_target_after_an_interrupted_release_of_another_one() -> None:
     world = serving("Deployment", 4, "v0")
     world.roll_out("good")
-    world.release("other")
-    world.rest()
+    world.begin("other")
     (pod,) = world.make(1)
     world.run(5)
-    world.release("good")
-    world.rest()
+    world.begin("good")
     world.remove(pod, world.of("good")[0])
     (new,) = world.make(1)
     world.run(3)
@@ -310,10 +277,9 @@ def test_version_that_failed_after_it_passed_is_not_a_rollback_target() -> None:
     world.run(125)
     assert world.image == "good"
     world.remove(bad)
-    world.up(*world.make(1))
+    world.make_up(1)
     world.run(60)
-    world.judge(world.of("good")[0], "unpass")
-    world.rest()
+    world.fail(world.of("good")[0])
     assert world.state("good") == SUSPEND
     release_bad(world, "bad-2")
     world.run(200)
@@ -325,10 +291,9 @@ def test_pods_of_a_version_that_was_rolled_back_do_not_count_as_serving(kind: st
     world = World(kind, replicas=3)
     world.roll_out("v0")
     v1 = world.roll_out("v1")
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.remove(*v1[1:])
-    world.up(*world.make(2))
+    world.make_up(2)
     world.run(20)
     world.ask_rollback()
     world.run(5)

@@ -13,6 +13,7 @@ from .scenarios import (
     VERIFIED,
     each_kind,
     first_release,
+    first_release_up,
     is_restored,
     second_release,
 )
@@ -22,7 +23,7 @@ from .world import World
 @each_kind
 def test_successful_release_settles_after_the_start_timeout(kind: str) -> None:
     world = first_release(kind)
-    world.up(*world.make(3))
+    world.make_up(3)
     world.run(10)
     assert world.said(SETTLED) == ("False", "Observing")
     world.run(119)
@@ -34,9 +35,7 @@ def test_successful_release_settles_after_the_start_timeout(kind: str) -> None:
 
 @each_kind
 def test_pod_that_breaks_before_settling_delays_settling(kind: str) -> None:
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(100)
     world.touch(pods[0].lose_readiness(world.t))
     world.rest()
@@ -60,8 +59,7 @@ def test_pod_down_for_the_start_timeout_before_settling_causes_a_rollback(kind: 
     world.remove(*world.of("v1"))
     world.run(60)
     assert world.state() == SUCCESS
-    old = world.make(1, "v1")
-    world.up(*old)
+    world.make_up(1, "v1")
     world.touch(pods[0].crash(world.t))
     world.run(119)
     assert world.state("v2") == SUCCESS
@@ -73,14 +71,11 @@ def test_pod_down_for_the_start_timeout_before_settling_causes_a_rollback(kind: 
 
 @each_kind
 def test_pod_down_for_the_start_timeout_before_settling_suspends_a_first_release(kind: str) -> None:
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(60)
     world.touch(pods[0].crash(world.t, "OOMKilled", 137))
     world.run(121)
-    assert world.state() == SUSPEND
-    assert world.suspended
+    assert (world.state(), world.suspended) == (SUSPEND, True)
     assert world.said(VERIFIED) == ("False", Giver.HEALTH)
     (failed,) = world.status().defense_check_fail_pods
     assert failed.uid == pods[0].uid
@@ -95,8 +90,7 @@ def test_pod_that_crashes_after_settling_does_not_change_the_release(kind: str) 
     pods = world.roll_out("v1")
     world.touch(pods[0].crash(world.t))
     world.run(1000)
-    assert world.state() == SUCCESS
-    assert not world.suspended
+    assert (world.state(), world.suspended) == (SUCCESS, False)
     assert world.status().down_pods == ()
     assert world.said(STALLED) == ("", "")
 
@@ -104,9 +98,7 @@ def test_pod_that_crashes_after_settling_does_not_change_the_release(kind: str) 
 @each_kind
 def test_successful_release_scaled_to_zero_does_not_settle(kind: str) -> None:
     """If it is scaled up again, a crash still ends the release."""
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(20)
     world.replicas = 0
     world.remove(*pods)
@@ -114,8 +106,7 @@ def test_successful_release_scaled_to_zero_does_not_settle(kind: str) -> None:
     assert (world.state(), world.said(SETTLED)) == (SUCCESS, ("False", "PodsDown"))
     assert world.rest() == 0
     world.replicas = 3
-    pods = world.make(3)
-    world.up(*pods)
+    pods = world.make_up(3)
     world.run(60)
     world.touch(pods[0].crash(world.t))
     world.run(121)
@@ -125,9 +116,7 @@ def test_successful_release_scaled_to_zero_does_not_settle(kind: str) -> None:
 @each_kind
 def test_successful_release_does_not_settle_while_a_new_leader_observes_its_pods(kind: str) -> None:
     """A new leader does not know whether the pods stayed up."""
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, _ = first_release_up(kind)
     world.run(10)
     world.advance(119)
     world.die()
@@ -141,9 +130,7 @@ def test_successful_release_does_not_settle_while_a_new_leader_observes_its_pods
 @each_kind
 @pytest.mark.parametrize("breaks", ["crashes", "restarts", "loses its node"])
 def test_pod_that_breaks_while_a_new_leader_observes_it_delays_settling(kind: str, breaks: str) -> None:
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(60)
     world.die()
     world.rest()
@@ -168,9 +155,7 @@ def test_pod_that_breaks_while_a_new_leader_observes_it_delays_settling(kind: st
 @each_kind
 def test_successful_release_does_not_settle_until_replacement_pods_stay_up(kind: str) -> None:
     """The broken pods were deleted, and their replacements were not up yet."""
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(20)
     world.touch(*[pod.crash(world.t) for pod in pods])
     world.rest()
@@ -189,13 +174,10 @@ def test_successful_release_does_not_settle_until_replacement_pods_stay_up(kind:
 
 @each_kind
 def test_successful_release_does_not_settle_if_all_its_pods_were_replaced(kind: str) -> None:
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(100)
     world.remove(*pods)
-    pods = world.make(3)
-    world.up(*pods)
+    pods = world.make_up(3)
     world.run(60)
     assert world.said(SETTLED) == ("False", "Observing"), "no pod was up for the whole start timeout"
     world.touch(pods[0].crash(world.t))
@@ -205,13 +187,10 @@ def test_successful_release_does_not_settle_if_all_its_pods_were_replaced(kind: 
 
 @each_kind
 def test_short_lived_extra_pods_do_not_delay_settling(kind: str) -> None:
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, _ = first_release_up(kind)
     world.run(10)
     for _ in range(5):
-        more = world.make(2)
-        world.up(*more)
+        more = world.make_up(2)
         world.run(30)
         world.remove(*more)
     world.rest()
@@ -222,8 +201,7 @@ def test_short_lived_extra_pods_do_not_delay_settling(kind: str) -> None:
 def test_added_pod_without_a_node_does_not_keep_a_release_from_settling(kind: str) -> None:
     world = World(kind, replicas=3)
     pods = world.roll_out("v1")
-    world.replicas = 4
-    world.generation += 1
+    world.scale(4)
     (more,) = world.make(1)
     world.touch(more.find_no_node())
     world.run(300)
@@ -236,9 +214,7 @@ def test_added_pod_without_a_node_does_not_keep_a_release_from_settling(kind: st
 
 @each_kind
 def test_successful_release_does_not_settle_if_a_pod_crashed_and_the_watch_is_late(kind: str) -> None:
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(60)
     pods[0].crash(world.t)
     world.run(71)
@@ -250,9 +226,7 @@ def test_successful_release_does_not_settle_if_a_pod_crashed_and_the_watch_is_la
 @each_kind
 @pytest.mark.parametrize("breaks", ["crashes", "restarts", "loses readiness"])
 def test_pod_that_broke_and_came_back_while_no_reconciler_ran_delays_settling(kind: str, breaks: str) -> None:
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(60)
     assert world.state() == SUCCESS
     world.die()

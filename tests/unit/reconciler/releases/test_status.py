@@ -30,7 +30,7 @@ def test_success_removes_change_workloads_of_older_versions(kind: str) -> None:
 @each_kind
 def test_success_keeps_the_change_workload_of_a_newer_release(kind: str) -> None:
     world = first_release(kind)
-    world.up(*world.make(3))
+    world.make_up(3)
     newer = world.stored()
     metadata = msgspec.structs.replace(newer.metadata, name=newer.metadata.name[:-32] + "9" * 32, uid="newer")
     spec = msgspec.structs.replace(newer.spec, workload_generation=7)
@@ -76,7 +76,7 @@ def test_settled_release_causes_no_writes(kind: str) -> None:
 def test_verified_pod_causes_at_most_three_writes(kind: str) -> None:
     world = first_release(kind, replicas=100)
     before = world.writes
-    world.up(*world.make(100))
+    world.make_up(100)
     world.run(200)
     assert world.state() == SUCCESS
     assert world.writes - before <= 3 * 100 + 10
@@ -102,10 +102,8 @@ def test_pod_lists_in_the_status_are_written_at_intervals(kind: str) -> None:
 def test_failed_verdict_is_written_immediately(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
-    world.judge(pods[0], "unpass")
-    world.rest()
-    world.judge(pods[1], "unpass")
-    world.rest()
+    world.fail(pods[0])
+    world.fail(pods[1])
     assert {failed.uid for failed in world.status().defense_check_fail_pods} == {pods[0].uid, pods[1].uid}
 
 
@@ -166,8 +164,7 @@ def test_failure_that_is_written_at_once_includes_the_lists(kind: str) -> None:
     world.rest()
     world.up(*pods[:2])
     world.run(OBSERVE)
-    world.judge(pods[0], "unpass")
-    world.rest()
+    world.fail(pods[0])
     assert infos(world.status().defense_check_pass_pods) == [pods[1].name]
 
 
@@ -186,18 +183,14 @@ def test_lists_are_written_after_a_crash_once_pods_were_observed_again(kind: str
 def test_status_of_a_large_workload_lists_part_of_the_pods_and_counts_all() -> None:
     world = World("Deployment", replicas=3000)
     world.settings = Settings(branch=True, content="1000")
-    world.release("v1")
-    world.rest()
-    pods = world.make(3000)
-    world.up(*pods)
+    world.begin("v1")
+    world.make_up(3000)
     world.run(20)
     assert world.state() == SUCCESS
     status = world.status()
     assert len(status.defense_check_pass_pods) == 2000
     assert len(msgspec.json.encode(status)) < 1_000_000
-    found = world.condition(VERIFIED)
-    assert found is not None
-    assert found.message == "3000 of 3000 pods passed"
+    assert world.message(VERIFIED) == "3000 of 3000 pods passed"
 
 
 def test_status_with_the_longest_names_and_reasons_fits_into_etcd() -> None:

@@ -8,7 +8,7 @@ from altershield.api import labels
 from altershield.api.ops_config import Settings
 from altershield.api.policy import AppliedPolicy, Mode, OnFailure
 
-from .scenarios import FAILED, ROLLBACK, RUNNING, STALLED, SUCCESS, SUSPEND, release_bad, serving
+from .scenarios import FAILED, ROLLBACK, RUNNING, STALLED, SUCCESS, SUSPEND, first_release_up, release_bad, serving
 from .world import SimPod, World
 
 KIND = "StatefulSet"
@@ -20,8 +20,7 @@ def superseded(after: float = 6) -> tuple[World, SimPod]:
     bad = release_bad(world, "v2")
     world.remove(next(pod for pod in world.of("v1") if pod.name == bad.name))
     world.run(after)
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     return world, bad
 
 
@@ -44,10 +43,9 @@ def test_broken_pod_of_a_first_release_is_deleted_when_the_repair_is_released() 
     world.run(125)
     assert world.state() == SUSPEND
     world.own_labels[labels.IGNORED_SUSPEND] = "true"
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     assert is_deleted(world, bad)
-    world.up(*world.make(3))
+    world.make_up(3)
     world.run(30)
     assert (world.state(), world.suspended) == (SUCCESS, False)
 
@@ -78,11 +76,10 @@ def test_broken_pod_is_deleted_after_an_undo() -> None:
     bad = release_bad(world, "v2")
     world.remove(next(pod for pod in world.of("v1") if pod.name == bad.name))
     world.run(60)
-    world.release("v1")
-    world.rest()
+    world.begin("v1")
     world.run(65)
     assert is_deleted(world, bad)
-    world.up(*world.make(1))
+    world.make_up(1)
     world.run(30)
     assert world.state() == SUCCESS
 
@@ -94,8 +91,7 @@ def test_broken_pods_of_two_bad_versions_are_deleted_one_after_the_other() -> No
     (second,) = world.make(1)
     world.touch(second.wait_for_image())
     world.run(6)
-    world.release("v4")
-    world.rest()
+    world.begin("v4")
     world.run(120)
     assert is_deleted(world, second)
     assert len(world.of("v1")) == 2
@@ -148,8 +144,7 @@ def test_pod_that_is_ready_between_crashes_is_deleted_if_this_leader_saw_all_of_
     world = serving(KIND, 3)
     bad = release_bad(world, "v2")
     crash_again(world, bad, 3)
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     crash_again(world, bad, 6)
     assert not is_deleted(world, bad)
     crash_again(world, bad, 4)
@@ -162,8 +157,7 @@ def test_pod_that_was_ready_before_a_change_of_the_leader_stays() -> None:
     world = serving(KIND, 3)
     bad = release_bad(world, "v2")
     crash_again(world, bad, 3)
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     world.die()
     crash_again(world, bad, 30)
     world.run(1000)
@@ -195,27 +189,21 @@ def test_pod_that_came_up_late_after_it_had_failed_stays() -> None:
     world.run(30)
     assert labels.OPERATE_FINISHED in bad.pod_labels
     world.own_labels[labels.IGNORED_SUSPEND] = "true"
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.touch(bad.lose_readiness(world.t))
     world.run(1000)
     assert not is_deleted(world, bad)
 
 
 def test_pod_that_failed_after_it_had_passed_stays_because_of_its_first_change_pod() -> None:
-    world = World(KIND, replicas=1)
-    world.release("v1")
-    world.rest()
-    (pod,) = world.make(1)
-    world.up(pod)
+    world, (pod,) = first_release_up(KIND, replicas=1, count=1)
     world.run(20)
     world.touch(pod.crash(world.t))
     world.run(125)
     assert world.state() == SUSPEND
     pod.pod_labels.pop(labels.OPERATE_FINISHED)
     world.own_labels[labels.IGNORED_SUSPEND] = "true"
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.run(1000)
     assert not is_deleted(world, pod)
 
@@ -225,8 +213,7 @@ def test_pod_that_failed_after_it_had_passed_stays_because_of_its_first_change_p
 def test_pod_that_was_up_before_stays_however_long_it_is_not_ready(leads: bool, labelled: bool) -> None:
     """The label is gone, or the ChangeWorkload with its ChangePods."""
     world = serving(KIND, 3)
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     pod = world.of("v1")[0]
     if not labelled:
         pod.pod_labels.pop(labels.OPERATE_FINISHED)
@@ -247,8 +234,7 @@ def test_pod_from_before_altershield_stays() -> None:
     world.advance(60)
     world.up(*old)
     world.advance(1000)
-    world.release("v1")
-    world.rest()
+    world.begin("v1")
     world.touch(old[0].lose_readiness(world.t))
     world.run(1000)
     assert not is_deleted(world, old[0])
@@ -305,10 +291,8 @@ def test_broken_pod_stays_while_altershield_pauses_the_rollout() -> None:
     world = serving(KIND, 3)
     bad = release_bad(world, "v2")
     world.policy = AppliedPolicy(namespace="shop", name="web", on_failure=OnFailure.PAUSE)
-    world.release("v3")
-    world.rest()
-    (pod,) = world.make(1)
-    world.up(pod)
+    world.begin("v3")
+    (pod,) = world.make_up(1)
     world.run(15)
     assert world.judge(pod, "unpass")
     world.run(1000)
@@ -320,8 +304,7 @@ def test_broken_pod_stays_if_the_policy_only_observes(mode: Mode) -> None:
     world = serving(KIND, 3)
     world.policy = AppliedPolicy(namespace="shop", name="web", mode=mode)
     bad = release_bad(world, "v2")
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     world.run(1000)
     assert not is_deleted(world, bad)
 
@@ -337,8 +320,7 @@ def test_broken_pod_that_the_partition_replaces_by_the_version_before_is_deleted
 def test_other_kinds_replace_broken_pods_themselves(kind: str) -> None:
     world = serving(kind, 3)
     bad = release_bad(world, "v2")
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     world.run(1000)
     assert not is_deleted(world, bad)
 
@@ -365,8 +347,7 @@ def test_policy_of_an_older_release_with_a_longer_start_timeout_counts() -> None
     world.policy = AppliedPolicy(namespace="shop", name="slow", start_timeout_seconds=600)
     bad = release_bad(world, "v2")
     world.policy = AppliedPolicy()
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     world.run(500)
     assert not is_deleted(world, bad)
     world.run(110)
@@ -379,14 +360,12 @@ def starts_slowly(seconds: int, policy: AppliedPolicy) -> tuple[World, SimPod]:
     world = serving(KIND, 3)
     world.policy = policy
     world.container = {"startupProbe": {"periodSeconds": 10, "failureThreshold": seconds // 10}}
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     (pod,) = world.make(1)
     world.remove(next(each for each in world.of("v1") if each.name == pod.name))
     world.run(60)
     world.container = {}
-    world.release("v3")
-    world.rest()
+    world.begin("v3")
     return world, pod
 
 

@@ -17,9 +17,7 @@ def test_release_is_suspended_instead_of_rolled_back_if_rollback_is_off(kind: st
     world.run(121)
     assert world.image == "v2"
     assert (world.state(), world.suspended) == (SUSPEND, True)
-    found = world.condition(ROLLED_BACK)
-    assert found is not None
-    assert found.message.endswith("not rolled back: the setting `rollback` is off")
+    assert world.message(ROLLED_BACK).endswith("not rolled back: the setting `rollback` is off")
 
 
 @each_kind
@@ -59,12 +57,11 @@ def test_suspended_state_label_and_reason_are_written_in_one_pass(kind: str) -> 
 def test_suspension_ends_only_when_the_release_succeeds(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
-    world.judge(pods[0], "unpass")
-    world.rest()
+    world.fail(pods[0])
     world.remove(pods[0])
     world.run(60)
     assert (world.state(), world.suspended) == (RUNNING, True)
-    world.up(*world.make(1))
+    world.make_up(1)
     world.run(15)
     assert (world.state(), world.suspended) == (SUCCESS, False)
 
@@ -73,14 +70,11 @@ def test_suspension_ends_only_when_the_release_succeeds(kind: str) -> None:
 def test_repair_release_stays_suspended_until_it_succeeds(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
-    world.judge(pods[0], "unpass")
-    world.rest()
+    world.fail(pods[0])
     world.own_labels[labels.IGNORED_SUSPEND] = "true"
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     assert labels.IGNORED_SUSPEND not in world.own_labels, "the label counts for one release"
-    fresh = world.make(3)
-    world.up(*fresh)
+    world.make_up(3)
     world.remove(*pods)
     world.run(9)
     assert (world.state(), world.suspended) == (RUNNING, True)
@@ -94,17 +88,14 @@ def test_suspension_of_an_orphaned_change_workload_is_inherited(kind: str) -> No
     """The workload was deleted with `--cascade=orphan` and created again."""
     world = first_release(kind)
     pods = world.roll_out("v1")
-    world.judge(pods[0], "unpass")
-    world.rest()
+    world.fail(pods[0])
     since = world.own_labels.pop(labels.SUSPEND)
     orphan = world.stored()
     metadata = msgspec.structs.replace(orphan.metadata, owner_references=())
     world.releases[fingerprint("v1")] = msgspec.structs.replace(orphan, metadata=metadata)
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     assert world.own_labels[labels.SUSPEND] == since
-    fresh = world.make(3)
-    world.up(*fresh)
+    world.make_up(3)
     world.remove(*pods)
     world.run(30)
     assert (world.state(), world.suspended) == (SUCCESS, False)
@@ -114,15 +105,14 @@ def test_suspension_of_an_orphaned_change_workload_is_inherited(kind: str) -> No
 def test_suspension_of_an_orphan_is_not_inherited_by_a_release_that_succeeds_in_the_same_pass(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
-    world.judge(pods[0], "unpass")
-    world.rest()
+    world.fail(pods[0])
     del world.own_labels[labels.SUSPEND]
     orphan = world.stored()
     metadata = msgspec.structs.replace(orphan.metadata, owner_references=())
     world.releases[fingerprint("v1")] = msgspec.structs.replace(orphan, metadata=metadata)
     world.settings = Settings(blocking=False)
     world.release("v2")
-    world.up(*world.make(3))
+    world.make_up(3)
     world.remove(*pods)
     world.run(9.5)
     world.settings = Settings()
@@ -142,8 +132,7 @@ def test_suspension_is_not_inherited_from_a_change_workload_that_has_an_owner(ki
     """A person removed the suspend label, so the next release is not suspended."""
     world = first_release(kind)
     pods = world.roll_out("v1")
-    world.judge(pods[0], "unpass")
-    world.rest()
+    world.fail(pods[0])
     world.release("v2")
     del world.own_labels[labels.SUSPEND]
     world.rest()

@@ -15,10 +15,7 @@ from .world import SimPod, World, cluster
 @pytest.mark.parametrize("replicas", [3, 10, 100])
 def test_pods_that_lose_readiness_at_different_times_end_the_release(replicas: int) -> None:
     """Each pod is not ready for one second in twelve. Few pods are not ready at the same time."""
-    world = serving("Deployment", replicas)
-    world.release("v2")
-    world.rest()
-    pods = world.make(replicas)
+    world, pods = second_release("Deployment", replicas, replicas=replicas)
     world.up(*pods)
     world.remove(*world.of("v1")[replicas // 4 + 1 :])
     for second in range(900):
@@ -36,9 +33,7 @@ def test_pods_that_lose_readiness_at_different_times_end_the_release(replicas: i
 
 
 def test_overdue_pod_that_is_ready_again_is_reported_with_its_last_error() -> None:
-    world = World("Deployment", replicas=1)
-    world.release("v1")
-    world.rest()
+    world = first_release("Deployment", replicas=1)
     (pod,) = world.make(1)
     world.run(5)
     world.up(pod)
@@ -70,10 +65,7 @@ def restart_one(world: World, pods: list[SimPod], turn: int) -> None:
 def test_containers_that_restart_within_a_second_repeatedly_end_the_release(
     restart: Callable[[World, list[SimPod], int], None],
 ) -> None:
-    world = serving("Deployment", 3)
-    world.release("v2")
-    world.rest()
-    pods = world.make(3)
+    world, pods = second_release("Deployment", 3)
     world.up(*pods)
     world.run(5)
     for turn in range(120):
@@ -92,8 +84,7 @@ def end(world: World, pod: SimPod) -> None:
 
 def test_pods_that_fail_repeatedly_end_the_release_although_each_waits_for_a_node_first() -> None:
     world = serving("Deployment", 3)
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     for _ in range(12):
         (pod,) = world.make(1)
         world.touch(pod.find_no_node())
@@ -118,10 +109,7 @@ def test_pods_that_fail_repeatedly_after_they_were_up_end_the_release_unless_evi
             return msgspec.structs.replace(super().read(api, kubelet), disrupted=disrupted and self.phase == "Failed")
 
     monkeypatch.setattr(cluster, "SimPod", Evicted)
-    world = serving("Deployment", 1)
-    world.release("v2")
-    world.rest()
-    (pod,) = world.make(1)
+    world, (pod,) = second_release("Deployment", 1, replicas=1)
     world.up(pod)
     world.remove(*world.of("v1"))
     for _ in range(60):
@@ -154,21 +142,16 @@ def test_pods_that_a_node_under_pressure_refuses_stall_the_release(kind: str) ->
 
 def test_pod_is_not_overdue_because_of_a_pod_that_failed_before_a_scale_down() -> None:
     """The failed pod was not replaced, because the workload was scaled down."""
-    world = serving("Deployment", 4)
-    world.release("v2")
-    world.rest()
-    first, second, third = world.make(3)
+    world, (first, second, third) = second_release("Deployment", 3, replicas=4)
     world.up(first, second)
     world.touch(third.find_no_node())
     world.run(5)
     (ended,) = world.make(1)
     world.run(3)
     end(world, ended)
-    world.replicas = 3
-    world.generation += 1
+    world.scale(3)
     world.run(400)
-    world.replicas = 4
-    world.generation += 1
+    world.scale(4)
     (late,) = world.make(1)
     world.rest()
     world.run(5)
@@ -179,18 +162,13 @@ def test_pod_is_not_overdue_because_of_a_pod_that_failed_before_a_scale_down() -
 
 @pytest.mark.parametrize("replicas", [2, 3])
 def test_pod_after_a_scale_down_and_up_is_not_overdue_because_of_a_failed_pod(replicas: int) -> None:
-    world = serving("Deployment", 3)
-    world.release("v2")
-    world.rest()
-    first, ended = world.make(2)
+    world, (first, ended) = second_release("Deployment", 2)
     world.up(first)
     world.run(90)
     end(world, ended)
-    world.replicas = 1
-    world.generation += 1
+    world.scale(1)
     world.run(20)
-    world.replicas = replicas
-    world.generation += 1
+    world.scale(replicas)
     (pod,) = world.make(1)
     world.run(60)
     world.up(pod)
@@ -200,10 +178,7 @@ def test_pod_after_a_scale_down_and_up_is_not_overdue_because_of_a_failed_pod(re
 
 @pytest.mark.parametrize(("refusal", "seconds"), [("exceeded quota", 100), ("exceeded quota", 400), ("", 130)])
 def test_replacement_pod_is_not_overdue_because_its_creation_was_delayed(refusal: str, seconds: int) -> None:
-    world = serving("Deployment", 3)
-    world.release("v2")
-    world.rest()
-    (pod,) = world.make(1)
+    world, (pod,) = second_release("Deployment", 1)
     world.run(30)
     world.refusal = refusal
     end(world, pod)
@@ -217,9 +192,7 @@ def test_replacement_pod_is_not_overdue_because_its_creation_was_delayed(refusal
 
 
 def test_pod_that_came_up_in_time_is_not_overdue_if_the_watch_event_is_late() -> None:
-    world = World("Deployment", replicas=1)
-    world.release("v1")
-    world.rest()
+    world = first_release("Deployment", replicas=1)
     (pod,) = world.make(1)
     world.run(5)
     pod.come_up(world.t + 60)
@@ -231,10 +204,7 @@ def test_pod_that_came_up_in_time_is_not_overdue_if_the_watch_event_is_late() ->
 
 def test_pod_that_came_up_again_in_time_is_not_overdue_for_a_new_leader() -> None:
     """The status still lists the pod as down."""
-    world = serving("Deployment", 3)
-    world.release("v2")
-    world.rest()
-    pods = world.make(2)
+    world, pods = second_release("Deployment", 2)
     world.up(*pods)
     world.run(15)
     world.touch(pods[0].crash(world.t))
@@ -252,8 +222,7 @@ def test_pod_that_came_up_again_in_time_is_not_overdue_for_a_new_leader() -> Non
 def test_ready_pod_is_not_overdue_while_min_ready_seconds_exceed_the_start_timeout(kind: str) -> None:
     world = serving(kind, 3)
     world.min_ready = 300
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     (pod,) = world.make(1)
     world.run(5)
     world.up(pod)
@@ -269,8 +238,7 @@ def test_ready_pod_is_not_overdue_while_min_ready_seconds_exceed_the_start_timeo
 def test_pod_that_loses_readiness_repeatedly_is_overdue_although_min_ready_seconds_are_long() -> None:
     world = serving("Deployment", 3)
     world.min_ready = 300
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     (pod,) = world.make(1)
     for _ in range(30):
         world.up(pod)
@@ -286,8 +254,7 @@ def test_pod_that_loses_readiness_repeatedly_is_overdue_although_min_ready_secon
 def test_pod_that_crashes_soon_after_ready_is_overdue_although_min_ready_seconds_are_long(kind: str) -> None:
     world = serving(kind, 3)
     world.min_ready = 30
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     (pod,) = world.make(1)
     while world.t - pod.born < 119:
         world.run(1)
@@ -310,15 +277,13 @@ def test_resumed_rollout_gets_the_whole_start_timeout() -> None:
     world.revisions["v2"] = revision
     before = list(world.reasons)
     world.rest()
-    world.up(*world.make(1))
+    world.make_up(1)
     world.run(60)
     assert world.reasons == before
 
 
 def test_pod_passed_by_a_person_ends_the_release_if_it_crashes_after_it_came_up() -> None:
-    world = World("Deployment", replicas=1)
-    world.release("v1")
-    world.rest()
+    world = first_release("Deployment", replicas=1)
     (pod,) = world.make(1)
     world.run(121)
     assert world.state() == SUSPEND
@@ -353,7 +318,7 @@ def test_pod_that_was_ready_while_no_reconciler_ran_has_the_start_timeout_when_i
     assert world.image == "v2"
     world.t += 3
     world.up(pods[0])
-    world.up(*world.make(1))
+    world.make_up(1)
     world.remove(*world.of("v1"))
     world.run(60)
     assert world.state() == SUCCESS

@@ -21,6 +21,7 @@ from .scenarios import (
     VERIFIED,
     each_kind,
     first_release,
+    first_release_up,
     is_restored,
     second_release,
 )
@@ -31,8 +32,7 @@ from .world import World, fingerprint, infos
 def test_verdict_of_a_person_counts_after_the_release_settled(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
-    assert world.judge(pods[1], "unpass")
-    world.rest()
+    world.fail(pods[1])
     assert (world.state(), world.suspended) == (SUSPEND, True)
     assert world.said(VERIFIED) == ("False", Giver.PERSON)
     (failed,) = world.status().defense_check_fail_pods
@@ -49,8 +49,7 @@ def test_down_pod_gets_the_start_timeout_when_its_failed_verdict_is_removed(kind
     """The new leader has not seen the pod up."""
     world = first_release(kind)
     pods = world.roll_out("v1")
-    world.judge(pods[1], "unpass")
-    world.rest()
+    world.fail(pods[1])
     world.die()
     world.touch(pods[1].lose_readiness(world.t))
     world.run(10)
@@ -66,8 +65,7 @@ def test_down_pod_gets_the_start_timeout_when_its_failed_verdict_is_removed(kind
 def test_verdict_stays_when_its_change_pod_is_deleted(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
-    world.judge(pods[1], "unpass")
-    world.rest()
+    world.fail(pods[1])
     for name in list(world.batches):
         del world.batches[name]
     world.groups = None
@@ -88,9 +86,7 @@ def test_verdict_stays_when_its_change_pod_is_deleted(kind: str) -> None:
 @each_kind
 def test_pod_that_failed_after_it_passed_stays_failed_when_its_failing_change_pod_is_deleted(kind: str) -> None:
     """The pod comes up late. Its older ChangePod, in which it passed, does not count."""
-    world = first_release(kind)
-    pods = world.make(3)
-    world.up(*pods)
+    world, pods = first_release_up(kind)
     world.run(60)
     world.touch(pods[0].crash(world.t))
     world.run(121)
@@ -112,12 +108,11 @@ def test_pod_that_failed_after_it_passed_stays_failed_when_its_failing_change_po
 def test_verdict_is_dropped_when_its_pod_and_its_change_pod_are_deleted(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
-    world.judge(pods[1], "unpass")
-    world.rest()
+    world.fail(pods[1])
     world.remove(pods[1])
     world.batches.clear()
     world.groups = None
-    world.up(*world.make(1))
+    world.make_up(1)
     world.run(60)
     assert (world.state(), world.suspended) == (SUCCESS, False)
 
@@ -154,14 +149,10 @@ def test_pod_passed_by_a_person_but_not_up_stalls_the_release_and_is_not_failed_
 
 
 def test_verdict_does_not_apply_to_a_new_pod_of_the_same_name() -> None:
-    world = World("StatefulSet", replicas=1)
-    world.release("v1")
-    world.rest()
-    (pod,) = world.make(1, number=0)
-    world.up(pod)
+    world = first_release("StatefulSet", replicas=1)
+    (pod,) = world.make_up(1, number=0)
     world.run(15)
-    world.judge(pod, "unpass")
-    world.rest()
+    world.fail(pod)
     world.remove(pod)
     (recreated,) = world.make(1, number=0)
     assert recreated.name == pod.name
@@ -176,9 +167,7 @@ def test_verdict_does_not_apply_to_a_new_pod_of_the_same_name() -> None:
 
 
 def test_recreated_pod_is_listed_by_name_if_the_old_pod_is_deleted_later() -> None:
-    world = World("StatefulSet", replicas=1)
-    world.release("v1")
-    world.rest()
+    world = first_release("StatefulSet", replicas=1)
     (pod,) = world.make(1, number=0)
     world.rest()
     (recreated,) = world.make(1, number=0)
@@ -194,8 +183,7 @@ def test_pods_added_after_success_are_verified_while_the_state_stays_success(kin
     world = World(kind)
     world.roll_out("v1")
     world.replicas = 4
-    late = world.make(1)
-    world.up(*late)
+    world.make_up(1)
     world.run(9)
     assert (world.state(), len(world.batches)) == (SUCCESS, 3)
     world.run(1)
@@ -206,8 +194,7 @@ def test_pods_added_after_success_are_verified_while_the_state_stays_success(kin
 def test_forged_version_label_of_a_pod_is_ignored_and_restored(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
-    world.judge(pods[0], "unpass")
-    world.rest()
+    world.fail(pods[0])
     for forged in (fingerprint("v2"), ""):
         pods[0].pod_labels[labels.VERSION] = forged
         world.touch(pods[0])
@@ -237,8 +224,7 @@ def test_version_label_of_a_pod_is_not_restored_if_the_selector_uses_it() -> Non
 def test_failed_pod_stays_failed_after_its_owner_reference_changes(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
-    world.judge(pods[0], "unpass")
-    world.rest()
+    world.fail(pods[0])
     pods[0].owner = {**pods[0].owner, "uid": "another"}
     pods[0].pod_labels[labels.CONTROLLER_REVISION_HASH] = "another"
     world.touch(pods[0])
@@ -281,7 +267,7 @@ def current(world: World) -> Release:
 
 def test_release_whose_order_the_server_refuses_fails_and_verifies_no_pod() -> None:
     world = first_release("Deployment")
-    world.up(*world.make(world.replicas))
+    world.make_up(world.replicas)
     workload = world.workload
     release = current(world)
     refused = Condition("Reported", "False", "OrderRefused", "no such scene")

@@ -36,7 +36,7 @@ def test_release_with_zero_replicas_keeps_running_and_stays_suspended(kind: str)
     assert world.suspended
     assert set(world.releases) == {fingerprint("v1"), fingerprint("v2")}
     world.replicas = 2
-    world.up(*world.make(2))
+    world.make_up(2)
     world.run(10)
     assert world.state() == SUCCESS
     assert world.condition(NO_REPLICAS) is None
@@ -66,8 +66,7 @@ def test_suspended_release_scaled_to_zero_stays_suspended(kind: str) -> None:
 def test_suspension_stays_while_the_pods_of_a_workload_scaled_to_zero_are_deleted(kind: str) -> None:
     world = World(kind)
     failed, *others = world.roll_out("v1")
-    assert world.judge(failed, "unpass")
-    world.rest()
+    world.fail(failed)
     assert (world.state(), world.suspended) == (SUSPEND, True)
     world.replicas = 0
     for pod in (failed, *others):
@@ -147,9 +146,7 @@ def test_pods_refused_by_a_quota_stall_the_release() -> None:
     world.run(1000)
     assert world.state() == RUNNING
     assert world.said(STALLED) == ("True", "FailedCreate")
-    found = world.condition(STALLED)
-    assert found is not None
-    assert "2 pods cannot be created: FailedCreate: exceeded quota: pods" in found.message
+    assert "2 pods cannot be created: FailedCreate: exceeded quota: pods" in world.message(STALLED)
 
 
 @each_kind
@@ -195,6 +192,6 @@ def test_template_without_a_revision_stalls_the_release(kind: str) -> None:
     world.run(1)
     assert world.said(STALLED) == ("True", "NotRolledOut")
     world.revisions["v1"] = made
-    world.up(*world.make(3))
+    world.make_up(3)
     world.run(20)
     assert world.state() == SUCCESS

@@ -35,9 +35,8 @@ def successful(kind: str = "Deployment", replicas: int = 3, policy: AppliedPolic
     """A first release that has just succeeded."""
     world = World(kind, replicas=replicas)
     world.policy = policy
-    world.release("v1")
-    world.rest()
-    world.up(*world.make(replicas))
+    world.begin("v1")
+    world.make_up(replicas)
     world.run(10)
     assert world.state() == SUCCESS
     return world
@@ -81,10 +80,8 @@ def test_pod_that_crashes_each_minute_fails_the_release(start_timeout: float) ->
     """A kubelet restarts the container later each time."""
     world = World("Deployment", replicas=1, start_timeout=start_timeout)
     world.policy = msgspec.structs.replace(POLICY, settle_seconds=300)
-    world.release("v1")
-    world.rest()
-    (pod,) = world.make(1)
-    world.up(pod)
+    world.begin("v1")
+    (pod,) = world.make_up(1)
     for back_off in (1, 10, 20):
         world.run(60)
         assert world.state() == SUCCESS
@@ -99,14 +96,12 @@ def second_success(kind: str = "Deployment", policy: AppliedPolicy = POLICY) -> 
     """A release that has just succeeded, and its pods. One older pod serves again."""
     world = successful(kind, policy=policy)
     old = world.of("v1")
-    world.release("v2")
-    world.rest()
-    pods = world.make(3)
-    world.up(*pods)
+    world.begin("v2")
+    pods = world.make_up(3)
     world.remove(*old)
     world.run(10)
     assert world.state("v2") == SUCCESS
-    world.up(*world.make(1, "v1"))
+    world.make_up(1, "v1")
     return world, pods
 
 
@@ -233,8 +228,7 @@ def test_containers_whose_ends_are_not_known_count_separately() -> None:
 def test_restarts_before_the_success_do_not_count(kind: str) -> None:
     world = World(kind)
     world.policy = POLICY
-    world.release("v1")
-    world.rest()
+    world.begin("v1")
     pods = world.make(3)
     for pod in pods:
         pod.restarts, pod.ended_with, pod.ended_at = 7, ("Error", 1), world.t
@@ -254,8 +248,7 @@ def test_restarts_of_pods_that_were_updated_in_place_count_from_the_success_on()
     pods = world.of("v1")
     restart(world, *pods, times=2)
     world.run(1000 * HOUR)
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     for pod in pods:
         world.update_in_place(pod)
     world.up(*pods)
@@ -270,8 +263,7 @@ def test_restarts_of_pods_that_were_updated_in_place_count_from_the_success_on()
 @pytest.mark.parametrize("dies", [False, True])
 def test_restarts_of_a_new_pod_count_after_it_was_verified(dies: bool) -> None:
     world = successful()
-    world.replicas = 4
-    world.generation += 1
+    world.scale(4)
     (pod,) = world.make(1)
     for _ in range(5):
         world.run(5)
@@ -448,8 +440,7 @@ def test_more_pods_than_the_status_lists_restarted_before_the_success() -> None:
     count = MAX_RESTARTED + 50
     world = World("Deployment", replicas=count)
     world.policy = POLICY
-    world.release("v1")
-    world.rest()
+    world.begin("v1")
     pods = world.make(count)
     for number, pod in enumerate(pods):
         pod.restarts, pod.ended_with = 1 + number % 5, ("Error", 1)
@@ -527,9 +518,8 @@ def test_version_whose_pods_restart_like_those_of_the_version_before_is_not_blam
         pod.restarts, pod.ended_with, pod.ended_at = 10, ("Error", 1), world.t
     world.touch(*old)
     world.t += 10 * 3 * HOUR / 4  # four restarts in the time that counts
-    world.release("v2")
-    world.rest()
-    world.up(*world.make(3))
+    world.begin("v2")
+    world.make_up(3)
     world.remove(*old)
     world.run(10)
     pods = world.of("v2")
@@ -586,8 +576,7 @@ def test_pods_of_failed_versions_and_pods_that_ended_are_no_example() -> None:
     world = successful()
     good, bad = fingerprint("v1"), fingerprint("v2")
     (first,) = world.releases.values()
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     second = world.releases[bad]
     before = msgspec.structs.replace(second.spec, restarts_before=7)
     releases = [first, msgspec.structs.replace(second, spec=before)]
@@ -614,10 +603,8 @@ def test_withdrawn_rollback_goes_on_counting_the_restarts(served: bool) -> None:
         world = successful(replicas=1)
         world.run(HOUR + 100)
         old = world.of("v1")
-        world.release("v2")
-        world.rest()
-        (pod,) = world.make()
-        world.up(pod)
+        world.begin("v2")
+        (pod,) = world.make_up()
         world.remove(*old)
         world.run(10)
         assert world.state("v2") == SUCCESS

@@ -14,6 +14,7 @@ from tests.unit.reconciler.releases.scenarios import (
     STALLED,
     SUCCESS,
     SUSPEND,
+    assert_rolled_back_after,
     each_kind,
     first_release,
     is_restored,
@@ -53,16 +54,12 @@ def test_pod_that_the_cluster_holds_up_because_of_the_release_is_overdue_after_a
     spoil(world, pod)
     world.run(599)
     assert (world.image, world.state()) == ("v2", RUNNING)
-    found = world.condition(STALLED)
-    assert found is not None
-    assert found.message.endswith("overdue after 600 s if this release changed what causes it")
+    assert world.message(STALLED).endswith("overdue after 600 s if this release changed what causes it")
     world.run(1)
     assert is_restored(world)
-    found = world.condition(ROLLED_BACK, "v2")
-    assert found is not None
-    assert "is not up after 600 s" in found.message
+    assert "is not up after 600 s" in world.message(ROLLED_BACK, "v2")
     if spoil is unscheduled:
-        assert "0/3 nodes are available" in found.message
+        assert "0/3 nodes are available" in world.message(ROLLED_BACK, "v2")
 
 
 @pytest.mark.parametrize(
@@ -77,8 +74,7 @@ def test_pod_that_the_cluster_holds_up_because_of_the_release_is_overdue_after_a
 def test_time_until_then_is_a_field_of_the_policy(policy: dict[str, int], seconds: int) -> None:
     world = serving("Deployment", 3)
     world.policy, world.changed = AppliedPolicy(name="p", **policy), PLACED  # type: ignore[arg-type]
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     unscheduled(world, *world.make(1))
     world.run(seconds - 1)
     assert world.image == "v2"
@@ -101,8 +97,7 @@ def test_first_release_waits_for_a_node_because_nothing_can_be_undone(kind: str)
 def test_release_that_must_not_be_rolled_back_is_suspended_and_quotes_the_scheduler() -> None:
     world = serving("Deployment", 3)
     world.rolling, world.changed = False, PLACED
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     unscheduled(world, *world.make(1))
     world.run(600)
     assert (world.image, world.state()) == ("v2", SUSPEND)
@@ -139,10 +134,7 @@ def test_new_leader_knows_since_when_the_pod_has_no_node() -> None:
     unscheduled(world, pod)
     world.run(400)
     world.die()
-    world.run(199)
-    assert world.image == "v2"
-    world.run(1)
-    assert is_restored(world)
+    assert_rolled_back_after(world, 200)
 
 
 def test_pod_that_no_scheduler_looks_at_is_named() -> None:
@@ -150,9 +142,7 @@ def test_pod_that_no_scheduler_looks_at_is_named() -> None:
     pod.unscheduled, pod.node, pod.phase, pod.silent = True, "", "Pending", True
     world.touch(pod)
     world.run(200)
-    found = world.condition(STALLED)
-    assert found is not None
-    assert f"{pod.name}: no scheduler has looked at it; check that the scheduler" in found.message
+    assert f"{pod.name}: no scheduler has looked at it; check that the scheduler" in world.message(STALLED)
 
 
 def refused_by_status(world: World, text: str) -> None:

@@ -13,6 +13,7 @@ from tests.unit.reconciler.releases.scenarios import (
     RUNNING,
     STALLED,
     SUCCESS,
+    assert_rolled_back_after,
     each_kind,
     is_over,
     is_restored,
@@ -40,9 +41,7 @@ def test_pod_is_overdue_after_the_time_that_its_startup_probe_allows(kind: str) 
     assert "ReleaseStalled" not in world.reasons
     world.run(1)
     assert is_restored(world)
-    found = world.condition(ROLLED_BACK, "v2")
-    assert found is not None
-    assert "is not up after 300 s (its probes allow 300 s): " in found.message
+    assert "is not up after 300 s (its probes allow 300 s): " in world.message(ROLLED_BACK, "v2")
 
 
 @each_kind
@@ -72,10 +71,7 @@ def test_clock_of_the_kubelet_does_not_change_the_time(skew: float) -> None:
     world.kubelet = skew
     pod.started_at = pod.born + 40
     world.touch(pod)
-    world.run(339)
-    assert world.image == "v2"
-    world.run(1)
-    assert is_restored(world)
+    assert_rolled_back_after(world, 340)
 
 
 @pytest.mark.parametrize(
@@ -85,10 +81,7 @@ def test_clock_of_the_kubelet_does_not_change_the_time(skew: float) -> None:
 def test_budget_does_not_count_while_the_container_does_not_run(spoil: Any, name: str) -> None:
     world, pod = slow_release()
     world.touch(spoil(pod))
-    world.run(119)
-    assert world.image == "v2"
-    world.run(1)
-    assert is_restored(world)
+    assert_rolled_back_after(world, 120)
 
 
 def test_budget_does_not_count_after_a_crash() -> None:
@@ -98,10 +91,7 @@ def test_budget_does_not_count_after_a_crash() -> None:
     world.run(20)
     pod.waiting = None
     world.touch(pod)
-    world.run(39)
-    assert world.image == "v2"
-    world.run(1)
-    assert is_restored(world)
+    assert_rolled_back_after(world, 40)
 
 
 def test_pod_that_crashes_in_its_budget_after_the_start_timeout_is_overdue() -> None:
@@ -117,10 +107,7 @@ def test_budget_does_not_count_for_a_pod_that_was_up() -> None:
     world.up(pod)
     world.run(20)
     world.touch(pod.lose_readiness(world.t))
-    world.run(119)
-    assert world.image == "v2"
-    world.run(1)
-    assert is_restored(world)
+    assert_rolled_back_after(world, 120)
 
 
 @pytest.mark.parametrize(
@@ -139,8 +126,7 @@ def test_longer_one_of_start_timeout_and_budget_counts_and_the_cap_limits_the_bu
 ) -> None:
     world = serving("Deployment", 3)
     world.container, world.policy = SLOW, AppliedPolicy(name="p", **policy)  # type: ignore[arg-type]
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     world.make(1)
     world.run(seconds - 1)
     assert world.image == "v2"
@@ -176,13 +162,8 @@ def test_init_container_that_runs_for_the_first_time_has_the_progress_deadline(k
     world, pod = slow_release(kind, {})
     pod.init_until = 900.0
     world.touch(pod)
-    world.run(599)
-    assert world.image == "v2"
-    world.run(1)
-    assert is_restored(world)
-    found = world.condition(ROLLED_BACK, "v2")
-    assert found is not None
-    assert "(its init container init may take 600 s)" in found.message
+    assert_rolled_back_after(world, 600)
+    assert "(its init container init may take 600 s)" in world.message(ROLLED_BACK, "v2")
 
 
 def test_deployment_sets_the_progress_deadline() -> None:
@@ -190,10 +171,7 @@ def test_deployment_sets_the_progress_deadline() -> None:
     world.progress_deadline = 200
     pod.init_until = 900.0
     world.touch(pod)
-    world.run(199)
-    assert world.image == "v2"
-    world.run(1)
-    assert is_restored(world)
+    assert_rolled_back_after(world, 200)
 
 
 @each_kind
@@ -207,20 +185,14 @@ def test_start_timeout_begins_when_the_init_containers_have_completed(kind: str)
         world.run(50)
         assert (world.image, world.state()) == ("v2", RUNNING), leader
         world.die()
-    world.run(19)
-    assert world.image == "v2"
-    world.run(1)
-    assert is_restored(world)
+    assert_rolled_back_after(world, 20)
 
 
 def test_init_container_that_crashed_has_no_budget() -> None:
     world, pod = slow_release(container={})
     pod.init_until, pod.init_restarts = 900.0, 1
     world.touch(pod)
-    world.run(119)
-    assert world.image == "v2"
-    world.run(1)
-    assert is_restored(world)
+    assert_rolled_back_after(world, 120)
 
 
 def test_release_whose_pods_are_in_their_budget_is_not_stalled() -> None:
@@ -233,26 +205,19 @@ def test_release_whose_pods_are_in_their_budget_is_not_stalled() -> None:
 def test_pod_updated_in_place_has_the_budget_too() -> None:
     world = serving("CloneSet", 3)
     world.container = SLOW
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     pod, *_ = world.of("v1")
     world.run(500)
     world.update_in_place(pod)
     pod.started_at, pod.waiting = world.t, None
     world.touch(pod)
-    world.run(299)
-    assert world.image == "v2"
-    world.run(1)
-    assert is_restored(world)
+    assert_rolled_back_after(world, 300)
 
 
 def test_min_ready_seconds_give_no_time_to_a_pod_that_was_never_ready() -> None:
     world, _ = slow_release(container={})
     world.min_ready = 300
-    world.run(119)
-    assert world.image == "v2"
-    world.run(1)
-    assert is_restored(world)
+    assert_rolled_back_after(world, 120)
 
 
 BUDGET = StartBudget(300, (("proxy", 200),), 600)
@@ -291,8 +256,7 @@ def test_restart_begins_nothing_anew_while_only_min_ready_seconds_keep_the_pod_f
     world = serving("Deployment", 3)
     world.policy = AppliedPolicy(name="p", start_timeout_seconds=60)
     world.min_ready = 30
-    world.release("v2")
-    world.rest()
+    world.begin("v2")
     (pod,) = world.make(1)
     while not is_over(world, "v2"):
         world.up(pod)

@@ -204,6 +204,10 @@ class Cluster:
         known = self.revisions.get(image)
         self.revisions[image] = self._revision(image, known["metadata"]["uid"] if known else f"uid-{image}", number)
 
+    def scale(self, replicas: int) -> None:
+        self.replicas = replicas
+        self.generation += 1
+
     def _revision(self, image: str, uid: str, number: int, version: str = "") -> Object:
         pod_template = template(image)
         pod_template["metadata"]["labels"][labels.VERSION] = version or self.version or fingerprint(image)
@@ -234,6 +238,12 @@ class Cluster:
     def make(self, count: int = 1, image: str = "", *, number: int | None = None) -> list[SimPod]:
         """Create pods of the present template, or of an older one."""
         return [self._make(image or self.image, number) for _ in range(count)]
+
+    def make_up(self, count: int = 1, image: str = "", *, number: int | None = None) -> list[SimPod]:
+        """Create pods that are up at once."""
+        pods = self.make(count, image, number=number)
+        self.up(*pods)
+        return pods
 
     def _make(self, image: str, number: int | None) -> SimPod:
         self._born += 1

@@ -66,6 +66,16 @@ class World(Executor):
         """The leader dies, and what it knows about pods is lost."""
         self.groups, self.stuck_pods = None, StuckPods(self)
 
+    def begin(self, image: str) -> None:
+        """Release an image, and let the reconciler see it."""
+        self.release(image)
+        self.rest()
+
+    def fail(self, pod: SimPod) -> None:
+        """A person fails the pod, and the reconciler sees it."""
+        assert self.judge(pod, "unpass")
+        self.rest()
+
     def reconcile(self) -> bool:
         """Run each controller once. Return whether anything was written."""
         before = self.writes
@@ -103,10 +113,8 @@ class World(Executor):
     def roll_out(self, image: str) -> list[SimPod]:
         """Release an image, replace all pods by new ones that come up, and wait until the release has settled."""
         old = list(self.pods.values())
-        self.release(image)
-        self.rest()
-        pods = self.make(self.replicas)
-        self.up(*pods)
+        self.begin(image)
+        pods = self.make_up(self.replicas)
         self.remove(*old)
         self.run(self.timing.observe + self.timing.start_timeout + 60)
         assert self.state() == WorkloadState.SUCCESS, self.status()

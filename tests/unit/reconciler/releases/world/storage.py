@@ -45,6 +45,12 @@ class Storage(Cluster):
         found = self.condition(type_, image)
         return ("", "") if found is None else (found.status, found.reason)
 
+    def message(self, type_: ConditionType, image: str = "") -> str:
+        """The message of a condition, which the release has to have."""
+        found = self.condition(type_, image)
+        assert found is not None
+        return found.message
+
     def edit_status(self, image: str = "", **fields: Any) -> None:
         """Change a status as a person does."""
         release = self.stored(image)
