@@ -24,9 +24,10 @@ $(TOOLS)/.ready: pyproject.toml
 demo: $(BIN)/.ready  ## the release story on a Kubernetes API of its own
 	$(BIN)/altershield demo --fast
 
+test: SHELL := bash
+test: export TIMEFORMAT := CPU time of all checks: %0lU user, %0lS system
 test:  ## every check
-	$(MAKE) --no-print-directory -j2 lint collect tools
-	$(MAKE) --no-print-directory check
+	@time { $(MAKE) --no-print-directory -j2 lint collect tools && $(MAKE) --no-print-directory check; }
 
 lint: $(BIN)/.ready
 	$(BIN)/ruff format --check .
@@ -36,7 +37,7 @@ lint: $(BIN)/.ready
 
 check collect: export PYTHONDONTWRITEBYTECODE =  # the tests start hundreds of processes, which would compile the same modules
 check: $(BIN)/.ready tools
-	$(BIN)/pytest -n 8 --dist loadgroup --no-loadscope-reorder  # for two cores: many tests wait
+	$(BIN)/python -m pytest -p tests.support.cpu_time -n 8 --dist loadgroup --no-loadscope-reorder  # for two cores: many tests wait
 
 collect: $(BIN)/.ready  # compiles the tests once; without this, each worker of `check` would compile all of them
 	-@$(BIN)/pytest --collect-only -qq >/dev/null  # `check` prints the errors

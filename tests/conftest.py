@@ -18,6 +18,8 @@ from tests.support.simulated_time import simulated_time
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
+pytest_plugins = ["tests.support.skipped"]
+
 _GROUPS = (
     *("e2e", "chart", "policies", "docs", "faults", "checks", "stories", "availability"),
     *("crashes-1", "monitoring", "conformance", "crashes-0", "server", "rendering"),

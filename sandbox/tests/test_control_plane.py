@@ -16,7 +16,10 @@ from kube_sandbox.control_plane_files import ControlPlaneFiles
 ASSETS = os.environ.get("KUBEBUILDER_ASSETS", "")
 
 
-@pytest.mark.skipif(not ASSETS, reason="KUBEBUILDER_ASSETS is not set to a folder with etcd and kube-apiserver")
+@pytest.mark.skipif(
+    not ASSETS,
+    reason="KUBEBUILDER_ASSETS names no folder with a kube-apiserver; to install one: setup-envtest use -p path",
+)
 async def test_control_plane_is_ready_in_the_block_and_stopped_after_it(tmp_path: Path) -> None:
     async with ControlPlane(Path(ASSETS), tmp_path / "plane") as plane:
         client = await Client.connect(str(plane.kubeconfig))

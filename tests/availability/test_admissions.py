@@ -9,7 +9,7 @@ from bench.availability.installation import installed
 from bench.availability.kubelet import Probe
 from bench.availability.load import UNGATED, Load
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("availability")]
 
 PLAN = Plan(phase=4, rate=10, shutdown_delay=4, min_ready=0.5, readiness=Probe(period=0.5, timeout=3, failures=2))
 

@@ -6,7 +6,7 @@ import pytest
 
 from bench.availability.budgets import Plan, measure
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("availability")]
 
 PLAN = Plan(budgets=5, pods=5, seconds=10)
 

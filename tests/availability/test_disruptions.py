@@ -8,7 +8,7 @@ from altershield.workloads.pods import Fault
 from bench.availability.disruptions import UPGRADED, Plan, measure
 from bench.availability.kubelet import Probe
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("availability")]
 
 PLAN = Plan(marked=4, after=1, rate=3, readiness=Probe(period=1, timeout=3, failures=2), webhook_seconds=5)
 

@@ -7,7 +7,7 @@ import pytest
 from bench.availability.hung import HUNG, OUT, RESTARTED, Plan, measure
 from bench.availability.kubelet import Probe
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("availability")]
 
 PLAN = Plan(
     after=3,

@@ -6,7 +6,7 @@ import pytest
 
 from bench.availability.outage import measure
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("availability")]
 
 SECONDS = 4.0
 

@@ -6,7 +6,7 @@ import pytest
 
 from bench.availability.releases import measure
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("availability")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("availability")]
 
 KILLS = 4
 """The third one happens during a rollback."""

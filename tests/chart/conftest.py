@@ -1,7 +1,6 @@
 """Fixtures for tests that render the chart with the real Helm engine, or install it on the cluster of the end-to-end
 tests."""
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,18 +13,14 @@ from tests.e2e.conftest import cluster as cluster
 from tests.e2e.conftest import directory as directory
 from tests.e2e.conftest import has_kubectl as has_kubectl
 from tests.support.kubectl import Kubectl
+from tests.support.tools import unless_helm
 
 if TYPE_CHECKING:
     import helm_python
 
     from tests.chart.release import Release, Uninstall
 
-HAS_HELM = importlib.util.find_spec("helm_python") is not None
-collect_ignore_glob = [] if HAS_HELM else ["test_*.py"]
-
-
-def pytest_report_header() -> str:
-    return "" if HAS_HELM else "tests/chart is left out: helm-python-sdk has no wheel for this machine"
+collect_ignore_glob = unless_helm("test_*.py")
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +43,7 @@ def objects(chart: "helm_python.Chart", values: Object) -> list[Object]:
 
 
 @pytest.fixture
-def system(cluster: Path, has_kubectl: None) -> Kubectl:
+def system(has_kubectl: None, cluster: Path) -> Kubectl:
     """kubectl as administrator in the system namespace."""
     return Kubectl(cluster, SYSTEM_NAMESPACE)
 

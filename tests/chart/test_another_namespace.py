@@ -20,7 +20,7 @@ from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import Done, python
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chart")]
 
 NAMESPACE, RELEASE = "gatekeeping", "the-gate"
 NAME = "the-gate-altershield"
@@ -33,7 +33,7 @@ WEBHOOKS = tuple(f"{kind}webhookconfiguration/{NAME}" for kind in ("mutating", "
 
 
 @pytest.fixture
-def kubectl(cluster: Path, uninstall: Uninstall, has_kubectl: None) -> Iterator[Kubectl]:
+def kubectl(has_kubectl: None, cluster: Path, uninstall: Uninstall) -> Iterator[Kubectl]:
     """kubectl in the release's namespace. cert-manager's CustomResourceDefinitions exist, but cert-manager does not
     run."""
     assert uninstall(cluster, "--yes", "--crds").returncode == 0

@@ -17,7 +17,7 @@ from tests.chart.rendering import RELEASE, Object, containers
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chart")]
 
 OWN, THEIRS = f"{RELEASE}-tls", "my-certificate"
 WEBHOOKS = [f"{kind}webhookconfiguration/{RELEASE}" for kind in ("mutating", "validating")]

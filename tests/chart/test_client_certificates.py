@@ -32,7 +32,7 @@ from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import run, running, wait_for_line
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chart")]
 
 FOLDER = "/etc/kubernetes/webhook-client"
 NAME = "kube-apiserver"

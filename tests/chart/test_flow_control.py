@@ -70,7 +70,6 @@ def test_without_flow_control_no_object_of_its_api_is_created(chart: helm_python
 
 
 @pytest.mark.e2e
-@pytest.mark.timeout(300)
 @pytest.mark.xdist_group("chart")
 def test_api_server_applies_the_flow_schemas_to_the_account(release: Release, system: Kubectl) -> None:
     release.install()

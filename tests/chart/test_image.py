@@ -27,7 +27,7 @@ from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import run
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
+pytestmark = [pytest.mark.xdist_group("chart")]
 
 ROOT = Path(__file__).parents[2]
 CHECK = "altershield-check"

@@ -21,7 +21,7 @@ from tests.support.polling import eventually
 
 OF_RELEASES = {each.name for each in VALIDATING if each.feature == Feature.RELEASES}
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chart")]
 
 POLICIES = "validatingadmissionpolicies,validatingadmissionpolicybindings"
 WEBHOOKS = "mutatingwebhookconfigurations,validatingwebhookconfigurations"

@@ -25,7 +25,7 @@ from tests.e2e.sleep import SLEEP, sleep
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chart")]
 
 START_TIMEOUT = 8
 
@@ -55,7 +55,7 @@ NEVER_ASKED = {
 
 
 @pytest.fixture(scope="module")
-def system(cluster: Path, has_kubectl: None) -> Kubectl:
+def system(has_kubectl: None, cluster: Path) -> Kubectl:
     return Kubectl(cluster, SYSTEM_NAMESPACE)
 
 

@@ -20,7 +20,7 @@ from tests.e2e.sleep import sleep
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chart")]
 
 NAMESPACE = "altershield-separate-test"
 OWN = f"{RELEASE}-reconciler"

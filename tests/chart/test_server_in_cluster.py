@@ -29,7 +29,7 @@ from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 from tests.support.threads import in_a_thread
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chart")]
 
 NAMESPACE = "altershield-server-test"
 SERVICE = f"{RELEASE}-callbacks.{SYSTEM_NAMESPACE}.svc"

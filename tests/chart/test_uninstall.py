@@ -17,7 +17,7 @@ from tests.chart.rendering import CHART, RELEASE, Object, is_hook, rendered
 from tests.support.kubectl import Kubectl
 from tests.support.processes import command, wait_for_line
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chart")]
 
 OURS = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component in (gate,reconciler,check,dashboard)"
 KINDS = (

@@ -1,6 +1,5 @@
 """Fixtures in which the commands of the pages run: a folder like a checkout, a cluster, and `helm` on PATH."""
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -13,14 +12,9 @@ from tests.docs.cluster import OBSERVE_SECONDS, START_TIMEOUT, cluster
 from tests.docs.pages import ROOT
 from tests.docs.shell import Shell, terminal
 from tests.e2e.conftest import has_kubectl as has_kubectl
+from tests.support.tools import unless_helm
 
-HAS_HELM = importlib.util.find_spec("helm_python") is not None
-collect_ignore_glob = [] if HAS_HELM else ["test_blocks.py", "test_e2e_script.py"]
-
-
-def pytest_report_header() -> str:
-    return "" if HAS_HELM else "tests/docs/test_blocks.py is skipped: helm-python-sdk has no wheel for this machine"
-
+collect_ignore_glob = unless_helm("test_blocks.py", "test_e2e_script.py")
 
 INSTALL = """
 helm install altershield charts/altershield -n altershieldoperator-system --create-namespace

@@ -7,8 +7,6 @@ import pytest
 from tests.docs.pages import NOT_RUN, PAGES, ROOT, Shown, blocks, matches, shown
 from tests.docs.shell import Shell
 
-pytestmark = pytest.mark.timeout(300)
-
 WHERE = {
     "README.md": "bare",
     "charts/altershield/README.md": "fresh",

@@ -5,7 +5,7 @@ import pytest
 from tests.docs.pages import ROOT
 from tests.docs.shell import Shell
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("docs")]
+pytestmark = [pytest.mark.xdist_group("docs")]
 
 
 def test_script_of_the_kind_workflow_passes(fresh: Shell) -> None:

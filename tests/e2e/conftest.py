@@ -6,8 +6,6 @@ as `altershield dev` with short thresholds.
 
 import functools
 import json
-import os
-import shutil
 import uuid
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -22,6 +20,7 @@ from tests.e2e.sleep import sets_version
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import command, wait_for_line
+from tests.support.tools import program
 
 START_TIMEOUT = 8
 OBSERVE = 1
@@ -49,7 +48,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path).startswith(here):
             item.add_marker(pytest.mark.e2e)
-            item.add_marker(pytest.mark.timeout(300))
             if item.get_closest_marker("xdist_group") is None:
                 item.add_marker(pytest.mark.xdist_group("policies" if item.path.name in _OF_POLICIES else "e2e"))
 
@@ -82,7 +80,7 @@ def receivers(directory: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def installed(cluster: Path, directory: Path, receivers: Path) -> Iterator[Path]:
+def installed(has_kubectl: None, cluster: Path, directory: Path, receivers: Path) -> Iterator[Path]:
     """The admin's kubeconfig of a cluster on which AlterShield runs."""
     log = directory / "altershield.log"
     times = {"start-timeout": START_TIMEOUT, "observe-seconds": OBSERVE, "batch-wait": BATCH_WAIT, "lease-duration": 4}
@@ -107,18 +105,16 @@ def raise_webhook_timeouts(cluster: Path) -> None:
 
 @pytest.fixture(scope="session")
 def has_kubectl() -> None:
-    if shutil.which("kubectl") is None:
-        assert "CI" not in os.environ, "in CI nothing is skipped: install kubectl"
-        pytest.skip("kubectl is not on PATH; install it to run these tests")
+    program("kubectl")
 
 
 @pytest.fixture
-def admin(cluster: Path, has_kubectl: None) -> Kubectl:
+def admin(has_kubectl: None, cluster: Path) -> Kubectl:
     return Kubectl(cluster)
 
 
 @pytest.fixture(scope="module")
-def space(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
+def space(has_kubectl: None, cluster: Path) -> Iterator[Kubectl]:
     """kubectl in a namespace of the module, which is not governed."""
     kubectl = Kubectl(cluster, f"api-{uuid.uuid4().hex[:8]}")
     kubectl("create", "namespace", kubectl.namespace)
@@ -137,7 +133,7 @@ async def client(cluster: Path) -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-def kubectl(installed: Path, has_kubectl: None) -> Iterator[Kubectl]:
+def kubectl(installed: Path) -> Iterator[Kubectl]:
     """kubectl in a governed namespace of the test."""
     namespace = f"e2e-{uuid.uuid4().hex[:8]}"
     govern(installed, [namespace])

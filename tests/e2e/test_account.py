@@ -120,7 +120,7 @@ def place(admin: Kubectl, directory: Path, user: str = service_account_user()) -
 
 
 @pytest.fixture(scope="module")
-def governed(installed: Path, directory: Path, has_kubectl: None) -> Iterator[Place]:
+def governed(installed: Path, directory: Path) -> Iterator[Place]:
     admin = Kubectl(installed, f"account-{uuid.uuid4().hex[:8]}")
     admin("create", "namespace", admin.namespace)
     admin("label", "namespace", admin.namespace, f"{labels.GOVERNED}={labels.GOVERNED_VALUE}")
@@ -130,7 +130,7 @@ def governed(installed: Path, directory: Path, has_kubectl: None) -> Iterator[Pl
 
 
 @pytest.fixture(scope="module")
-def foreign(installed: Path, directory: Path, has_kubectl: None) -> Iterator[Place]:
+def foreign(installed: Path, directory: Path) -> Iterator[Place]:
     admin = Kubectl(installed, f"foreign-{uuid.uuid4().hex[:8]}")
     admin("create", "namespace", admin.namespace)
     admin.apply(sleep(replicas=1))

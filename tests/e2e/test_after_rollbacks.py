@@ -214,7 +214,7 @@ def _name(client: str, way: str, kind: Kind) -> str:
 
 @pytest.fixture(scope="module")
 def results(
-    request: pytest.FixtureRequest, installed: Path, tmp_path_factory: pytest.TempPathFactory, has_kubectl: None
+    request: pytest.FixtureRequest, installed: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[StoryResults]:
     charts = tmp_path_factory.mktemp("charts")
     stories: dict[str, tuple[Callable[[Story], None], Any]] = {}

@@ -19,7 +19,7 @@ KIND = "poddeletionflowcontrol"
 
 
 @pytest.fixture
-def guard(installed: Path, has_kubectl: None) -> Iterator[str]:
+def guard(installed: Path) -> Iterator[str]:
     """The name of a PodDeletionFlowControl with a breaker, which counts no pods. Ann and Bob have the role."""
     admin, name = Kubectl(installed, SYSTEM_NAMESPACE), f"guard-{uuid.uuid4().hex[:8]}"
     spec = {

@@ -59,7 +59,7 @@ def manifest(*budgets: dict[str, Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def space(installed: Path, has_kubectl: None) -> Iterator[Kubectl]:
+def space(installed: Path) -> Iterator[Kubectl]:
     kubectl = Kubectl(installed, "budget-schema")
     kubectl("create", "namespace", kubectl.namespace)
     yield kubectl

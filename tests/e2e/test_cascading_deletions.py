@@ -22,7 +22,7 @@ DISK = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
 
 
 @pytest.fixture
-def protected(installed: Path, has_kubectl: None) -> Iterator[Kubectl]:
+def protected(installed: Path) -> Iterator[Kubectl]:
     """kubectl in a namespace with the protection, which is not governed."""
     kubectl = Kubectl(installed, f"protected-{uuid.uuid4().hex[:8]}")
     kubectl("create", "namespace", kubectl.namespace)

@@ -162,7 +162,7 @@ class Load:
         print(f"{time.monotonic() - self.began:5.1f} s: {waiting_for}")
 
 
-@pytest.mark.timeout(3 * CA_LIFETIME + 120)
+@pytest.mark.timeout(3 * CA_LIFETIME + 600)
 async def test_no_admission_fails_while_certificates_and_authorities_rotate(
     installed: Path,
     tmp_path: Path,

@@ -79,7 +79,7 @@ def receiver() -> Iterator[Receiver]:
 
 @pytest.fixture(scope="module")
 def installed(
-    request: pytest.FixtureRequest, receiver: Receiver, tmp_path_factory: pytest.TempPathFactory
+    has_kubectl: None, request: pytest.FixtureRequest, receiver: Receiver, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installed]:
     """A cluster of its own, with an installation whose checks may call the receiver."""
     if request.config.getoption("--kubeconfig"):
@@ -100,7 +100,7 @@ def installed(
 
 
 @pytest.fixture
-def kubectl(installed: Installed, has_kubectl: None) -> Iterator[Kubectl]:
+def kubectl(installed: Installed) -> Iterator[Kubectl]:
     namespace = f"checks-{uuid.uuid4().hex[:8]}"
     govern(installed.kubeconfig, [namespace])
     installed.receiver.answers[:] = [(200, {})]

@@ -205,7 +205,7 @@ def altershield(installed: Path, capfd: pytest.CaptureFixture[str]) -> Command:
 
 
 @pytest.fixture(scope="module")
-def place(installed: Path, has_kubectl: None) -> Iterator[Place]:
+def place(installed: Path) -> Iterator[Place]:
     kubectl = Kubectl(installed, f"protect-{uuid.uuid4().hex[:8]}")
     kubectl("create", "namespace", kubectl.namespace)
     resources = [kind.resource for kind in PROTECTED_KINDS if kind.resource.group == KRUISE]

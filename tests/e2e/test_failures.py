@@ -391,7 +391,7 @@ def _list(items: list[Json]) -> str:
 
 
 @pytest.fixture(scope="module")
-def failures(request: pytest.FixtureRequest, installed: Path, has_kubectl: None) -> Iterator[Failures]:
+def failures(request: pytest.FixtureRequest, installed: Path) -> Iterator[Failures]:
     if request.config.getoption("--kubeconfig") and not request.config.getoption("--simulate-nodes"):
         pytest.skip("images fail by their names on simulated nodes only")
     items = [item for item in request.session.items if isinstance(item, pytest.Function) and item.path == request.path]

@@ -42,7 +42,7 @@ def guard(namespace: str, **spec: Any) -> str:
 
 
 @pytest.fixture
-def kubectl(installed: Path, has_kubectl: None) -> Iterator[Kubectl]:
+def kubectl(installed: Path) -> Iterator[Kubectl]:
     """kubectl in a governed namespace with pods."""
     found = Kubectl(installed, f"flow-{uuid.uuid4().hex[:8]}")
     govern(installed, [found.namespace])

@@ -62,7 +62,7 @@ def manifest(spec: dict[str, Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def kubectl(installed: Path, has_kubectl: None) -> Iterator[Kubectl]:
+def kubectl(installed: Path) -> Iterator[Kubectl]:
     found = Kubectl(installed, "default")
     yield found
     found("delete", "poddeletionflowcontrols", "--all")

@@ -16,7 +16,7 @@ PDB, PUB = "poddisruptionbudgets.policy", "podunavailablebudgets.app.ops.cloud.a
 
 
 @pytest.fixture
-def shop(installed: Path, has_kubectl: None) -> Iterator[Kubectl]:
+def shop(installed: Path) -> Iterator[Kubectl]:
     """kubectl in a governed namespace with the Deployment `sleep`, whose annotations ask for both budgets."""
     kubectl = Kubectl(installed, f"budgets-{uuid.uuid4().hex[:8]}")
     kubectl("create", "namespace", kubectl.namespace)

@@ -179,7 +179,7 @@ STORIES = {
 
 
 @pytest.fixture(scope="module")
-def results(request: pytest.FixtureRequest, installed: Path, has_kubectl: None) -> Iterator[StoryResults]:
+def results(request: pytest.FixtureRequest, installed: Path) -> Iterator[StoryResults]:
     with running_stories(request, installed, STORIES) as results:
         yield results
 

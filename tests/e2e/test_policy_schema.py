@@ -112,7 +112,7 @@ def manifest(spec: dict[str, Any]) -> str:
 
 
 @pytest.fixture(scope="module")
-def space(installed: Path, has_kubectl: None) -> Iterator[Kubectl]:
+def space(installed: Path) -> Iterator[Kubectl]:
     kubectl = Kubectl(installed, "policy-schema")
     kubectl("create", "namespace", kubectl.namespace)
     yield kubectl

@@ -38,7 +38,9 @@ class Installed:
 
 
 @pytest.fixture(scope="module")
-def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
+def installed(
+    has_kubectl: None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Installed]:
     """A cluster of its own, with an AlterShield server and an installation that uses it."""
     if request.config.getoption("--kubeconfig"):
         pytest.skip("needs a cluster without AlterShield: the one of --kubeconfig has an installation already")
@@ -63,7 +65,7 @@ def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture
-def kubectl(installed: Installed, has_kubectl: None) -> Iterator[Kubectl]:
+def kubectl(installed: Installed) -> Iterator[Kubectl]:
     namespace = f"server-{uuid.uuid4().hex[:8]}"
     govern(installed.kubeconfig, [namespace])
     installed.script()

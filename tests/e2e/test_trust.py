@@ -351,7 +351,7 @@ STORIES = {f"{story.__name__}-{kind.id}": (story, kind) for story, kinds in KIND
 
 
 @pytest.fixture(scope="module")
-def results(request: pytest.FixtureRequest, installed: Path, has_kubectl: None) -> Iterator[StoryResults]:
+def results(request: pytest.FixtureRequest, installed: Path) -> Iterator[StoryResults]:
     with running_stories(request, installed, STORIES) as results:
         yield results
 

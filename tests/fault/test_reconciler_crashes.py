@@ -118,7 +118,6 @@ STORIES_OF_BOTH_WORKERS = [
 ]
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("story", STORIES_OF_BOTH_WORKERS)
 async def test_a_release_ends_correctly_if_the_reconciler_is_killed_after_any_of_its_writes(
     tmp_path: Path, story: Sequence[Chapter]

@@ -1,27 +1,16 @@
 """Fixtures for tests of alerts and dashboards with Prometheus and promtool."""
 
-import os
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.chart.conftest import HAS_HELM
+from tests.support.tools import program, unless_helm
 
-collect_ignore = [] if HAS_HELM else ["test_chart.py"]
+collect_ignore = unless_helm("test_chart.py")
 
 Promtool = Callable[..., str]
-
-
-def program(name: str) -> str:
-    """The path of a program. If it is not on PATH, the test is skipped, but in CI it fails."""
-    found = shutil.which(name)
-    if found is None:
-        assert "CI" not in os.environ, f"CI must not skip tests: install {name}"
-        pytest.skip(f"{name} is not on PATH; install Debian's package `prometheus` to run these tests")
-    return found
 
 
 @pytest.fixture(scope="session")

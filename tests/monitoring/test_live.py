@@ -18,7 +18,7 @@ from tests.monitoring.live import CLUSTER, CONFIGURATION, Watched, rename, watch
 from tests.monitoring.prometheus import Prometheus, selectors
 from tests.support.polling import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.xdist_group("monitoring")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("monitoring")]
 
 RANGE = 240
 """Time range of the dashboards in seconds. It covers all releases and the outage."""

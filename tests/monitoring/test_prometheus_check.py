@@ -30,7 +30,7 @@ from tests.monitoring.exporter import Exporter, scraped
 from tests.monitoring.prometheus import Prometheus
 from tests.unit.reconciler.checks.subjects import check, subject
 
-pytestmark = [pytest.mark.xdist_group("monitoring"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.xdist_group("monitoring")]
 
 DAY = datetime.timedelta(days=1)
 

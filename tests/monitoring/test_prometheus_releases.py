@@ -16,7 +16,7 @@ from tests.fault.releases import batches, condition, until_state
 from tests.monitoring.conftest import program
 from tests.monitoring.exporter import Exporter, scraped
 
-pytestmark = [pytest.mark.xdist_group("monitoring"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.xdist_group("monitoring")]
 
 V1, V2 = version("v1"), version("v2")
 

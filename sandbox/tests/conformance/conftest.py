@@ -16,13 +16,6 @@ from support.kubectl import Kubectl
 from support.polling import eventually
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = str(Path(__file__).parent)
-    for item in items:
-        if str(item.path).startswith(here):
-            item.add_marker(pytest.mark.timeout(300))
-
-
 @contextlib.contextmanager
 def _sandbox(kubeconfig: Path, log: Path, *arguments: str) -> Iterator[None]:
     """Run `python -m kube_sandbox` in the background; SIGTERM stops it at the end of the block."""
@@ -64,12 +57,12 @@ def cluster(request: pytest.FixtureRequest, directory: Path) -> Iterator[Path]:
 
 
 @pytest.fixture
-def admin(cluster: Path, has_kubectl: None) -> Kubectl:
+def admin(has_kubectl: None, cluster: Path) -> Kubectl:
     return Kubectl(cluster)
 
 
 @pytest.fixture(scope="module")
-def space(cluster: Path, has_kubectl: None) -> Iterator[Kubectl]:
+def space(has_kubectl: None, cluster: Path) -> Iterator[Kubectl]:
     """kubectl in a namespace for one test module."""
     kubectl = Kubectl(cluster, f"api-{uuid.uuid4().hex[:8]}")
     kubectl("create", "namespace", kubectl.namespace)

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -91,8 +90,9 @@ async def _kubectl(http: Http, directory: Path, *arguments: str, stdin: str = ""
 _CONFIG_MAP = '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "%s"}}'
 
 
-@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not on PATH")
-async def test_kubectl_apply_create_get_scale_explain_describe_and_delete_work(tmp_path: Path) -> None:
+async def test_kubectl_apply_create_get_scale_explain_describe_and_delete_work(
+    tmp_path: Path, has_kubectl: None
+) -> None:
     async with serving(tls=True) as http:
         steps = [
             (("apply", "-f", "-"), _CONFIG_MAP % 1, "configmap/a created"),

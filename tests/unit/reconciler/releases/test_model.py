@@ -3,7 +3,6 @@ between any two writes, writes conflict or are refused, and people write any val
 release settles, no good release is rolled back or suspended, a suspension ends by the rules only, and every run ends.
 """
 
-import pytest
 from hypothesis import HealthCheck, event
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -16,8 +15,6 @@ from altershield.api.ops_config import Settings
 from reconciler.releases.pods.group import Group
 
 from .world import KINDS, Conflicted, Killed, SimPod, World, fingerprint
-
-pytestmark = pytest.mark.timeout(300)  # on a busy machine
 
 BACK_OFF = 10.0
 LONGEST_BACK_OFF = 300.0

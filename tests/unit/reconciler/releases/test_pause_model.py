@@ -2,7 +2,6 @@
 change, and leaders die between any two writes. In every order of events: AlterShield does not continue the rollout of a
 failed version, unless its policy or a person says so, and every pause ends or tells that it lasts."""
 
-import pytest
 from hypothesis import HealthCheck
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -15,8 +14,6 @@ from tests.unit.reconciler.releases.scenarios import SUSPEND
 from tests.unit.reconciler.releases.world import KINDS, Killed, World
 
 from .policies import released
-
-pytestmark = pytest.mark.timeout(300)  # on a busy machine
 
 SECONDS = 300
 
