@@ -1,21 +1,11 @@
 """Rules for the imports of tests."""
 
-import ast
 from pathlib import Path
+
+from tests.support.imports import imported
 
 ROOT = Path(__file__).parents[1]
 FILES = sorted(path for folder in ("tests", "sandbox/tests", "bench") for path in (ROOT / folder).rglob("*.py"))
-
-
-def imported(path: Path) -> set[str]:
-    """Every module that the file names in an import, and every name that it imports from one."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            found |= {node.module or "", *(alias.name for alias in node.names)}
-    return found
 
 
 def test_no_file_imports_from_a_test_module() -> None:
@@ -23,6 +13,6 @@ def test_no_file_imports_from_a_test_module() -> None:
     wrong = {
         str(path.relative_to(ROOT)): names
         for path in FILES
-        if (names := [name for name in imported(path) if name.rpartition(".")[2].startswith("test_")])
+        if (names := [name for name in imported(path) if ".test_" in f".{name}"])
     }
     assert wrong == {}

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.unit.test_tree import imported
+from tests.support.imports import imported
 
 ROOT = Path(__file__).parents[2]
 _PURE = re.compile(r"\b(without|no) I/O\b")

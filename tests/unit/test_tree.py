@@ -1,9 +1,9 @@
 """The tree of the unit tests is the tree of the product: a reader finds the tests of a module by its name."""
 
-import ast
-import functools
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.support.imports import imported
 
 UNIT = Path(__file__).parent
 ROOT = UNIT.parents[1]
@@ -49,18 +49,3 @@ def helpers(name: str) -> Iterator[Path]:
     own = ROOT / name.replace(".", "/")
     for each in (own, own.parent):
         yield from (file for file in (each.with_suffix(".py"), each / "__init__.py") if file.is_file())
-
-
-@functools.cache
-def imported(path: Path) -> frozenset[str]:
-    """The names in the imports of a file, each after its module: `altershield.pki.Authority`."""
-    package = path.relative_to(ROOT).parent.parts
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            parents = package[: len(package) - node.level + 1] if node.level else ()
-            module = ".".join((*parents, node.module) if node.module else parents)
-            found |= {f"{module}.{alias.name}" for alias in node.names}
-    return frozenset(found)
