@@ -540,6 +540,7 @@ def test_restarts_to_other_images_or_by_other_requests_have_other_digests() -> N
     before, one, two = (WireSpec(containers=(WireContainer("web", f"web:{each}"),)) for each in range(3))
     digests = [changes(pod(), pod(), before, after).digest for after in (one, one, two)]
     assert digests[0] == digests[1] != digests[2]
+    assert changes(pod(), pod(), one, one).digest == ""
 
 
 def test_records_of_pods_that_are_gone_or_replaced_are_dropped_with_the_version_that_shows_it() -> None:

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from altershield.api.meta import rfc3339
 from altershield.budgets import pods
 from altershield.budgets.index import PodIndex
-from tests.unit.altershield.budgets.builders import DEPLOYMENT, LABELS, NAMESPACE, SET, pod, wire
+from tests.unit.altershield.budgets.builders import DEPLOYMENT, LABELS, NAMESPACE, NOW, SET, pod, wire
 
 
 def names(index: PodIndex) -> list[list[str]]:
@@ -28,6 +29,20 @@ def test_containers_that_restart_beside_the_others_have_their_ids_too() -> None:
     made["status"]["initContainerStatuses"] = [{"name": "proxy", "containerID": "containerd://ffff"}]
     found = pods.read(json.dumps(made).encode())
     assert found.container_ids() == {"proxy": "ffff", "web": "0123456789ab"}
+
+
+def test_pod_was_taken_at_its_disruption_or_else_when_it_was_not_ready_any_more() -> None:
+    made = wire(phase="Failed", reason="Evicted", disruption="TerminationByKubelet", at=NOW)
+    ready, disruption = made["status"]["conditions"]
+    ready["lastTransitionTime"] = rfc3339(NOW - 60)
+    assert pods.read(json.dumps(made).encode()).taken_at == NOW
+    made["status"]["conditions"].remove(disruption)
+    assert pods.read(json.dumps(made).encode()).taken_at == NOW - 60
+
+
+def test_pod_that_is_not_stored_yet_has_no_version() -> None:
+    found = pods.read(b'{"metadata": {"name": "web-1"}}')
+    assert (found.packed_version, found.version) == ("", 0)
 
 
 def test_equal_labels_are_shared_in_whatever_order_they_come() -> None:

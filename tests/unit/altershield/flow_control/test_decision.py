@@ -65,6 +65,19 @@ def test_pod_is_counted_once_however_often_its_deletion_is_asked_for() -> None:
     assert same is FULL
 
 
+def test_repeated_request_has_its_own_count_and_other_requests_have_not() -> None:
+    of = asked(policy("10m/2"), "a", shared=True, claim="first")
+    for claim, counted in (("first", True), ("second", False), ("", False)):
+        (verdict,) = step(of, [deletion("a", claim=claim)], NOW + 1).verdicts
+        assert verdict.counted == counted
+
+
+def test_policy_without_a_valid_rule_counts_deletions_for_its_breaker_and_sources() -> None:
+    found = asked(policy("nonsense/2"), "a", by="ann")
+    assert used(found) == []
+    assert [each.by for each in found.status.top_sources] == ["ann"]
+
+
 def test_several_deletions_in_one_step_share_a_write_and_never_exceed_the_limit() -> None:
     done = step(policy("10m/2"), [deletion(uid) for uid in "aabc"], NOW)
     assert [each.refusal for each in done.verdicts] == ["", "", "", USED]

@@ -202,6 +202,12 @@ def test_annotation_that_cannot_be_read_is_removed_and_nothing_else(value: str) 
     assert after == {"metadata": {"annotations": {}}, "spec": raw["spec"]}
 
 
+def test_fields_may_be_nested_sixteen_levels_deep() -> None:
+    value = json.loads(deep(16))
+    annotation = json.dumps({"causes": [{"by": PAUSE}], "fields": {"/spec/paused": value}})
+    assert holding.read({ROLLOUT: annotation}).fields == {"/spec/paused": value}
+
+
 @pytest.mark.parametrize("name", [ROLLOUT, PAUSED])
 def test_forged_annotation_changes_no_other_field(name: str) -> None:
     raw: dict[str, Any] = {"metadata": {}, "spec": {"paused": True, "replicas": 3, "template": 1}}

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from altershield.admission.webhooks import webhook_name, webhook_path
 from altershield.api import labels
 from altershield.api.meta import unix
+from altershield.api.released_by import ANNOTATION as RELEASED_BY
 from altershield.workloads import ADAPTERS, Adapter
 from altershield.workloads.adapter import template_of
 from altershield.workloads.clone_sets import kept_by_partition
@@ -58,6 +59,15 @@ def test_labels_of_decisions_are_read(kind: str) -> None:
     assert found.ignores_suspension
     assert not found.processed
     assert found.fingerprint == workload(kind).fingerprint, "the version label does not change the fingerprint"
+
+
+@each_kind
+def test_processed_workload_hides_who_released_it(kind: str) -> None:
+    metadata = {"labels": {labels.DEFENSE_STATUS: labels.PROCESSED}, "annotations": {RELEASED_BY: "ann"}}
+    found = workload(kind, metadata=metadata)
+    assert (found.processed, found.released_by) == (True, "")
+    new = workload(kind, metadata={**metadata, "labels": {}})
+    assert (new.processed, new.released_by) == (False, "ann")
 
 
 @each_kind
