@@ -253,8 +253,8 @@ def follow_annotations(kubectl: Kubectl) -> None:
         return [[each["spec"].get("maxUnavailable") for each in found] for found in listed]
 
     def counted() -> bool:
-        """Whether the reconciler has written the status of each budget."""
-        return all(each.get("status") for each in kubectl.json(sorts["pub"])["items"])
+        """Whether the reconciler has written the status of each budget, which has zeros before that."""
+        return all(each["status"].get("observedGeneration") for each in kubectl.json(sorts["pub"])["items"])
 
     with governed(kubectl):
         kubectl("apply", "-f", "-", stdin=sleep())
