@@ -18,7 +18,7 @@ from tests.support.simulated_time import simulated_time
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
-pytest_plugins = ["tests.support.skipped"]
+pytest_plugins = ["tests.support.reports", "tests.support.skipped"]
 
 _GROUPS = (
     *("e2e", "chart", "policies", "docs", "faults", "checks", "stories", "availability"),

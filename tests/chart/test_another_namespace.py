@@ -17,7 +17,7 @@ from tests.chart.pod import Pod, is_ready, pod_of, wait_until_ready
 from tests.chart.release import Uninstall, listed, owners, provide
 from tests.chart.rendering import CHART, is_hook, rendered
 from tests.support.kubectl import Kubectl
-from tests.support.polling import eventually
+from tests.support.polling import HANG, eventually
 from tests.support.processes import Done, python
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("chart")]
@@ -41,7 +41,7 @@ def kubectl(has_kubectl: None, cluster: Path, uninstall: Uninstall) -> Iterator[
     kubectl("create", "namespace", NAMESPACE)
     kinds = listed([kind_of_cert_manager("Certificate"), kind_of_cert_manager("Issuer")])
     kubectl("apply", "-f", "-", stdin=kinds)
-    kubectl("wait", "-f", "-", "--for=condition=Established", "--timeout=60s", stdin=kinds)
+    kubectl("wait", "-f", "-", "--for=condition=Established", f"--timeout={HANG:.0f}s", stdin=kinds)
     yield kubectl
     kubectl("delete", "-f", "-", stdin=kinds)
     kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found")
@@ -146,7 +146,7 @@ def commands_of_the_page() -> list[list[str]]:
 def certgen(running: Pod, command: str) -> Done:
     """Does what `kubectl exec -c certgen -- python -m certgen COMMAND` does."""
     own = {**running.commands["certgen"].variables, "ALTERSHIELD_KUBECONFIG": str(running.kubeconfig)}
-    return python("certgen", command, environment={**os.environ, **own}, seconds=60)
+    return python("certgen", command, environment={**os.environ, **own})
 
 
 def execute_certgen(kubectl: Kubectl, running: Pod, mode: str) -> None:
@@ -175,8 +175,8 @@ def test_deleting_the_namespace_deletes_the_webhook_configurations_and_leaves_th
         wait_until_ready(running.ports, *PROCESSES)
         kubectl("delete", "namespace", NAMESPACE, "--wait=false")
         for webhook in WEBHOOKS:
-            kubectl("wait", webhook, "--for=delete", "--timeout=60s")
-    kubectl("wait", f"namespace/{NAMESPACE}", "--for=delete", "--timeout=60s")
+            kubectl.wait(webhook, "delete")
+    kubectl.wait(f"namespace/{NAMESPACE}", "delete")
     assert set(filter(functools.partial(has_objects, kubectl), INSTALLED)) == {
         "ClusterRole",
         "ClusterRoleBinding",

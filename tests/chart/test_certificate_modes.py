@@ -81,7 +81,7 @@ def test_certificate_mode_can_change_from_certgen_to_secret_and_back(
             old.close()
             new.close()
             release.uninstall()
-            system("wait", f"secret/{OWN}", "--for=delete", "--timeout=60s")
+            system.wait(f"secret/{OWN}", "delete")
             assert system.json("secret", THEIRS) == their_secret
         finally:
             system("delete", "secret", THEIRS)

@@ -69,7 +69,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
             script = rest.replace("/opt/", f"{directory}/")
             path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
             environment = {**os.environ, "PATH": path}
-            done = run(["/bin/sh", "-euc", script], directory=source, environment=environment, seconds=300)
+            done = run(["/bin/sh", "-euc", script], directory=source, environment=environment)
             assert done.returncode == 0, done.stderr
     shutil.rmtree(source)
     return target / "bin"

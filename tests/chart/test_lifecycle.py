@@ -224,7 +224,7 @@ def test_helm_test_can_be_repeated_and_leaves_no_objects(
     for _ in range(2):
         with ThreadPoolExecutor() as pool:
             tested = pool.submit(release.test)
-            system("wait", "pod/altershield-check", "--for=create", "--timeout=60s")
+            system.wait("pod/altershield-check", "create")
             system.wait("pod/altershield-check", "condition=Ready")
             end = ["--subresource=status", "--type=merge", "-p", '{"status":{"phase":"Succeeded"}}']
             system("patch", "pod", "altershield-check", *end)

@@ -221,7 +221,7 @@ def roll_back_what_has_no_replica_sets(kubectl: Kubectl) -> None:
         kubectl("set", "image", "statefulset/sleep", "sleep=busybo")
         listed = ("events", "--field-selector", "reason=RolledBack")
         eventually(lambda: kubectl.json(*listed)["items"], "the release to be rolled back")
-        kubectl("rollout", "status", "statefulset/sleep", "--timeout=60s")
+        kubectl("rollout", "status", "statefulset/sleep")
 
 
 def check_a_release_with_a_job(kubectl: Kubectl) -> None:
@@ -292,7 +292,7 @@ def test_webhooks_and_secret_are_deleted_with_the_cluster_role(recorder: Recorde
         eventually(functools.partial(owners, system, each), f"{each} to be owned")
     system("delete", "clusterrole", RELEASE)
     for each in (*owned, f"secret/{RELEASE}-tls"):
-        system("wait", each, "--for=delete", "--timeout=60s")
+        system.wait(each, "delete")
 
 
 def test_recorder_translates_http_requests_to_rbac_attributes() -> None:

@@ -71,7 +71,7 @@ class History:
         return self._releases.get((namespace, name))
 
     def until(
-        self, namespace: str, name: str, met: Callable[[ReleaseHistory], object], waiting_for: str, seconds: float = 90
+        self, namespace: str, name: str, met: Callable[[ReleaseHistory], object], waiting_for: str
     ) -> ReleaseHistory:
         """Wait until `met` is true for the release, and return the release."""
 
@@ -81,7 +81,7 @@ class History:
             return release if release is not None and met(release) else None
 
         try:
-            result: ReleaseHistory = eventually(found, waiting_for, seconds)
+            result: ReleaseHistory = eventually(found, waiting_for)
         except AssertionError as error:
             raise AssertionError(f"{namespace}: {error}; the release is {self.release(namespace, name)!r}") from None
         return result
@@ -104,4 +104,4 @@ def watching(kubeconfig: Path) -> Iterator[History]:
         yield History(process)
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait()

@@ -57,4 +57,4 @@ def watching(kubectl: Kubectl, number: int) -> Iterator[ReadyPods]:
         yield ready
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait()

@@ -43,14 +43,14 @@ class Story:
     def version(self) -> str:
         return self.labels()[labels.VERSION]
 
-    def until(self, version: str, state: str = "", seconds: float = 90) -> ReleaseHistory:
+    def until(self, version: str, state: str = "") -> ReleaseHistory:
         """Wait until the release of this version is in this state (by default any), and return the release."""
         name = self.kind.change_workload_name(NAME, version)
 
         def met(release: ReleaseHistory) -> bool:
             return bool(release.state) and state in ("", release.state)
 
-        return self._history.until(self.kubectl.namespace, name, met, f"{name} to be {state or 'there'}", seconds)
+        return self._history.until(self.kubectl.namespace, name, met, f"{name} to be {state or 'there'}")
 
     def released(self, image: str, **spec: Any) -> str:
         """Release this image, wait for Success, and return the version."""

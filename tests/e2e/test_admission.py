@@ -92,7 +92,7 @@ def test_governing_a_namespace_restarts_no_pods(kubectl: Kubectl) -> None:
 
     eventually(ungoverned, "the namespace not to be governed")
     kubectl.apply(sleep("old"))
-    kubectl("rollout", "status", "deployment", "old", "--timeout=60s")
+    kubectl("rollout", "status", "deployment", "old")
     kubectl("label", "namespace", kubectl.namespace, "admission-webhook-altershield=enabled")
     eventually(lambda: not ungoverned(), "the namespace to be governed")
 
@@ -113,7 +113,7 @@ def test_changes_that_are_no_release_are_admitted_while_suspended(kubectl: Kubec
     kubectl("label", "deployment", "sleep", "team=red")
     kubectl("scale", "deployment", "sleep", "--replicas=2")
     kubectl("patch", "deployment", "sleep", "-p", '{"spec":{"minReadySeconds":1}}')
-    kubectl("rollout", "status", "deployment", "sleep", "--timeout=60s")
+    kubectl("rollout", "status", "deployment", "sleep")
 
 
 @pytest.mark.parametrize(

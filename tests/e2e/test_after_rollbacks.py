@@ -12,7 +12,6 @@ import helm_python
 import pytest
 import yaml
 
-from tests.e2e.conftest import START_TIMEOUT
 from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, DEPLOYMENT, ORDERED, PARALLEL, Kind, container
 from tests.e2e.story import NAME, Story, StoryResults, running_stories
 from tests.support.kubectl import Json, Kubectl
@@ -68,7 +67,7 @@ def with_helm(directory: Path) -> Apply:
 
 
 def automatically(story: Story, failed: str, good: str) -> None:
-    story.until(failed, "Failed", START_TIMEOUT + 60)
+    story.until(failed, "Failed")
 
 
 def on_request(story: Story, failed: str, good: str) -> None:
@@ -160,7 +159,7 @@ def assert_no_difference(kubectl: Kubectl, manifest: Json, options: tuple[str, .
     def equal() -> bool:
         return kubectl.run("diff", *options, "-f", "-", stdin=json.dumps(manifest)).returncode == 0
 
-    eventually(equal, f"no difference to {json.dumps(manifest)}", 10)
+    eventually(equal, f"no difference to {json.dumps(manifest)}")
 
 
 def template(story: Story) -> Json:
@@ -230,4 +229,4 @@ def results(
 def test_next_release_equals_its_manifest(results: StoryResults, name: str) -> None:
     if name not in results:
         pytest.skip("the cluster has no CloneSets")
-    results[name].result(timeout=280)
+    results[name].result()

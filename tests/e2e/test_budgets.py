@@ -89,7 +89,7 @@ def test_frozen_budget_refuses_people_and_wedges_no_controller(kubectl: Kubectl,
 
     eventually(lambda: len(pods(kubectl)) == 3, "the pod to be replaced")
     kubectl("rollout", "restart", "deployment/web")  # a surge of pods makes room
-    kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/web")
     kubectl("scale", "deployment/web", "--replicas=1")
     eventually(lambda: len(pods(kubectl)) == 1, "the scale-down")
     kubectl("scale", "deployment/web", "--replicas=2")
@@ -101,7 +101,7 @@ def test_frozen_budget_refuses_people_and_wedges_no_controller(kubectl: Kubectl,
     govern(installed, [other.namespace])
     application(other, 2)
     budget(other, maxUnavailable=0)
-    other("delete", "namespace", other.namespace, "--timeout=60s")
+    other("delete", "namespace", other.namespace)
 
 
 def test_pod_that_a_kubelet_evicts_is_reported_once_by_its_budget_and_its_flow_control(kubectl: Kubectl) -> None:
@@ -174,7 +174,7 @@ def test_failed_release_and_its_rollback_keep_to_the_budget(kubectl: Kubectl) ->
             return len(ready.names) == 4 and container["image"] == "busybox" and ready.fewest < 4
 
         kubectl("set", "image", "deployment/web", "main=busybo")
-        eventually(is_rolled_back, "the release to be rolled back", seconds=90)
+        eventually(is_rolled_back, "the release to be rolled back")
     assert ready.fewest == 3
     refused = kubectl.json("events", "--field-selector", "reason=FailedDelete")["items"]
     assert any(
@@ -204,5 +204,5 @@ def test_clone_set_replaces_pods_at_the_pace_of_the_budget(kubectl: Kubectl) -> 
     assert sorted(pods(kubectl)) == before
     with watching(kubectl, 4) as ready:
         budget(kubectl, maxUnavailable=1)
-        eventually(lambda: len(ready.names - set(before)) == 4, "the pods to be replaced", seconds=90)
+        eventually(lambda: len(ready.names - set(before)) == 4, "the pods to be replaced")
     assert ready.fewest == 3

@@ -97,7 +97,7 @@ def test_custom_resource_definition_is_deleted_when_it_has_no_objects(protected:
         "spec": spec,
     }
     protected("create", "-f", "-", stdin=json.dumps(definition))
-    protected("wait", f"crd/{CRD}", "--for=condition=Established", "--timeout=60s")
+    protected.wait(f"crd/{CRD}", "condition=Established")
     reader = f"{protected.namespace}-reader"
     try:
         create(protected, "Probe", f"{GROUP}/v1")

@@ -14,7 +14,7 @@ from bench.availability.observer import Budget, replay
 from bench.availability.pods_watch import PodsWatch
 from tests.support import workloads
 from tests.support.kubectl import Kubectl
-from tests.support.polling import eventually
+from tests.support.polling import HANG, eventually
 
 KUBELET = "sandbox.altershield.io/kubelet"
 KINDS = {"PodUnavailableBudget": API_VERSION, "PodDisruptionBudget": "policy/v1"}
@@ -87,9 +87,7 @@ async def test_drains_of_two_nodes_end_and_keep_to_the_budgets(
         for kind in kinds:
             await asyncio.to_thread(create_budgets, kubectl, kind)
 
-        drains = await asyncio.gather(
-            *(asyncio.to_thread(kubectl.run, "drain", node, "--timeout=150s") for node in nodes.full)
-        )
+        drains = await asyncio.gather(*(asyncio.to_thread(kubectl.run, "drain", node) for node in nodes.full))
 
         assert [drain.returncode for drain in drains] == [0, 0], [drain.stderr for drain in drains]
         await asyncio.to_thread(eventually, nodes.all_ready, "all pods to be ready again")
@@ -108,4 +106,4 @@ def create_budgets(kubectl: Kubectl, kind: str) -> None:
         obj = {"apiVersion": KINDS[kind], "kind": kind, "metadata": {"name": each.name}, "spec": spec}
         kubectl.apply(json.dumps(obj))
     if kind == "PodDisruptionBudget":
-        kubectl("wait", "pdb", "--all", "--for=jsonpath={.status.disruptionsAllowed}=3", "--timeout=60s")
+        kubectl("wait", "pdb", "--all", "--for=jsonpath={.status.disruptionsAllowed}=3", f"--timeout={HANG:.0f}s")

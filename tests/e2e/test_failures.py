@@ -275,17 +275,17 @@ class Failures:
             self._versions |= self._read_versions(wave)
             time.sleep(_PAUSE)
 
-    def until(self, case: Case, met: object, waiting_for: str, seconds: float = START_TIMEOUT + 90) -> ReleaseHistory:
+    def until(self, case: Case, met: object, waiting_for: str) -> ReleaseHistory:
         """Wait until `met` is true for the failing release, and return it."""
-        return self._until(case, self._versions[case.name], met, waiting_for, seconds)
+        return self._until(case, self._versions[case.name], met, waiting_for)
 
     def workload(self, case: Case) -> Json:
         return self.kubectl(case).json(case.kind.resource, NAME)
 
-    def _until(self, case: Case, version: str, met: object, waiting_for: str, seconds: float = 60) -> ReleaseHistory:
+    def _until(self, case: Case, version: str, met: object, waiting_for: str) -> ReleaseHistory:
         assert callable(met)
         name = case.kind.change_workload_name(NAME, version)
-        return self._history.until(self._namespaces[case.name], name, met, waiting_for, seconds)
+        return self._history.until(self._namespaces[case.name], name, met, waiting_for)
 
     def _apply(self, releases: Sequence[tuple[Case, str, Json]]) -> None:
         items = []

@@ -117,7 +117,7 @@ def test_deletions_and_evictions_share_one_limit_and_refusals_say_the_way_out(ku
     found = status(kubectl)
     assert (found["windows"][0]["used"], found["windows"][0]["limit"]) == (2, 2)
     assert found["topSources"][0]["count"] == 2
-    eventually(lambda: status(kubectl).get("pending", {}) == {}, "both deletions to be confirmed", 30)
+    eventually(lambda: status(kubectl).get("pending", {}) == {}, "both deletions to be confirmed")
     assert status(kubectl)["windows"][0]["used"] == 2
     eventually(lambda: status(kubectl).get("lastDenied"), "the refused deletions")
     assert {each["name"] for each in status(kubectl)["lastDenied"]} >= {"web-2"}
@@ -146,7 +146,7 @@ def test_manual_breaker_stops_every_deletion_until_it_is_reset(kubectl: Kubectl,
     )
     assert "Open (Manual)" in breaker("status", code=EXIT_OPEN)
     assert "the breaker is closed" in breaker("reset", "guard")
-    eventually(lambda: kubectl.run("delete", "pod", "web-5").returncode == 0, "a deletion to pass", 30)
+    eventually(lambda: kubectl.run("delete", "pod", "web-5").returncode == 0, "a deletion to pass")
     opened = json.loads(breaker("open", "guard", "-o", "json"))["status"]["breaker"]
     assert (opened["state"], opened["openedBy"], opened["resetBy"]) == ("Open", USER, USER)
     assert USER in denials(kubectl.run("delete", "pod", "web-3").stderr)[0]

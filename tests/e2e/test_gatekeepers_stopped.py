@@ -129,7 +129,7 @@ def test_drains_and_changes_by_people_pass_or_fail_with_the_name_of_the_webhook(
     application(kubectl, "web", 2)
     node = pods(kubectl, "web")[0]["spec"]["nodeName"]
     selector = f"--pod-selector=app=web,tier={kubectl.namespace}"
-    drain = ("drain", node, "--ignore-daemonsets", "--force", selector, "--timeout=60s")
+    drain = ("drain", node, "--ignore-daemonsets", "--force", selector)
     for each in running(kubectl, "web"):
         kubectl("label", "pod", each, f"tier={kubectl.namespace}")
     deletion, change = ("delete", "pod", "--wait=false"), ("set", "image")
@@ -215,7 +215,7 @@ def test_scale_down_rollout_garbage_collection_and_namespace_deletion_go_on_or_w
             eventually(ended, "the controllers to end")
             assert not waiting("")
     eventually(ended, "the controllers to end")
-    kubectl("rollout", "status", "deployment/rolled", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/rolled")
 
 
 def definition(plural: str) -> Json:

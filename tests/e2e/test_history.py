@@ -101,7 +101,7 @@ def results(request: pytest.FixtureRequest, installed: Path) -> Iterator[StoryRe
 def test_story_succeeds(results: StoryResults, name: str) -> None:
     if name not in results:
         pytest.skip("the cluster has no CloneSets")
-    results[name].result(timeout=280)
+    results[name].result()
 
 
 @pytest.fixture
@@ -194,7 +194,7 @@ def test_workload_that_selects_everything_takes_no_entry_of_another_workload(kub
 
     def rolled_out(image: str) -> str:
         kubectl.apply(json.dumps(greedy.manifest("greedy", image, replicas=1, **spec)))
-        kubectl("rollout", "status", f"{greedy.resource}/greedy", "--timeout=60s")
+        kubectl("rollout", "status", f"{greedy.resource}/greedy")
         (own,) = [
             each["metadata"]["name"]
             for each in kubectl.json("controllerrevisions", "-l", f"!{labels.HISTORY}")["items"]
@@ -293,4 +293,4 @@ def test_entry_whose_label_an_administrator_removed_is_replaced(kubectl: Kubectl
     succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
     kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH.replace('"test"}', "null}"))
     assert kubectl.labels("deployment", "sleep")[VERSION] == first
-    eventually(lambda: first in entries(kubectl, "sleep"), "the new entry", 20)
+    eventually(lambda: first in entries(kubectl, "sleep"), "the new entry")

@@ -9,6 +9,7 @@ from altershield.api.resources import CONFIG_MAPS
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from tests.support.kubectl import Kubectl
+from tests.support.polling import until
 
 
 class _Named(msgspec.Struct):
@@ -21,12 +22,10 @@ async def test_informer_reads_its_list_as_a_stream(client: Client, space: Kubect
         await client.create(CONFIG_MAPS, body, space.namespace)
     informer = Informer(client, CONFIG_MAPS, _Named, namespace=space.namespace, label_selector="informer=yes")
     following = asyncio.create_task(informer.run())
-    async with asyncio.timeout(30):
-        await informer.wait_synced()
-        assert sorted(obj.metadata.name for obj in informer.all()) == ["n1", "n2"]
-        await client.delete(CONFIG_MAPS, "n1", space.namespace)
-        while len(informer) > 1:  # noqa: ASYNC110  (the watch brings it)
-            await asyncio.sleep(0.05)
+    await informer.wait_synced()
+    assert sorted(obj.metadata.name for obj in informer.all()) == ["n1", "n2"]
+    await client.delete(CONFIG_MAPS, "n1", space.namespace)
+    await until(lambda: len(informer) == 1, "the watch to bring the deletion")
     following.cancel()
     await asyncio.wait((following,))
     assert informer.relists == 0

@@ -10,7 +10,6 @@ import pytest
 
 from altershield.api import labels
 from altershield.api.resources import DEFENSE_POLICIES
-from tests.e2e.conftest import START_TIMEOUT
 from tests.e2e.kinds import CLONE_SET_IN_PLACE, DAEMON_SET, DEPLOYMENT, KINDS, ORDERED, PARALLEL
 from tests.e2e.story import NAME, Story, StoryResults, running_stories
 from tests.support.polling import eventually
@@ -70,7 +69,7 @@ def rolled_back_automatically(story: Story) -> None:
     before = {pod["metadata"]["uid"] for pod in story.pods()}
     bad = story.release("nosuch:1")
     assert bad != good
-    release = story.until(bad, "Failed", START_TIMEOUT + 60)
+    release = story.until(bad, "Failed")
     assert "Success" not in release.states
     condition = release.condition("RolledBack")
     assert (condition["status"], condition["reason"]) == ("True", "PodNotUp")
@@ -101,7 +100,7 @@ def rolled_back_on_request(story: Story) -> None:
 
 def freed_after_a_first_release_that_is_broken(story: Story) -> None:
     bad = story.release("crash:1")
-    story.until(bad, "Suspend", START_TIMEOUT + 60)
+    story.until(bad, "Suspend")
     story.kubectl("label", story.kind.resource, NAME, f"{labels.IGNORED_SUSPEND}=true")
     story.released("busybox:1")
     story.until_all_ready("busybox:1")
@@ -188,4 +187,4 @@ def results(request: pytest.FixtureRequest, installed: Path) -> Iterator[StoryRe
 def test_story_succeeds(results: StoryResults, name: str) -> None:
     if name not in results:
         pytest.skip("the cluster has no CloneSets")
-    results[name].result(timeout=280)
+    results[name].result()

@@ -82,7 +82,7 @@ def until_accepted(kubectl: Kubectl, message: str) -> str:
         found = accepted(kubectl).get("message", "")
         return found if found.endswith(message) else ""
 
-    found = eventually(met, f"the condition Accepted with {message!r}", seconds=30)
+    found = eventually(met, f"the condition Accepted with {message!r}")
     assert accepted(kubectl)["status"] == "True"
     return found
 

@@ -249,14 +249,14 @@ def test_report_counts_what_enforce_would_have_done(kubectl: Kubectl, tmp_path: 
     log = tmp_path / "report.log"
     arguments = ("--kubeconfig", str(kubectl.kubeconfig), "-n", kubectl.namespace)
     with command("report", *arguments, "-ojson", log=log) as process:
-        assert process.wait(60) == 0
+        assert process.wait() == 0
     (line,) = json.loads(log.read_text())["namespaces"]
     assert line == {
         "namespace": kubectl.namespace, "releases": 2, "observed": 2, "wouldSuspend": 0, "wouldRollBack": 1,
         "suspended": 0, "rolledBack": 0,
     }  # fmt: skip
     with command("report", *arguments, log=log) as process:
-        assert process.wait(60) == 0
+        assert process.wait() == 0
     assert "WOULD-ROLL-BACK" in log.read_text()
     assert "an entry in the history" in log.read_text()
 
@@ -292,7 +292,7 @@ def test_pause_ends_with_a_rollback_and_the_version_that_passed_is_rolled_out(ku
     arguments = ("--kubeconfig", str(kubectl.kubeconfig), "-n", kubectl.namespace)
     log = kubectl.kubeconfig.parent / f"why-{kubectl.namespace}.log"
     with command("why", "deployment/sleep", *arguments, log=log) as process:
-        assert process.wait(60) == 3
+        assert process.wait() == 3
     assert f"Rollout:   paused by AlterShield until {until} (" in log.read_text()
     eventually(lambda: state_of(kubectl, second) == "Failed", "the rollback to end")
     assert version_of(kubectl) == first

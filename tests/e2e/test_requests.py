@@ -145,7 +145,7 @@ def test_resume_admits_releases_and_another_failed_pod_suspends_again(kubectl: K
 def test_retry_verifies_failed_pods_again(kubectl: Kubectl, altershield: Run) -> None:
     version = release(kubectl)
     failed = suspend(kubectl, version)
-    done = altershield("retry", "deployment/sleep", "--wait", "--timeout=60s", "-o", "json")
+    done = altershield("retry", "deployment/sleep", "--wait", "-o", "json")
     assert json.loads(done.stdout)["metadata"]["name"] == f"sleep--x--{version}"
     assert f"pod {failed['pod']} of version {version} are verified again" in done.stderr or "Success" in done.stderr
     assert not kubectl.exists("changepod", f"sleep--x--{version}--x--1")
@@ -160,7 +160,7 @@ def test_rollback_by_the_command_ends_with_the_older_version(kubectl: Kubectl, a
     succeed(kubectl, newer)
     refused = altershield("rollback", "sleep", "--to", "nothing", code=1)
     assert "the workload has no version nothing; name one of: sleep-" in refused.stderr
-    done = altershield("rollback", "deploy/sleep", "-m", "too slow", "--wait", "--timeout=90s")
+    done = altershield("rollback", "deploy/sleep", "-m", "too slow", "--wait")
     assert good[:12] in done.stdout
     altershield("status", "sleep", code=5)
     assert kubectl.labels("deployment", "sleep")[VERSION] == good
@@ -200,7 +200,7 @@ def test_why_explains_a_suspension_with_commands_that_can_be_pasted(kubectl: Kub
     (pasted,) = [line.split() for line in shown.splitlines() if line.startswith("  altershield approve ")]
     assert pasted[3:5] == ["-n", kubectl.namespace]
     altershield(*pasted[1:3], "-m", "pasted")
-    assert "Success" in altershield("wait", "deploy/sleep", "--timeout=60s").stdout
+    assert "Success" in altershield("wait", "deploy/sleep").stdout
     assert "Approve by" in altershield("why", "deploy/sleep").stdout
 
 

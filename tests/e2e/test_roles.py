@@ -113,13 +113,13 @@ def test_status_command_works_with_the_role_view(viewer: Path, tmp_path: Path) -
     log = tmp_path / "status.log"
 
     def shown() -> str:
-        with command("status", "sleep", "--wait", "--timeout=60s", "--kubeconfig", str(viewer), log=log) as process:
-            process.wait(90)
+        with command("status", "sleep", "--wait", "--kubeconfig", str(viewer), log=log) as process:
+            process.wait()
         return log.read_text()
 
     eventually(lambda: "Success" in shown(), "the role to be in effect, and the release to succeed")
     with command("status", "-A", "--kubeconfig", str(viewer), log=log) as process:
-        assert process.wait(60) == 1
+        assert process.wait() == 1
     assert "error: cannot list ChangeWorkloads in all namespaces: " in log.read_text()
     assert "ask for the ClusterRole view in all namespaces" in log.read_text()
 

@@ -15,7 +15,6 @@ from altershield.workloads.workload import fingerprint_of
 from command.app import main
 from command.dev_webhooks import CONFIGURATION as WEBHOOKS
 from command.status import EXIT_UNDER_WAY
-from tests.e2e.conftest import START_TIMEOUT
 from tests.e2e.sleep import IGNORED_SUSPEND, SLEEP, SUSPEND, VERSION, release, sets_version, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
@@ -74,7 +73,7 @@ def verified_version(kubectl: Kubectl, reason: str) -> str:
 
     version = eventually(stored, f"the condition Ungated, {reason}")
     succeed(kubectl, version)
-    kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/sleep")
     eventually(lambda: versions(kubectl) == {version}, "every pod to have the version")
     return version
 
@@ -105,7 +104,7 @@ def events(kubectl: Kubectl) -> list[Json]:
 
 
 def until_all_pods_are_there(kubectl: Kubectl, number: int = 5) -> None:
-    kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/sleep")
     eventually(lambda: len(pods(kubectl)) == number, f"{number} pods")
 
 
@@ -165,7 +164,7 @@ def test_status_is_no_success_until_the_ungated_template_is_verified(
             assert done.returncode == EXIT_UNDER_WAY, done
             assert "the present pod template is not verified yet" in done.stdout
         kubectl("rollout", "resume", "deployment/sleep")
-        shown = altershield("wait", "sleep", "--timeout=90s")
+        shown = altershield("wait", "sleep")
     assert (shown.returncode, shown.stderr.count("error")) == (0, 0)
     second = verified_version(kubectl, "VersionReused")
     assert second != first
@@ -186,11 +185,11 @@ def test_undo_to_the_template_of_the_version_is_not_an_ungated_release(kubectl: 
     first = release(kubectl)
     with not_governed(kubectl):
         kubectl("set", "image", "deployment", "sleep", "sleep=busybox:2")
-        kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
+        kubectl("rollout", "status", "deployment/sleep")
         kubectl("set", "image", "deployment", "sleep", "sleep=busybox:3")
-        kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
+        kubectl("rollout", "status", "deployment/sleep")
         kubectl("rollout", "undo", "deployment/sleep", "--to-revision=1")
-        kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
+        kubectl("rollout", "status", "deployment/sleep")
     kubectl("scale", "deployment", "sleep", "--replicas=6")
     eventually(lambda: len(kubectl.json("changepods")["items"]) == 5 + 6, "the verification of all new pods")
     kubectl("set", "image", "deployment", "sleep", "sleep=busybox:4")
@@ -265,8 +264,8 @@ def test_ungated_release_that_does_not_come_up_is_rolled_back(kubectl: Kubectl) 
             found = kubectl.json("events", "--field-selector", "reason=RolledBack")["items"]
             return "sleep" in [event["involvedObject"]["name"] for event in found]
 
-        eventually(rolled_back, "the rollback", START_TIMEOUT + 60)
-        kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
+        eventually(rolled_back, "the rollback")
+        kubectl("rollout", "status", "deployment/sleep")
     succeed(kubectl, first)
     assert (kubectl.labels("deployment", "sleep")[VERSION], template_version(kubectl)) == (first, first)
     assert len(events(kubectl)) == 1
@@ -277,14 +276,14 @@ def test_ungated_release_that_does_not_come_up_is_rolled_back(kubectl: Kubectl) 
 def test_deployment_older_than_the_governance_is_not_changed(kubectl: Kubectl) -> None:
     with not_governed(kubectl):
         kubectl("create", "-f", "-", stdin=sleep("before"))
-        kubectl("rollout", "status", "deployment/before", "--timeout=60s")
+        kubectl("rollout", "status", "deployment/before")
     before = kubectl.json("deployment", "before")
     wait_out_the_second(kubectl)
     kubectl("delete", "replicaset", "-l", "app=before")  # its controller creates it again from the old template
     with no_webhook(kubectl):
         kubectl("create", "-f", "-", stdin=SLEEP)
         verified_version(kubectl, "NoVersion")
-    kubectl("rollout", "status", "deployment/before", "--timeout=60s")
+    kubectl("rollout", "status", "deployment/before")
     after = kubectl.json("deployment", "before")
     assert (after["metadata"]["labels"], after["spec"]) == (before["metadata"]["labels"], before["spec"])
     assert [event["involvedObject"]["name"] for event in events(kubectl)] == ["sleep"]

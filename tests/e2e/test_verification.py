@@ -135,7 +135,7 @@ def release_bad_image(kubectl: Kubectl) -> str:
     """Release an image that does not start. Check that the release stays in state Suspend, and return its version."""
     kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
     bad = kubectl.labels("deployment", "sleep")[VERSION]
-    eventually(lambda: state(kubectl, bad) == "Suspend", "Suspend", START_TIMEOUT + 60)
+    eventually(lambda: state(kubectl, bad) == "Suspend", "Suspend")
     time.sleep(START_TIMEOUT)
     assert kubectl.labels("deployment", "sleep")[VERSION] == bad
     assert state(kubectl, bad) == "Suspend"
@@ -162,6 +162,6 @@ def test_rollback_is_announced_by_an_event_of_the_deployment(kubectl: Kubectl) -
     release(kubectl)
     kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
     rolled_back = ("events", "--field-selector", "reason=RolledBack,involvedObject.kind=Deployment")
-    eventually(lambda: kubectl.json(*rolled_back)["items"], "the Event", START_TIMEOUT + 60)
+    eventually(lambda: kubectl.json(*rolled_back)["items"], "the Event")
     assert "RolledBack" in kubectl("events", "--for", "deployment/sleep")
     assert "ImagePull" in kubectl("describe", "deployment", "sleep")

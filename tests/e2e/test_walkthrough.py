@@ -2,7 +2,6 @@
 
 import re
 
-from tests.e2e.conftest import START_TIMEOUT
 from tests.e2e.sleep import (
     DEFENSE_STATUS,
     IGNORED_SUSPEND,
@@ -73,7 +72,7 @@ def test_release_is_suspended_repaired_and_released_again(kubectl: Kubectl) -> N
         assert part in said, said
 
     kubectl("scale", "deployment", "sleep", "--replicas=6")
-    kubectl("rollout", "status", "deployment", "sleep", "--timeout=60s")
+    kubectl("rollout", "status", "deployment", "sleep")
 
     assert "deployment.apps/sleep configured" in kubectl("apply", "-f", "-", stdin=REPAIR)
     repaired = kubectl.labels("deployment", "sleep")[VERSION]
@@ -92,8 +91,8 @@ def test_bad_release_is_rolled_back_and_denied_until_a_newer_release_succeeds(ku
     kubectl("set", "image", "deployment", "sleep", "sleep=busybo")
     bad = kubectl.labels("deployment", "sleep")[VERSION]
     assert bad != good
-    eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == good, "the old template", START_TIMEOUT + 60)
-    kubectl("rollout", "status", "deployment", "sleep", "--timeout=60s")
+    eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == good, "the old template")
+    kubectl("rollout", "status", "deployment", "sleep")
     kubectl.wait(f"changeworkload/sleep--x--{bad}", "jsonpath={.status.status}=Failed")
     image = kubectl.json("deployment", "sleep")["spec"]["template"]["spec"]["containers"][0]["image"]
     assert image == "busybox"

@@ -49,7 +49,6 @@ T = TypeVar("T")
 
 IDENTITY = web.RequestKey("identity", str)
 LEASE_SECONDS = 3.0
-_SECONDS = 30.0
 _ADMIN = "admin.kubeconfig"
 _KUBECTL = {"fieldManager": "kubectl"}
 _CONTROLLERS = frozenset({"deployments", "jobs", "replicasets", "serviceaccounts", "statefulsets"})
@@ -296,7 +295,7 @@ class Cluster:
     async def until(self, met: Callable[[], Awaitable[T]], what: str) -> T:
         """What `met` returns once it is true."""
         try:
-            return await until(met, what, _SECONDS, pause=0.15)
+            return await until(met, what, pause=0.15)
         except AssertionError as error:
             raise AssertionError(f"{error}: {await self.described()}") from None
 

@@ -154,7 +154,7 @@ async def test_entries_of_an_orphaned_workload_are_adopted(tmp_path: Path) -> No
             there = await cluster.get(DEPLOYMENTS, "sleep") is not None
             return not there and all(not each.metadata.owner_references for each in (await entries(cluster)).values())
 
-        await until(orphaned, "the entries to have no owner", 30)
+        await until(orphaned, "the entries to have no owner")
         await cluster.release(version("v2"), image="busybox:2")
         uid = (await cluster.deployment())["metadata"]["uid"]
 

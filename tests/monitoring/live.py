@@ -279,7 +279,7 @@ async def _protect(processes: Watched, seen: Prometheus) -> None:
         async def refuses() -> bool:
             return not await _passes(_evict(client, pod, dry_run=True))
 
-        await until(refuses, "the gatekeeper to know the budget", 30)
+        await until(refuses, "the gatekeeper to know the budget")
         counts = (
             'sum(altershield_admission_requests_total{webhook="vpod-eviction.kb.io", decision="denied"})',
             'sum(apiserver_admission_webhook_rejection_count{name="vpod-eviction.kb.io", error_type="no_error"})',
@@ -339,7 +339,7 @@ async def _outage(processes: Watched, seen: Prometheus) -> None:
             await asyncio.sleep(0.2)  # each refusal is counted
             return await _passes(client.create(DEPLOYMENTS, release, NAMESPACE))
 
-        await until(passes, "the new failurePolicy to take effect", 30)
+        await until(passes, "the new failurePolicy to take effect")
         await _validate(client, "Fail")
 
 

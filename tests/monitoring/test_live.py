@@ -64,9 +64,9 @@ def shown() -> dict[str, dict[str, Any]]:
 def test_every_panel_shows_data(title: str, prometheus: Prometheus) -> None:
     for target in shown()[title]["targets"]:
         query = substituted(target["expr"])
-        eventually(lambda q=query, i=target["instant"]: prometheus.numbers(q, RANGE, instant=i), query, 15)  # type: ignore[misc]
+        eventually(lambda q=query, i=target["instant"]: prometheus.numbers(q, RANGE, instant=i), query)  # type: ignore[misc]
         for selector in selectors(query):  # wait: some alerts fire later
-            eventually(lambda s=selector: prometheus.matches(s), selector, 15)  # type: ignore[misc]
+            eventually(lambda s=selector: prometheus.matches(s), selector)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("dashboard", loaded())
@@ -152,7 +152,7 @@ NEVER_TRUE = (
 def test_expression_of_each_rule_is_true_at_some_time(rule: dict[str, Any], live: tuple[Watched, Prometheus]) -> None:
     processes, prometheus = live
     query = hastened(rule["expr"])
-    eventually(lambda: prometheus.between(query, processes.since, time.time(), step=1), query, 15)
+    eventually(lambda: prometheus.between(query, processes.since, time.time(), step=1), query)
 
 
 def test_alerts_on_the_outage_fire_and_no_others(prometheus: Prometheus) -> None:

@@ -14,7 +14,7 @@ from altershield.api import resources
 from altershield.api.resources import Resource
 from tests.support import arguments
 from tests.support.arguments import RESOURCES
-from tests.support.polling import eventually
+from tests.support.polling import HANG, eventually
 from tests.support.proxy import Proxy, proxy
 
 Json = dict[str, Any]
@@ -44,7 +44,7 @@ class Kubectl:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=HANG,
             check=False,
         )
 
@@ -144,27 +144,27 @@ class Kubectl:
     def labels(self, *words: str) -> dict[str, str]:
         return dict(self.json(*words)["metadata"].get("labels") or {})
 
-    def wait(self, what: str, condition: str, seconds: int = 60) -> None:
+    def wait(self, what: str, condition: str) -> None:
         """`kubectl wait WHAT --for=CONDITION`. AssertionError if it fails, as it does at once without the object."""
         kind, _, name = what.partition("/")
         resource, wanted = RESOURCES.get(kind), arguments.condition(condition)
         if resource is None or wanted is None:
-            self("wait", f"--for={condition}", what, f"--timeout={seconds}s")
+            self("wait", f"--for={condition}", what, f"--timeout={HANG:.0f}s")
             return
         found = None
-        for obj in self._states(resource, name, seconds):
+        for obj in self._states(resource, name):
             found = wanted.value(obj)
             if found == wanted.wanted:
                 return
-        raise AssertionError(f"waited {seconds} s for {condition} of {what}; last seen: {found!r}")
+        raise AssertionError(f"waited {HANG:.0f} s for {condition} of {what}; last seen: {found!r}")
 
-    def _states(self, resource: Resource, name: str, seconds: int) -> Iterator[Json]:
+    def _states(self, resource: Resource, name: str) -> Iterator[Json]:
         """The states of an object, from the present one on; {} when it is deleted."""
         status, found = self._proxy.get(resource.path(self.namespace, name), self._headers)
         assert status == 200, f"kubectl wait {resource.plural}/{name}: {found}"
         yield found
         query = urlencode({"fieldSelector": f"metadata.name={name}"})
-        for event in self._proxy.watch(f"{resource.path(self.namespace)}?{query}", seconds, self._headers):
+        for event in self._proxy.watch(f"{resource.path(self.namespace)}?{query}", self._headers):
             yield {} if event["type"] == "DELETED" else event["object"]
 
 

@@ -8,19 +8,21 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_SECONDS = 60.0
+HANG = 300.0
+"""Seconds until a wait in real time has failed, more than ten times the longest one on a busy machine. It ends what
+hangs, and measures nothing: how long something takes is a question for simulated time or CPU time."""
 
 
-def eventually(met: Callable[[], T], waiting_for: str, seconds: float = _SECONDS) -> T:
-    """The first true result of `met`; AssertionError after `seconds`. The pauses between two calls become longer: most
+def eventually(met: Callable[[], T], waiting_for: str) -> T:
+    """The first true result of `met`; AssertionError after `HANG`. The pauses between two calls become longer: most
     calls send requests, which take CPU time from the processes that the test waits for."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + HANG
     pause = 0.05
     while True:
         result = met()
         if result:
             return result
-        assert time.monotonic() < deadline, _failure(waiting_for, seconds, result)
+        assert time.monotonic() < deadline, _failure(waiting_for, HANG, result)
         time.sleep(pause)
         pause = min(1.3 * pause, 0.4)
 
@@ -28,12 +30,13 @@ def eventually(met: Callable[[], T], waiting_for: str, seconds: float = _SECONDS
 async def until(
     met: Callable[[], T | Awaitable[T]],
     waiting_for: str = "the condition",
-    seconds: float = _SECONDS,
+    seconds: float = HANG,
     *,
     pause: float = 0.01,
 ) -> T:
-    """The first true result of `met`; AssertionError after `seconds`. If `met` sends requests, the `pause` between two
-    calls should be longer, because the requests take CPU time from the processes that the test waits for."""
+    """The first true result of `met`; AssertionError after `seconds`, which a test names only in simulated time. If
+    `met` sends requests, the `pause` between two calls should be longer, because the requests take CPU time from the
+    processes that the test waits for."""
     result: T | None = None
     try:
         async with asyncio.timeout(seconds):

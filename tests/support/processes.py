@@ -11,9 +11,7 @@ from unittest import mock
 
 import pytest
 
-from tests.support.polling import eventually
-
-_STOP_SECONDS = 60
+from tests.support.polling import HANG, eventually
 
 Done = subprocess.CompletedProcess[str]
 
@@ -23,9 +21,8 @@ def run(
     *,
     environment: Mapping[str, str] | None = None,
     directory: Path | None = None,
-    seconds: float = 120,
 ) -> Done:
-    """Run the command without input. TimeoutExpired after `seconds`."""
+    """Run the command without input. TimeoutExpired after `HANG`."""
     return subprocess.run(
         arguments,
         stdin=subprocess.DEVNULL,
@@ -33,14 +30,14 @@ def run(
         text=True,
         env=environment,
         cwd=directory,
-        timeout=seconds,
+        timeout=HANG,
         check=False,
     )
 
 
-def python(module: str, *arguments: str, environment: Mapping[str, str] | None = None, seconds: float = 120) -> Done:
+def python(module: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Done:
     """`python -m MODULE ARGUMENTS`."""
-    return run([sys.executable, "-m", module, *arguments], environment=environment, seconds=seconds)
+    return run([sys.executable, "-m", module, *arguments], environment=environment)
 
 
 def call(
@@ -84,7 +81,7 @@ def running(
     finally:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(_STOP_SECONDS)
+            process.wait(HANG)
         except subprocess.TimeoutExpired:
             process.kill()
             raise
@@ -98,9 +95,9 @@ def command(
     return running(program, log, {**os.environ, **environment}, may_end=True)
 
 
-def wait_for_line(process: subprocess.Popen[bytes], log: Path, line: str, seconds: float = 60.0) -> None:
+def wait_for_line(process: subprocess.Popen[bytes], log: Path, line: str) -> None:
     def met() -> bool:
         assert process.poll() is None, f"ended with {process.returncode}:\n{log.read_text()}"
         return line in log.read_text()
 
-    eventually(met, f"{line!r} in {log}", seconds)
+    eventually(met, f"{line!r} in {log}")

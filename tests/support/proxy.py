@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.support.polling import HANG
+
 Json = dict[str, Any]
 Headers = Mapping[str, str]
-
-_TIMEOUT_SECONDS = 60
 
 
 class Proxy:
@@ -57,27 +57,27 @@ class Proxy:
     ) -> tuple[int, Json]:
         """Send a request that changes something. It has a connection of its own, so that it is never repeated. The
         warnings of the API server are in the answer, as `warnings`."""
-        with contextlib.closing(self._connect(_TIMEOUT_SECONDS)) as connection:
+        with contextlib.closing(self._connect()) as connection:
             connection.request(method, path, body=body, headers={"Content-Type": content_type, **(headers or {})})
             answer = connection.getresponse()
             found = json.loads(answer.read())
             return answer.status, {**found, "warnings": warnings} if (warnings := _warnings(answer)) else found
 
-    def watch(self, path: str, seconds: int, headers: Headers | None = None) -> Iterator[Json]:
-        """The events of a watch that ends after `seconds`. `path` has a query."""
-        with contextlib.closing(self._connect(seconds + _TIMEOUT_SECONDS)) as connection:
-            connection.request("GET", f"{path}&watch=true&timeoutSeconds={seconds}", headers=headers or {})
+    def watch(self, path: str, headers: Headers | None = None) -> Iterator[Json]:
+        """The events of a watch that ends after `HANG`. `path` has a query."""
+        with contextlib.closing(self._connect(2 * HANG)) as connection:
+            connection.request("GET", f"{path}&watch=true&timeoutSeconds={HANG:.0f}", headers=headers or {})
             answer = connection.getresponse()
             assert answer.status == 200, f"{path}: {answer.read()!r}"
             yield from map(json.loads, answer)
 
     def _connection(self) -> http.client.HTTPConnection:
         if not hasattr(self._connections, "connection"):
-            self._connections.connection = self._connect(_TIMEOUT_SECONDS)
+            self._connections.connection = self._connect()
         connection: http.client.HTTPConnection = self._connections.connection
         return connection
 
-    def _connect(self, seconds: float) -> http.client.HTTPConnection:
+    def _connect(self, seconds: float = HANG) -> http.client.HTTPConnection:
         return http.client.HTTPConnection(*self._host_and_port, timeout=seconds)
 
 

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import uvloop
 
-T = TypeVar("T")
+from tests.support.polling import HANG
 
-_SECONDS = 60  # to start, and to stop
+T = TypeVar("T")
 
 
 @contextlib.contextmanager
@@ -28,7 +28,7 @@ def in_a_thread(served: contextlib.AbstractAsyncContextManager[T]) -> Iterator[T
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(uvloop.run, run())  # the event loop of production, which is also faster
         first: tuple[Future[Any], ...] = (up, running)
-        wait(first, _SECONDS, FIRST_COMPLETED)
+        wait(first, HANG, FIRST_COMPLETED)
         if running.done():
             running.result()
         value, loop, stop = up.result(0)
@@ -36,4 +36,4 @@ def in_a_thread(served: contextlib.AbstractAsyncContextManager[T]) -> Iterator[T
             yield value
         finally:
             loop.call_soon_threadsafe(stop.set)
-            running.result(_SECONDS)
+            running.result(HANG)

@@ -67,7 +67,7 @@ def widgets(space: Kubectl) -> Iterator[Kubectl]:
     space.wait(f"crd/widgets.{GROUP}", "condition=Established")
     eventually(lambda: space.run("get", "widgets").returncode == 0, "widgets to be served")
     yield space
-    space("delete", "crd", f"widgets.{GROUP}", "--timeout=60s")
+    space("delete", "crd", f"widgets.{GROUP}")
 
 
 def widget(called: str, **spec: object) -> Json:

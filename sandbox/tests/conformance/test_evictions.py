@@ -78,7 +78,7 @@ async def test_unready_pods_are_evicted_only_with_always_allow_while_the_budget_
     client: Client, space: Kubectl
 ) -> None:
     (name,) = start(space, "unready", 1, image="busybox:never-ready", minAvailable=1)
-    space("wait", f"pod/{name}", "--for=jsonpath={.status.phase}=Running", "--timeout=60s")
+    space.wait(f"pod/{name}", "jsonpath={.status.phase}=Running")
     refused = await evict(client, space, name)
     assert refused is not None
     assert refused["code"] == 429
@@ -88,7 +88,7 @@ async def test_unready_pods_are_evicted_only_with_always_allow_while_the_budget_
 
 async def test_pod_with_two_budgets_is_not_evicted(client: Client, space: Kubectl) -> None:
     (name,) = start(space, "twice", 1, minAvailable=0)
-    space("wait", f"pod/{name}", "--for=jsonpath={.status.phase}=Running", "--timeout=60s")
+    space.wait(f"pod/{name}", "jsonpath={.status.phase}=Running")
     body = budget("twice", minAvailable=0).replace('"name": "twice"', '"name": "again"')
     space("apply", "-f", "-", stdin=body)
     refused = await evict(client, space, name)
@@ -135,7 +135,7 @@ async def test_webhooks_review_the_eviction_before_the_pod_is_read_and_not_the_d
     assert missing["code"] == 404
     spec = {"terminationGracePeriodSeconds": 1, "containers": [{"name": "main", "image": "busybox"}]}
     await client.create(PODS, {"metadata": {"name": "reviewed"}, "spec": spec}, space.namespace)
-    await asyncio.to_thread(space, "wait", "pod/reviewed", "--for=condition=Ready", "--timeout=60s")
+    await asyncio.to_thread(space.wait, "pod/reviewed", "condition=Ready")
     hook.reviews.clear()
     path = PODS.path(space.namespace, "reviewed", "eviction")
     old = {"apiVersion": "policy/v1beta1", "kind": "Eviction", "metadata": {"name": "reviewed"}}
@@ -178,7 +178,7 @@ def test_drain_repeats_refused_evictions_until_the_budget_allows_them(space: Kub
     (name,) = start(space, "drained", 1, minAvailable=1)
     eventually(lambda: allowance(space, "drained")["currentHealthy"] == 1, "the pod to be ready")
     node = space("get", "pod", name, "-o", "jsonpath={.spec.nodeName}")
-    arguments = ["drain", node, "--pod-selector=app=drained", "--timeout=60s"]
+    arguments = ["drain", node, "--pod-selector=app=drained"]
     done: list[subprocess.CompletedProcess[str]] = []
     draining = threading.Thread(target=lambda: done.append(space.run(*arguments)))
     draining.start()

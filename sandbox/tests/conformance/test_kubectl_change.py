@@ -154,7 +154,7 @@ def test_object_with_a_finalizer_is_removed_after_the_finalizer(space: Kubectl) 
     added = space.run("patch", "configmap", "held", "--type=merge", "-p", body)
     assert "Forbidden: no new finalizers can be added if the object is being deleted" in added.stderr
     space("patch", "configmap", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
-    space("wait", "--for=delete", "configmap/held", "--timeout=10s")
+    space.wait("configmap/held", "delete")
 
 
 def owned_pod_names(space: Kubectl, name: str) -> list[str]:
@@ -163,7 +163,7 @@ def owned_pod_names(space: Kubectl, name: str) -> list[str]:
 
 def started(space: Kubectl, name: str) -> None:
     space("apply", "-f", "-", stdin=text(deployment(name)))
-    space("rollout", "status", f"deployment/{name}", "--timeout=60s")
+    space("rollout", "status", f"deployment/{name}")
     assert len(owned_pod_names(space, name)) == 2
 
 
@@ -175,19 +175,19 @@ def test_background_delete_removes_the_dependents_later(space: Kubectl) -> None:
 
 def test_foreground_delete_removes_the_dependents_first(space: Kubectl) -> None:
     started(space, "foreground")
-    space("delete", "deployment", "foreground", "--cascade=foreground", "--timeout=60s")
+    space("delete", "deployment", "foreground", "--cascade=foreground")
     assert owned_pod_names(space, "foreground") == []
 
 
 def test_orphaned_dependents_stay_and_are_adopted(space: Kubectl) -> None:
     started(space, "orphan")
     left = owned_pod_names(space, "orphan")
-    space("delete", "deployment", "orphan", "--cascade=orphan", "--timeout=60s")
+    space("delete", "deployment", "orphan", "--cascade=orphan")
     replica_set = next(name for name in left if name.startswith("replicaset"))
     assert owned_pod_names(space, "orphan") == left
     assert "ownerReferences" not in space.json(replica_set)["metadata"]
     space("apply", "-f", "-", stdin=text(deployment("orphan")))
-    space("rollout", "status", "deployment/orphan", "--timeout=60s")
+    space("rollout", "status", "deployment/orphan")
     assert owned_pod_names(space, "orphan") == left
     assert space.json(replica_set)["metadata"]["ownerReferences"][0]["name"] == "orphan"
 
@@ -199,7 +199,7 @@ def test_wait_supports_conditions_json_paths_deletion_and_timeouts(space: Kubect
     late = space.run("wait", "--for=condition=Nope", "deployment/awaited", "--timeout=0s")
     assert late.returncode == 1
     space("delete", "deployment", "awaited", "--wait=false")
-    space("wait", "--for=delete", "deployment/awaited", "--timeout=30s")
+    space.wait("deployment/awaited", "delete")
 
 
 def test_delete_works_by_label_with_ignore_not_found_and_in_dry_run(space: Kubectl) -> None:
@@ -217,7 +217,7 @@ def test_delete_of_a_namespace_deletes_its_content(space: Kubectl) -> None:
     other = Kubectl(space.kubeconfig, f"{space.namespace}-gone")
     other("create", "namespace", other.namespace)
     other("apply", "-f", "-", stdin=text(config_map("inside"), deployment("inside")))
-    other("delete", "namespace", other.namespace, "--timeout=120s")
+    other("delete", "namespace", other.namespace)
     assert (
         f'namespaces "{other.namespace}" not found'
         in other.run("create", "configmap", "late", "--from-literal=a=b").stderr

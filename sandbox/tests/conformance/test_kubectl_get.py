@@ -16,7 +16,7 @@ from support.polling import eventually
 def web(space: Kubectl) -> Kubectl:
     """kubectl in a namespace with a Deployment `web` of two ready pods."""
     space("apply", "-f", "-", stdin=text(deployment("web", replicas=2)))
-    space("rollout", "status", "deployment/web", "--timeout=60s")
+    space("rollout", "status", "deployment/web")
     return space
 
 

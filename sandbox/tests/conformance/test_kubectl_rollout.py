@@ -17,7 +17,7 @@ def start(space: Kubectl, name: str, **spec: object) -> None:
 
 
 def status(space: Kubectl, name: str) -> str:
-    return space("rollout", "status", f"deployment/{name}", "--timeout=60s")
+    return space("rollout", "status", f"deployment/{name}")
 
 
 def image(space: Kubectl, name: str) -> str:

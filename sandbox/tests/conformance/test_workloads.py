@@ -22,7 +22,7 @@ def start(space: Kubectl, kind: str, name: str, **spec: object) -> str:
 
 
 def status(space: Kubectl, which: str) -> str:
-    return space("rollout", "status", which, "--timeout=60s")
+    return space("rollout", "status", which)
 
 
 def image(space: Kubectl, which: str) -> str:
@@ -79,5 +79,5 @@ def test_pods_have_labels_for_revision_and_ordinal(space: Kubectl) -> None:
 
 def test_foreground_delete_of_a_stateful_set_deletes_pods_and_revisions(space: Kubectl) -> None:
     start(space, "StatefulSet", "leaving", replicas=2)
-    space("delete", "statefulset", "leaving", "--cascade=foreground", "--timeout=60s")
+    space("delete", "statefulset", "leaving", "--cascade=foreground")
     assert not space("get", "pods,controllerrevisions", "-l", "app=leaving", "-o", "name")

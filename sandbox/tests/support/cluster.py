@@ -11,7 +11,7 @@ from kube_sandbox.client.resources import DEPLOYMENTS, Resource
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.simulation import simulated
 from support.objects import template
-from support.polling import until
+from support.polling import HANG, until
 
 Object = dict[str, Any]
 
@@ -33,7 +33,7 @@ class Cluster:
         self, resource: Resource, met: Callable[[list[Object]], object], namespace: str = SPACE
     ) -> list[Object]:
         """Watch the objects of a resource until `met` is true for all of them; returns them."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANG):
             while True:
                 found = await self.client.list(resource, namespace)
                 items: list[Object] = found.items

@@ -5,6 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from support.polling import HANG
+
 Json = dict[str, Any]
 
 
@@ -22,7 +24,7 @@ class Kubectl:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=180,
+            timeout=HANG,
             check=False,
         )
 
@@ -39,5 +41,5 @@ class Kubectl:
     def labels(self, *arguments: str) -> dict[str, str]:
         return dict(self.json(*arguments)["metadata"].get("labels") or {})
 
-    def wait(self, resource: str, condition: str, seconds: int = 60) -> None:
-        self("wait", f"--for={condition}", resource, f"--timeout={seconds}s")
+    def wait(self, resource: str, condition: str) -> None:
+        self("wait", f"--for={condition}", resource, f"--timeout={HANG:.0f}s")

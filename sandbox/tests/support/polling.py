@@ -8,30 +8,30 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_SECONDS = 60.0
+HANG = 300.0
+"""Seconds until a wait in real time has failed, more than ten times the longest one on a busy machine. It ends what
+hangs, and measures nothing: how long something takes is a question for simulated time or CPU time."""
 
 
-def eventually(met: Callable[[], T], waiting_for: str, seconds: float = _SECONDS) -> T:
-    """The first true result of `met`; AssertionError after `seconds`. The pauses between two calls become longer: most
+def eventually(met: Callable[[], T], waiting_for: str) -> T:
+    """The first true result of `met`; AssertionError after `HANG`. The pauses between two calls become longer: most
     calls send requests, which take CPU time from the processes that the test waits for."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + HANG
     pause = 0.05
     while True:
         result = met()
         if result:
             return result
-        assert time.monotonic() < deadline, _failure(waiting_for, seconds, result)
+        assert time.monotonic() < deadline, _failure(waiting_for, result)
         time.sleep(pause)
         pause = min(1.3 * pause, 0.4)
 
 
-async def until(
-    met: Callable[[], T | Awaitable[T]], waiting_for: str = "the condition", seconds: float = _SECONDS
-) -> T:
-    """The first true result of `met`; AssertionError after `seconds`."""
+async def until(met: Callable[[], T | Awaitable[T]], waiting_for: str = "the condition") -> T:
+    """The first true result of `met`; AssertionError after `HANG`."""
     result: T | None = None
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(HANG):
             while True:
                 found = met()
                 result = await found if inspect.isawaitable(found) else found
@@ -39,8 +39,8 @@ async def until(
                     return result
                 await asyncio.sleep(0.01)
     except TimeoutError:
-        raise AssertionError(_failure(waiting_for, seconds, result)) from None
+        raise AssertionError(_failure(waiting_for, result)) from None
 
 
-def _failure(waiting_for: str, seconds: float, result: object) -> str:
-    return f"waited {seconds:.0f} s for {waiting_for}; last seen: {result!r}"
+def _failure(waiting_for: str, result: object) -> str:
+    return f"waited {HANG:.0f} s for {waiting_for}; last seen: {result!r}"

@@ -129,7 +129,7 @@ async def eventually(met: Callable[[], Awaitable[bool]]) -> None:
             return await met()
         return False
 
-    await until(tolerant, seconds=20)
+    await until(tolerant)
 
 
 @contextlib.asynccontextmanager

@@ -316,7 +316,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.turns)
     @rule()
     def get(self) -> None:
-        key = self.runner.run(asyncio.wait_for(self.queue.get(), 1))
+        key = self.runner.run(self.queue.get())
         assert key not in self.working
         self.working[key] = "live" if "live" in self.waiting.pop(key) else "backlog"
         del self.turns[key]

@@ -8,6 +8,7 @@ from altershield.kube.queue import WorkQueue
 from reconciler.cluster.caches import Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import work
+from tests.support.polling import until
 
 KEY: Key = ("shop", "sleep")
 
@@ -27,7 +28,7 @@ def test_key_added_while_its_requeue_is_due_does_not_stop_the_worker() -> None:
 
         working = asyncio.create_task(work("pods", queue, reconcile, Metrics()))
         queue.add(KEY)
-        await asyncio.wait((working,), timeout=0.2)
+        await until(lambda: turns >= 3 or working.done(), "the third turn")
         assert not working.done()
         working.cancel()
         await asyncio.wait((working,))
