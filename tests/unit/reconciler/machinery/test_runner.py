@@ -11,6 +11,7 @@ from altershield.process.logs import RECONCILE
 from reconciler.cluster.caches import Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import work
+from tests.support.polling import until
 
 pytestmark = pytest.mark.looptime
 
@@ -218,8 +219,7 @@ async def test_failure_that_a_retry_cannot_end_is_retried_slowly_and_logged_once
     assert vars(caplog.records[0])["cause"] == str(error)
     assert "retrying does not help" in caplog.text
     tries = len(times)
-    while len(times) == tries:  # the try after this one comes a minute later, not in between
-        await asyncio.sleep(0.5)
+    await until(lambda: len(times) > tries, pause=0.5)  # the next try comes a minute later, not in between
     tries = len(times)
     labels = {"controller": "pods", "outcome": "error"}
     assert metrics.registry.get_sample_value("altershield_reconciles_total", labels) == tries
