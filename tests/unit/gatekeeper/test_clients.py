@@ -117,16 +117,18 @@ async def test_refused_client_that_stays_is_disconnected(
     tmp_path: Path, ca_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listener, "_HANDSHAKE_SECONDS", 0.5)
-    async with serving(tmp_path, client_ca_file=ca_file) as served, asyncio.timeout(10):
+    async with serving(tmp_path, client_ca_file=ca_file) as served:
         reader, writer = await refused_client(served)
         await closed(reader)
         writer.close()
         assert served.tls.open == 0
 
 
-async def test_refused_client_that_sends_more_is_disconnected_at_once(tmp_path: Path, ca_file: Path) -> None:
-    seconds = listener._HANDSHAKE_SECONDS - 1
-    async with serving(tmp_path, client_ca_file=ca_file) as served, asyncio.timeout(seconds):
+async def test_refused_client_that_sends_more_is_disconnected_at_once(
+    tmp_path: Path, ca_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listener, "_HANDSHAKE_SECONDS", 3600.0)
+    async with serving(tmp_path, client_ca_file=ca_file) as served:
         reader, writer = await refused_client(served)
         writer.write(b"more")
         await closed(reader)

@@ -42,7 +42,7 @@ async def answered(served: Served) -> bool:
 async def test_a_request_with_expect_100_continue_gets_100_and_then_an_answer(served: Served) -> None:
     reader, writer = await raw(served)
     writer.write(head(f"Content-Length: {len(SMALL)}", "Expect: 100-continue"))
-    assert await asyncio.wait_for(reader.readline(), 1) == b"HTTP/1.1 100 Continue\r\n"
+    assert await reader.readline() == b"HTTP/1.1 100 Continue\r\n"
     assert await reader.readline() == b"\r\n"
     writer.write(SMALL)
     assert b" 200 " in await reader.readline()
@@ -53,6 +53,7 @@ async def test_the_largest_body_gets_503_when_all_bodies_exceed_the_budget(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(intake, "BUDGET", 500_000)
+    monkeypatch.setattr(intake, "_BODY_SECONDS", 3600.0)
     connections = []
     for size in (300_000, 150_000):
         reader, writer = await raw(served)
@@ -65,7 +66,7 @@ async def test_the_largest_body_gets_503_when_all_bodies_exceed_the_budget(
         await until(arrived)
     third, writer = await raw(served)
     writer.write(head("Content-Length: 200001") + b" " * 200_000)
-    assert b" 503 " in await asyncio.wait_for(connections[0][0].readline(), 2)
+    assert b" 503 " in await connections[0][0].readline()
     assert await answered(served)
     assert intake_of(served).buffered <= 500_000
     for _, each in (*connections, (third, writer)):
@@ -105,7 +106,9 @@ async def test_the_answer_to_a_review_that_is_too_large_says_what_to_do(served: 
     assert "make the object smaller: move large texts out of the pod template" in answer["message"]
 
 
-async def test_a_connection_above_the_limit_closes_the_one_idle_longest() -> None:
+async def test_a_connection_above_the_limit_closes_the_one_idle_longest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listener, "_FIRST_REQUEST_SECONDS", 3600.0)
+
     async def handle(request: Any) -> Any:
         return aiohttp.web.Response(text="ok")
 
@@ -120,7 +123,7 @@ async def test_a_connection_above_the_limit_closes_the_one_idle_longest() -> Non
             async with client.get(url) as answer:
                 assert await answer.text() == "ok"
         assert served.open <= 8
-        closed = [await asyncio.wait_for(reader.read(1), 1) for reader, _ in idle[:40]]
+        closed = [await reader.read(1) for reader, _ in idle[:40]]
         assert closed == [b""] * 40
         for _, writer in idle:
             writer.close()
@@ -133,7 +136,7 @@ async def test_a_connection_without_a_request_is_closed_after_a_time(
     monkeypatch.setattr(listener, "_FIRST_REQUEST_SECONDS", 0.0)
     reader, writer = await raw(served)
     with contextlib.suppress(ConnectionError):
-        assert await asyncio.wait_for(reader.read(1), 5) == b""
+        assert await reader.read(1) == b""
     writer.close()
 
 
@@ -143,7 +146,7 @@ async def test_a_connection_without_a_tls_handshake_is_closed_after_a_time(
     monkeypatch.setattr(listener, "_HANDSHAKE_SECONDS", 0.1)
     reader, writer = await asyncio.open_connection("127.0.0.1", served.tls.port)
     with contextlib.suppress(ConnectionError):
-        assert await asyncio.wait_for(reader.read(1), 5) == b""
+        assert await reader.read(1) == b""
     writer.close()
     assert await answered(served)
 
@@ -230,7 +233,10 @@ async def test_all_waiting_connections_are_accepted_in_one_run_of_the_event_loop
     await served.stop()
 
 
-async def test_many_stalled_large_bodies_do_not_hold_up_another_large_body(served: Served) -> None:
+async def test_many_stalled_large_bodies_do_not_hold_up_another_large_body(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "_BODY_SECONDS", 3600.0)
     stalled = []
     for _ in range(40):
         _, writer = await raw(served)
@@ -238,7 +244,7 @@ async def test_many_stalled_large_bodies_do_not_hold_up_another_large_body(serve
         stalled.append(writer)
     await asyncio.sleep(0.1)
     data = encode(review(deployment("x" * 1_000_000)))
-    async with asyncio.timeout(3), session() as client:
+    async with session() as client:
         assert (await post(client, served.url(MUTATING_PATH), data))[0] == 200
     for writer in stalled:
         writer.transport.abort()

@@ -54,12 +54,6 @@ class Inbox:
             await runner.cleanup()
 
 
-async def until(holds: Callable[[], Any], seconds: float = 10) -> None:
-    async with asyncio.timeout(seconds):
-        while not holds():  # noqa: ASYNC110  (the states have no events)
-            await asyncio.sleep(0.01)
-
-
 def receiver(type_: str = "slack", name: str = "team", url: str = "https://example.com/x", **more: Any) -> Receiver:
     return Receiver(name, type_, url, **more)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import functools
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -31,7 +32,8 @@ from reconciler.receivers.file import ReceiversFile, allowed
 from tests.unit.altershield.releases import builders
 from tests.unit.altershield.releases.builders import NOW, V1
 from tests.unit.reconciler.filled import empty_caches, namespace, newer, put, remove
-from tests.unit.reconciler.notifications.receiving import Inbox, until
+from tests.support.polling import HANG, until
+from tests.unit.reconciler.notifications.receiving import Inbox
 
 SUSPENDED = ChangeWorkloadStatus(WorkloadState.SUSPEND, entry_time_unix=NOW)
 
@@ -214,6 +216,13 @@ async def test_receiver_that_fails_is_told_again_and_delays_no_other(
     assert cluster.count("slack", "sent") == 2
 
 
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request to a receiver that hangs does not end."""
+    monkeypatch.setattr(Outbound, "request", functools.partialmethod(Outbound.request, timeout=2 * HANG))
+
+
+@pytest.mark.usefixtures("patience")
 async def test_receiver_that_does_not_answer_delays_no_other(cluster: Cluster, inbox: Inbox) -> None:
     async with Inbox().serving() as hanging:
         hanging.hang = True
@@ -221,7 +230,7 @@ async def test_receiver_that_does_not_answer_delays_no_other(cluster: Cluster, i
         async with cluster.running():
             for name in ("a", "b", "c"):
                 put(cluster.caches, release(name=name))
-            await until(lambda: len(inbox.requests) == 3, 5)
+            await until(lambda: len(inbox.requests) == 3)
             assert len(hanging.requests) == 1
 
 
@@ -455,6 +464,7 @@ async def test_alert_of_a_receiver_that_the_policy_names_ends(cluster: Cluster, 
 # attacks
 
 
+@pytest.mark.usefixtures("patience")
 async def test_storm_of_failures_reaches_a_working_receiver_while_another_one_hangs(
     cluster: Cluster, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -468,7 +478,7 @@ async def test_storm_of_failures_reaches_a_working_receiver_while_another_one_ha
                 put(cluster.caches, release(name=f"w-{number}"))
                 if not number % 100:
                     await asyncio.sleep(0)
-            await until(lambda: cluster.count("slack", "sent") >= 500, 30)
+            await until(lambda: cluster.count("slack", "sent") >= 500)
         assert len(hanging.requests) == 1
     assert cluster.count("slack", "dropped") >= 500
 

@@ -18,7 +18,8 @@ from reconciler.outbound.urls import parse as parsed
 from reconciler.receivers import file as module
 from reconciler.receivers.file import Receivers, ReceiversFile, allowed, chosen, parse, read, unknown_receivers
 from reconciler.receivers.vocabulary import Event
-from tests.unit.reconciler.notifications.receiving import happened, receiver, until
+from tests.support.polling import until
+from tests.unit.reconciler.notifications.receiving import happened, receiver
 
 SECRET = "hooks.example.com/services/T0/B0/secret-part"
 FULL = f"""\

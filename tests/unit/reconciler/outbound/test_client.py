@@ -19,6 +19,7 @@ from reconciler.outbound.outbound_client import ApiServer, Outbound, Reply, api_
 from reconciler.outbound.outbound_errors import NoAnswerError, NotDeliveredError, UrlNotAllowedError
 from reconciler.outbound.secrets import _context
 from reconciler.outbound.urls import allowed_hosts
+from tests.support.polling import HANG, until
 
 LOCAL = allowed_hosts(["127.0.0.1", "localhost", "*.svc"])
 DAY = datetime.timedelta(days=1)
@@ -230,6 +231,7 @@ async def test_tls_failure_is_not_delivered() -> None:
         assert "certificate" in await not_delivered(outbound, f"https://127.0.0.1:{port}/")
 
 
+@pytest.mark.looptime
 async def test_silent_server_has_no_answer_within_the_timeout() -> None:
     async def handler(_request: web.Request) -> web.StreamResponse:
         await asyncio.Event().wait()
@@ -239,6 +241,7 @@ async def test_silent_server_has_no_answer_within_the_timeout() -> None:
         assert "within 0.2 s" in await no_answer(outbound, port, timeout=0.2)
 
 
+@pytest.mark.looptime
 async def test_answer_that_is_sent_slowly_ends_with_the_timeout() -> None:
     async def handler(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -283,12 +286,12 @@ async def test_endless_answer_is_cut() -> None:
 )
 async def test_answer_that_is_no_http_or_has_too_many_headers_is_no_answer(answer: bytes) -> None:
     async with speaking(answer) as port, Outbound(LOCAL) as outbound:
-        assert len(await no_answer(outbound, port, timeout=2)) < 600
+        assert len(await no_answer(outbound, port)) < 600
 
 
 async def test_endless_headers_end_with_an_error() -> None:
     async with speaking(b"HTTP/1.1 200 OK\r\n", endless=b"X-A: 1\r\n" * 64) as port, Outbound(LOCAL) as outbound:
-        await no_answer(outbound, port, timeout=3)
+        await no_answer(outbound, port)
 
 
 async def test_compressed_answer_is_not_expanded() -> None:
@@ -320,9 +323,8 @@ async def test_requests_are_bounded_per_host_and_in_all(monkeypatch: pytest.Monk
         calls: list[asyncio.Task[Reply]] = []
         for host, wanted in (("127.0.0.1", 2), ("localhost", 3)):
             url = f"http://{host}:{port}/"
-            calls += [asyncio.create_task(outbound.request("GET", url)) for _ in range(4)]
-            await asyncio.sleep(0.3)
-            assert open_ == wanted
+            calls += [asyncio.create_task(outbound.request("GET", url, timeout=HANG)) for _ in range(4)]
+            await until(lambda number=wanted: open_ == number, f"{wanted} requests")  # type: ignore[misc]
         assert "in time" in await not_delivered(outbound, f"http://127.0.0.1:{port}/", timeout=0.1)
         free.set()
         await asyncio.gather(*calls)
