@@ -30,10 +30,10 @@ LATER = {"verdict": "callback"}
 
 
 class Receiver:
-    """A receiver that answers later. `before_answer` runs before each answer."""
+    """A receiver that answers by a callback. `before_answer` runs before each answer."""
 
     def __init__(self, session: aiohttp.ClientSession) -> None:
-        self.answer: tuple[int, Any] = (202, {})
+        self.answer: tuple[int, Any] = (200, LATER)
         self.before_answer: Callable[[str], Awaitable[None]] | None = None
         self.requests: list[Object] = []
         self.url = ""
@@ -121,13 +121,14 @@ async def checked(
         yield
 
 
-async def asked(cluster: Cluster, receiver: Receiver, count: int = 1) -> str:
-    """The run of the last request, once there were so many."""
+async def released(cluster: Cluster, receiver: Receiver) -> str:
+    """Release V1 with one pod. The run of the request, once the receiver has it."""
 
-    async def met() -> bool:
-        return len(receiver.requests) >= count
+    async def asked() -> bool:
+        return bool(receiver.requests)
 
-    await cluster.until(met, f"{count} requests")
+    await cluster.release(V1, replicas=1)
+    await cluster.until(asked, "a request")
     return receiver.runs[-1]
 
 
@@ -153,8 +154,7 @@ async def test_callback_decides_the_release(
 ) -> None:
     receiver.answer = answer
     async with checked(cluster, receiver):
-        await cluster.release(V1, replicas=1)
-        run = await asked(cluster, receiver)
+        run = await released(cluster, receiver)
         assert await receiver.send(run, verdict, "3 of 9 orders") == 200
         await until_state(cluster, V1, state)
         (batch,) = await batches(cluster)
@@ -184,10 +184,8 @@ async def test_callback_that_arrives_before_the_answer_to_the_request_counts(
 
 
 async def test_callback_that_is_not_stored_is_sent_again_and_counts(cluster: Cluster, receiver: Receiver) -> None:
-    receiver.answer = (200, LATER)
     async with checked(cluster, receiver):
-        await cluster.release(V1, replicas=1)
-        run = await asked(cluster, receiver)
+        run = await released(cluster, receiver)
         await until_waiting(cluster)
 
         async def refuse(request: web.Request, go_on: GoOn) -> web.StreamResponse:
@@ -211,10 +209,8 @@ async def test_callback_that_is_not_stored_is_sent_again_and_counts(cluster: Clu
 async def test_check_that_waits_for_a_callback_outlives_the_leader_and_is_not_asked_again(
     cluster: Cluster, receiver: Receiver, verdict: str, state: str
 ) -> None:
-    receiver.answer = (200, LATER)
     async with checked(cluster, receiver):
-        await cluster.release(V1, replicas=1)
-        run = await asked(cluster, receiver)
+        run = await released(cluster, receiver)
         await until_waiting(cluster)
     assert await receiver.send(run, verdict) == 0, "no reconciler runs"
     async with cluster.reconciler(identity="two", callback_port=receiver.port):
@@ -228,10 +224,8 @@ async def test_check_that_waits_for_a_callback_outlives_the_leader_and_is_not_as
 
 
 async def test_leader_that_dies_after_a_callback_is_stored_loses_nothing(cluster: Cluster, receiver: Receiver) -> None:
-    receiver.answer = (200, LATER)
     async with checked(cluster, receiver):
-        await cluster.release(V1, replicas=1)
-        run = await asked(cluster, receiver)
+        run = await released(cluster, receiver)
         await until_waiting(cluster)
         assert await receiver.send(run, "fail", "3 orders lost") == 200
     async with cluster.reconciler(identity="two", callback_port=receiver.port):
@@ -241,7 +235,6 @@ async def test_leader_that_dies_after_a_callback_is_stored_loses_nothing(cluster
 
 async def test_replica_that_does_not_lead_takes_callbacks_too(cluster: Cluster, receiver: Receiver) -> None:
     port = free_ports(1)[0]
-    receiver.answer = (200, LATER)
     async with checked(cluster, receiver):
 
         async def leads() -> bool:
@@ -250,8 +243,7 @@ async def test_replica_that_does_not_lead_takes_callbacks_too(cluster: Cluster, 
 
         await cluster.until(leads, "the first reconciler leads")
         async with cluster.reconciler(identity="two", callback_port=port):
-            await cluster.release(V1, replicas=1)
-            run = await asked(cluster, receiver)
+            run = await released(cluster, receiver)
 
             async def accepted() -> bool:
                 return await receiver.send(run, "fail", port=port) == 200
@@ -264,7 +256,6 @@ async def test_replica_that_does_not_lead_takes_callbacks_too(cluster: Cluster, 
 async def test_failure_after_the_deadline_suspends_a_release_that_had_passed(
     cluster: Cluster, receiver: Receiver
 ) -> None:
-    receiver.answer = (200, LATER)
     async with checked(cluster, receiver, on_unknown=OnUnknown.PASS, seconds=2):
         await cluster.release(V1, replicas=1)
         found = await until_state(cluster, V1, "Success")
@@ -278,7 +269,6 @@ async def test_failure_after_the_deadline_suspends_a_release_that_had_passed(
 
 
 async def test_late_pass_ends_a_batch_that_waits_for_a_person(cluster: Cluster, receiver: Receiver) -> None:
-    receiver.answer = (200, LATER)
     async with checked(cluster, receiver, on_unknown=OnUnknown.HOLD, seconds=2):
         await cluster.release(V1, replicas=1)
 
@@ -291,10 +281,8 @@ async def test_late_pass_ends_a_batch_that_waits_for_a_person(cluster: Cluster, 
 
 
 async def test_first_verdict_counts_and_later_ones_change_nothing(cluster: Cluster, receiver: Receiver) -> None:
-    receiver.answer = (200, LATER)
     async with checked(cluster, receiver):
-        await cluster.release(V1, replicas=1)
-        run = await asked(cluster, receiver)
+        run = await released(cluster, receiver)
         at = time.time()
         assert await receiver.send(run, "pass", at=at) == 200
         assert await receiver.send(run, "pass", at=at) == 409
@@ -307,10 +295,8 @@ async def test_first_verdict_counts_and_later_ones_change_nothing(cluster: Clust
 
 async def test_forged_stale_and_foreign_callbacks_change_nothing(cluster: Cluster, receiver: Receiver) -> None:
     """The holder of the Secret of the namespace `pay` must not decide releases of `shop`."""
-    receiver.answer = (200, LATER)
     async with checked(cluster, receiver):
-        await cluster.release(V1, replicas=1)
-        run = await asked(cluster, receiver)
+        run = await released(cluster, receiver)
         await until_waiting(cluster)
         await cluster.go_to("pay")
         await allow_secret(cluster, b"pay-key")
@@ -325,7 +311,6 @@ async def test_forged_stale_and_foreign_callbacks_change_nothing(cluster: Cluste
 
 
 async def test_check_without_a_secret_takes_no_callback_and_says_so(cluster: Cluster, receiver: Receiver) -> None:
-    receiver.answer = (200, LATER)
     async with checked(cluster, receiver, secret=False):
         await cluster.release(V1, replicas=1)
         await until_state(cluster, V1, "Suspend")

@@ -14,9 +14,13 @@ from altershield.kube import client as client_module
 from altershield.kube.informer import Informer
 from tests.support.polling import until
 from tests.support.projections import Deployment, Pod
-from tests.support.stub_api import answer, is_list, is_watch, line, serving
+from tests.support.stub_api import StubApi, answer, is_list, is_watch, line, serving
 
 pytestmark = pytest.mark.looptime
+
+Object = dict[str, Any]
+Calls = list[tuple[str, str | None, str | None]]
+"""The calls of a handler: name, old and new resourceVersion."""
 
 
 @pytest.fixture(autouse=True)
@@ -24,33 +28,46 @@ def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_module, "_PAGE", 500)
 
 
-def pod(name: str, namespace: str = "shop", **labels: str) -> dict[str, Any]:
+def pod(name: str, namespace: str = "shop", **labels: str) -> Object:
     return {"metadata": {"name": name, "namespace": namespace, "labels": labels}}
 
 
 @asynccontextmanager
-async def running(informer: Informer[Any]) -> AsyncIterator[list[tuple[str, str | None, str | None]]]:
-    """Run the informer. Yields a list of its handlers' calls: name, old and new resourceVersion."""
-    calls: list[tuple[str, str | None, str | None]] = []
-
-    def note(old: Any, new: Any) -> None:
-        calls.append(
-            (
-                (new or old).metadata.name,
-                old and old.metadata.resource_version,
-                new and new.metadata.resource_version,
-            )
-        )
-
-    informer.add_handler(note)
+async def starting(informer: Informer[Any]) -> AsyncIterator[None]:
+    """Run the informer, which need not have listed anything yet."""
     task = asyncio.create_task(informer.run())
     try:
-        await asyncio.wait_for(informer.wait_synced(), 60)
-        yield calls
+        yield
     finally:
         task.cancel()
         await asyncio.wait((task,))
         assert task.cancelled()
+
+
+@asynccontextmanager
+async def running(informer: Informer[Any]) -> AsyncIterator[Calls]:
+    """Run the informer. Yields the calls of its handlers."""
+    calls: Calls = []
+
+    def note(old: Any, new: Any) -> None:
+        versions = [each and each.metadata.resource_version for each in (old, new)]
+        calls.append(((new or old).metadata.name, *versions))
+
+    informer.add_handler(note)
+    async with starting(informer):
+        await asyncio.wait_for(informer.wait_synced(), 60)
+        yield calls
+
+
+@asynccontextmanager
+async def watching(*pods: Object, **options: Any) -> AsyncIterator[tuple[StubApi, Informer[Any], Calls]]:
+    """An API with these pods, an informer with these options that has listed them, and the calls of its handlers."""
+    async with serving() as (api, client):
+        for each in pods:
+            await api.put(PODS, each)
+        informer = Informer(client, PODS, Pod, **options)
+        async with running(informer) as calls:
+            yield api, informer, calls
 
 
 def names(informer: Informer[Any]) -> list[str]:
@@ -77,54 +94,47 @@ async def test_informer_waits_for_an_api_server_that_is_not_up() -> None:
     async with serving() as (api, client):
         await api.stop()
         informer = Informer(client, PODS, Pod)
-        task = asyncio.create_task(informer.run())
-        await asyncio.sleep(60)
-        assert not informer.synced
-        assert informer.age == pytest.approx(60, abs=1)
-        await api.put(PODS, pod("a"))
-        await api.start()
-        await asyncio.wait_for(informer.wait_synced(), 15)
-        assert names(informer) == ["a"]
-        task.cancel()
-        await asyncio.wait((task,))
+        async with starting(informer):
+            await asyncio.sleep(60)
+            assert not informer.synced
+            assert informer.age == pytest.approx(60, abs=1)
+            await api.put(PODS, pod("a"))
+            await api.start()
+            await asyncio.wait_for(informer.wait_synced(), 15)
+            assert names(informer) == ["a"]
 
 
 async def test_changes_during_a_minute_of_outage_arrive_without_a_relist() -> None:
-    async with serving() as (api, client):
-        await api.put(PODS, pod("a"))
-        informer = Informer(client, PODS, Pod)
-        async with running(informer) as calls:
-            await api.stop()
-            await api.put(PODS, pod("b"))
-            await api.remove(PODS, "a", "shop")
-            await asyncio.sleep(60)
-            assert names(informer) == ["a"]  # the cache keeps the last known objects
-            assert informer.age >= 59
-            before = len(api.requests)
-            await api.start()
-            await until(lambda: names(informer) == ["b"], seconds=15)
-            assert informer.relists == 0
-            assert len(api.requests) - before == 1
-            assert informer.age < 1
-            assert [entry[0] for entry in calls] == ["a", "b", "a"]
+    async with watching(pod("a")) as (api, informer, calls):
+        await api.stop()
+        await api.put(PODS, pod("b"))
+        await api.remove(PODS, "a", "shop")
+        await asyncio.sleep(60)
+        assert names(informer) == ["a"]  # the cache keeps the last known objects
+        assert informer.age >= 59
+        before = len(api.requests)
+        await api.start()
+        await until(lambda: names(informer) == ["b"], seconds=15)
+        assert informer.relists == 0
+        assert len(api.requests) - before == 1
+        assert informer.age < 1
+        assert [entry[0] for entry in calls] == ["a", "b", "a"]
 
 
 async def test_a_watch_cut_within_an_event_resumes_after_the_last_complete_event() -> None:
-    async with serving() as (api, client):
-        informer = Informer(client, PODS, Pod)
-        async with running(informer) as calls:
-            await api.wait_for_requests(is_watch, 1)
-            await api.put(PODS, pod("a"))
-            await until(lambda: names(informer) == ["a"])
-            await api.send_raw('{"type":"ADDED","object":{"metadata":{"na')
-            await asyncio.sleep(1)
-            api.cut_watches()
-            await api.put(PODS, pod("b"))
-            await until(lambda: names(informer) == ["a", "b"])
-            watches = await api.wait_for_requests(is_watch, 2)
-            assert watches[1].query["resourceVersion"] == "101"
-            assert calls == [("a", None, "101"), ("b", None, "102")]
-            assert informer.relists == 0
+    async with watching() as (api, informer, calls):
+        await api.wait_for_requests(is_watch, 1)
+        await api.put(PODS, pod("a"))
+        await until(lambda: names(informer) == ["a"])
+        await api.send_raw('{"type":"ADDED","object":{"metadata":{"na')
+        await asyncio.sleep(1)
+        api.cut_watches()
+        await api.put(PODS, pod("b"))
+        await until(lambda: names(informer) == ["a", "b"])
+        watches = await api.wait_for_requests(is_watch, 2)
+        assert watches[1].query["resourceVersion"] == "101"
+        assert calls == [("a", None, "101"), ("b", None, "102")]
+        assert informer.relists == 0
 
 
 async def test_an_expired_version_causes_a_relist_that_reports_deleted_objects() -> None:
@@ -166,40 +176,34 @@ async def test_a_410_in_an_event_or_between_list_pages_is_recovered_from() -> No
 
 
 async def test_repeated_relists_are_delayed() -> None:
-    async with serving() as (api, client):
-        informer = Informer(client, PODS, Pod)
-        async with running(informer):
-            api.fault(is_watch, answer(410, "Expired"), times=1000)
-            api.cut_watches()
-            await asyncio.sleep(60)
-            assert 5 <= informer.relists <= 20
+    async with watching() as (api, informer, _):
+        api.fault(is_watch, answer(410, "Expired"), times=1000)
+        api.cut_watches()
+        await asyncio.sleep(60)
+        assert 5 <= informer.relists <= 20
 
 
 async def test_a_silent_watch_is_closed_and_resumed() -> None:
-    async with serving() as (api, client):
-        informer = Informer(client, PODS, Pod)
-        async with running(informer):
-            await api.wait_for_requests(is_watch, 1)
-            api.silent = True
-            await api.put(PODS, pod("a"))
-            await asyncio.sleep(80)
-            assert names(informer) == []
-            assert informer.age == pytest.approx(80, abs=1)
-            api.silent = False  # the open watch still gets no events
-            await until(lambda: names(informer) == ["a"], seconds=15)
-            assert informer.relists == 0
+    async with watching() as (api, informer, _):
+        await api.wait_for_requests(is_watch, 1)
+        api.silent = True
+        await api.put(PODS, pod("a"))
+        await asyncio.sleep(80)
+        assert names(informer) == []
+        assert informer.age == pytest.approx(80, abs=1)
+        api.silent = False  # the open watch still gets no events
+        await until(lambda: names(informer) == ["a"], seconds=15)
+        assert informer.relists == 0
 
 
 async def test_a_cluster_without_changes_causes_no_lists_and_no_logs(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    async with serving() as (api, client):
-        informer = Informer(client, PODS, Pod)
-        async with running(informer):
-            for _ in range(10):
-                await asyncio.sleep(60)
-                assert informer.age < 95
-            assert not [record for record in caplog.records if record.name.startswith("altershield")]
-            assert sum(map(is_list, api.requests)) == 1
+    async with watching() as (api, informer, _):
+        for _ in range(10):
+            await asyncio.sleep(60)
+            assert informer.age < 95
+        assert not [record for record in caplog.records if record.name.startswith("altershield")]
+        assert sum(map(is_list, api.requests)) == 1
 
 
 @pytest.mark.parametrize(("code", "reason"), [(500, "InternalError"), (503, ""), (403, "Forbidden"), (504, "Timeout")])
@@ -207,38 +211,32 @@ async def test_errors_are_retried_with_growing_pauses(code: int, reason: str) ->
     async with serving() as (api, client):
         api.fault(is_list, answer(code, reason), times=8)
         informer = Informer(client, PODS, Pod)
-        task = asyncio.create_task(informer.run())
-        await asyncio.sleep(1)
-        assert 2 <= len(api.requests) <= 5
-        await asyncio.wait_for(informer.wait_synced(), 60)
-        task.cancel()
-        await asyncio.wait((task,))
+        async with starting(informer):
+            await asyncio.sleep(1)
+            assert 2 <= len(api.requests) <= 5
+            await asyncio.wait_for(informer.wait_synced(), 60)
 
 
 async def test_retry_delay_is_reset_after_an_outage() -> None:
-    async with serving() as (api, client):
-        informer = Informer(client, PODS, Pod)
-        async with running(informer):
-            await api.stop()
-            await asyncio.sleep(60)
-            await api.start()
-            await asyncio.sleep(60)
-            api.fault(is_watch, answer(500))
-            api.cut_watches()
-            await api.put(PODS, pod("a"))
-            await until(lambda: names(informer) == ["a"], seconds=1)
+    async with watching() as (api, informer, _):
+        await api.stop()
+        await asyncio.sleep(60)
+        await api.start()
+        await asyncio.sleep(60)
+        api.fault(is_watch, answer(500))
+        api.cut_watches()
+        await api.put(PODS, pod("a"))
+        await until(lambda: names(informer) == ["a"], seconds=1)
 
 
 async def test_retry_after_is_honoured() -> None:
     async with serving() as (api, client):
         api.fault(is_list, answer(429, "TooManyRequests", **{"Retry-After": "20"}))
         informer = Informer(client, PODS, Pod)
-        task = asyncio.create_task(informer.run())
-        await asyncio.sleep(19)
-        assert len(api.requests) == 1
-        await asyncio.wait_for(informer.wait_synced(), 10)
-        task.cancel()
-        await asyncio.wait((task,))
+        async with starting(informer):
+            await asyncio.sleep(19)
+            assert len(api.requests) == 1
+            await asyncio.wait_for(informer.wait_synced(), 10)
 
 
 async def test_a_list_without_a_response_is_tried_again() -> None:
@@ -249,11 +247,9 @@ async def test_a_list_without_a_response_is_tried_again() -> None:
     async with serving() as (api, client):
         api.fault(is_list, never)
         informer = Informer(client, PODS, Pod)
-        task = asyncio.create_task(informer.run())
-        await asyncio.wait_for(informer.wait_synced(), 60)
-        assert sum(map(is_list, api.requests)) == 2
-        task.cancel()
-        await asyncio.wait((task,))
+        async with starting(informer):
+            await asyncio.wait_for(informer.wait_synced(), 60)
+            assert sum(map(is_list, api.requests)) == 2
 
 
 async def test_an_undecodable_object_is_skipped_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -305,14 +301,12 @@ async def test_an_undecodable_object_that_is_created_again_is_logged_again(
     "garbage", ["<html>a proxy</html>\n", "{}\n", '{"type":1,"object":{}}\n', "\xff\n", "[" * 9999 + "\n"]
 )
 async def test_a_line_that_is_not_an_event_causes_a_relist(garbage: str) -> None:
-    async with serving() as (api, client):
-        informer = Informer(client, PODS, Pod)
-        async with running(informer):
-            await api.wait_for_requests(is_watch, 1)
-            await api.send_raw(garbage)
-            await until(lambda: informer.relists == 1)
-            await api.put(PODS, pod("a"))
-            await until(lambda: names(informer) == ["a"])
+    async with watching() as (api, informer, _):
+        await api.wait_for_requests(is_watch, 1)
+        await api.send_raw(garbage)
+        await until(lambda: informer.relists == 1)
+        await api.put(PODS, pod("a"))
+        await until(lambda: names(informer) == ["a"])
 
 
 async def test_exceptions_in_handlers_and_indexes_do_not_stop_the_informer(caplog: pytest.LogCaptureFixture) -> None:
@@ -351,12 +345,9 @@ async def test_indexes_follow_the_objects() -> None:
 
 
 async def test_resync_calls_handlers_for_every_object() -> None:
-    async with serving() as (api, client):
-        await api.put(PODS, pod("a"))
-        informer = Informer(client, PODS, Pod, resync=600)
-        async with running(informer) as calls:
-            await asyncio.sleep(700)
-            assert calls[1:] == [("a", "101", "101")]
+    async with watching(pod("a"), resync=600) as (_, _, calls):
+        await asyncio.sleep(700)
+        assert calls[1:] == [("a", "101", "101")]
 
 
 async def test_an_observed_write_is_in_the_cache_at_once_and_reported_once() -> None:
@@ -459,39 +450,35 @@ async def test_cache_is_replaced_after_the_storage_is_restored_from_a_backup() -
 
 
 async def test_a_watch_resumes_from_the_last_bookmark() -> None:
-    async with serving() as (api, client):
-        informer = Informer(client, PODS, Pod)
-        async with running(informer):
-            await api.wait_for_requests(is_watch, 1)
-            await api.send_raw(line("BOOKMARK", {"metadata": {"resourceVersion": "500"}}).decode())
-            await api.send_raw(line("BOOKMARK", {"metadata": {"resourceVersion": "not a number"}}).decode())
-            await asyncio.sleep(1)
-            api.cut_watches()
-            watches = await api.wait_for_requests(is_watch, 2)
-            assert watches[1].query["resourceVersion"] == "500"
+    async with watching() as (api, _, _):
+        await api.wait_for_requests(is_watch, 1)
+        await api.send_raw(line("BOOKMARK", {"metadata": {"resourceVersion": "500"}}).decode())
+        await api.send_raw(line("BOOKMARK", {"metadata": {"resourceVersion": "not a number"}}).decode())
+        await asyncio.sleep(1)
+        api.cut_watches()
+        watches = await api.wait_for_requests(is_watch, 2)
+        assert watches[1].query["resourceVersion"] == "500"
 
 
 async def test_requests_contain_namespace_and_label_selector() -> None:
-    async with serving() as (api, client):
-        informer = Informer(client, PODS, Pod, namespace="shop", label_selector="app=x,tier in (a,b)")
-        async with running(informer):
-            await api.wait_for_requests(is_watch, 1)
-            assert {request.path for request in api.requests} == {"/api/v1/namespaces/shop/pods"}
-            assert {request.query["labelSelector"] for request in api.requests} == {"app=x,tier in (a,b)"}
+    async with watching(namespace="shop", label_selector="app=x,tier in (a,b)") as (api, _, _):
+        await api.wait_for_requests(is_watch, 1)
+        assert {request.path for request in api.requests} == {"/api/v1/namespaces/shop/pods"}
+        assert {request.query["labelSelector"] for request in api.requests} == {"app=x,tier in (a,b)"}
 
 
 async def test_objects_that_keep_rejects_are_left_out_or_reported_as_deleted() -> None:
-    async with serving() as (api, client):
-        await api.put(PODS, pod("a", keep="yes"))
-        await api.put(PODS, pod("b"))
-        informer = Informer(client, PODS, Pod, keep=lambda obj: "keep" in obj.metadata.labels)
-        async with running(informer) as calls:
-            assert names(informer) == ["a"]
-            await api.put(PODS, pod("c", keep="yes"))
-            await api.put(PODS, pod("d"))
-            await api.put(PODS, pod("a"))
-            await until(lambda: names(informer) == ["c"])
-            assert [(name, new is None) for name, _, new in calls] == [("a", False), ("c", False), ("a", True)]
+    async with watching(pod("a", keep="yes"), pod("b"), keep=lambda obj: "keep" in obj.metadata.labels) as (
+        api,
+        informer,
+        calls,
+    ):
+        assert names(informer) == ["a"]
+        await api.put(PODS, pod("c", keep="yes"))
+        await api.put(PODS, pod("d"))
+        await api.put(PODS, pod("a"))
+        await until(lambda: names(informer) == ["c"])
+        assert [(name, new is None) for name, _, new in calls] == [("a", False), ("c", False), ("a", True)]
 
 
 async def test_refill_adds_objects_that_keep_accepts_now() -> None:

@@ -86,10 +86,24 @@ async def cluster() -> AsyncIterator[tuple[StubApi, Callable[..., Candidate]]]:
         yield api, start
 
 
+async def leader(candidate: Candidate) -> Candidate:
+    """The candidate, once it leads."""
+    await until(lambda: candidate.leading)
+    return candidate
+
+
 def spec(api: StubApi) -> dict[str, Any]:
     lease = api.get(LEASES, "altershield", "system")
     assert lease is not None
     return dict(lease["spec"])
+
+
+def put_lease(api: StubApi, **spec: Any) -> Any:
+    return api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": spec})
+
+
+def is_get(request: web.Request) -> bool:
+    return request.method == "GET"
 
 
 def is_put(request: web.Request) -> bool:
@@ -113,8 +127,7 @@ async def test_one_of_two_candidates_leads_and_the_lease_names_it() -> None:
 
 async def test_a_leader_that_stops_hands_over_at_once() -> None:
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         second = start("b")
         await asyncio.sleep(30)
         await first.stop()
@@ -146,8 +159,7 @@ async def test_a_dead_leader_is_replaced_within_the_lease_duration_and_one_retry
 
 async def test_a_lease_that_is_deleted_while_another_candidate_holds_it_is_not_taken_before_its_end() -> None:
     async with cluster() as (api, start):
-        taken = {"holderIdentity": "other", "leaseDurationSeconds": 60}
-        await api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": taken})
+        await put_lease(api, holderIdentity="other", leaseDurationSeconds=60)
         candidate = start("a")
         await asyncio.sleep(10)
         await api.remove(LEASES, "altershield", "system")
@@ -159,8 +171,7 @@ async def test_a_lease_that_is_deleted_while_another_candidate_holds_it_is_not_t
 
 async def test_the_longer_lease_of_another_is_respected() -> None:
     async with cluster() as (api, start):
-        taken = {"holderIdentity": "other", "leaseDurationSeconds": 60}
-        await api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": taken})
+        await put_lease(api, holderIdentity="other", leaseDurationSeconds=60)
         candidate = start("a")
         await asyncio.sleep(58)
         assert not candidate.leading
@@ -190,8 +201,7 @@ def wall_clock(monkeypatch: pytest.MonkeyPatch) -> WallClock:
 @pytest.mark.parametrize("step", [86_400, -86_400])
 async def test_a_wall_clock_change_does_not_affect_leader_or_successor(step: float, wall_clock: WallClock) -> None:
     async with cluster() as (_, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         second = start("b")
         await asyncio.sleep(10)
         wall_clock.offset = step
@@ -205,8 +215,7 @@ async def test_a_wall_clock_change_does_not_affect_leader_or_successor(step: flo
 @pytest.mark.parametrize("step", [86_400, -86_400])
 async def test_a_wall_clock_change_does_not_change_the_lease_duration(step: float, wall_clock: WallClock) -> None:
     async with cluster() as (api, start):
-        taken = {"holderIdentity": "silent", "leaseDurationSeconds": 15}
-        await api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": taken})
+        await put_lease(api, holderIdentity="silent", leaseDurationSeconds=15)
         candidate = start("a")
         await asyncio.sleep(5)
         wall_clock.offset = step
@@ -217,8 +226,7 @@ async def test_a_wall_clock_change_does_not_change_the_lease_duration(step: floa
 
 async def test_an_outage_ends_the_term_within_the_renew_deadline() -> None:
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         await asyncio.sleep(9)
         await api.stop()
         began = now()
@@ -249,8 +257,7 @@ async def test_a_disconnected_leader_has_stopped_when_the_other_starts() -> None
 
 async def test_renew_deadline_counts_from_the_sending_of_the_last_renewal() -> None:
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         sent = 0.0
 
         async def late(request: web.Request) -> web.StreamResponse:
@@ -272,8 +279,7 @@ async def test_slow_responses_do_not_end_the_term() -> None:
         return await api.answer(request)
 
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         api.fault(lambda _: True, slowly, times=1000)
         await asyncio.sleep(300)
         assert first.terms == 1
@@ -286,8 +292,7 @@ async def test_hanging_requests_in_every_slot_do_not_end_the_term() -> None:
         return await api.answer(request)
 
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         api.fault(lambda request: "/pods/" in request.path, hang, times=10_000)
 
         async def ask_again() -> None:
@@ -309,8 +314,7 @@ async def test_hanging_requests_in_every_slot_do_not_end_the_term() -> None:
 @pytest.mark.parametrize("code", [409, 429, 500, 503])
 async def test_single_failures_do_not_end_the_term(code: int) -> None:
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         for _ in range(10):
             api.fault(is_put, answer(code), times=2)
             await asyncio.sleep(30)
@@ -320,8 +324,7 @@ async def test_single_failures_do_not_end_the_term(code: int) -> None:
 
 async def test_a_lease_taken_by_another_holder_ends_the_term() -> None:
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         lease = api.get(LEASES, "altershield", "system")
         assert lease is not None
         await api.put(LEASES, {**lease, "spec": {**lease["spec"], "holderIdentity": "thief"}})
@@ -331,8 +334,7 @@ async def test_a_lease_taken_by_another_holder_ends_the_term() -> None:
 
 async def test_a_deleted_lease_is_created_again() -> None:
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         await api.remove(LEASES, "altershield", "system")
         await asyncio.sleep(60)
         assert first.terms == 1
@@ -353,8 +355,7 @@ async def test_an_error_of_the_work_is_raised_and_releases_the_lease() -> None:
 
 async def test_lead_returns_and_releases_the_lease_when_the_work_ends() -> None:
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         first.end.set()
         await first.task
         assert spec(api)["holderIdentity"] == ""
@@ -362,8 +363,7 @@ async def test_lead_returns_and_releases_the_lease_when_the_work_ends() -> None:
 
 async def test_stopping_without_an_api_server_does_not_hang() -> None:
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         await api.stop()
         began = now()
         await first.stop()
@@ -387,8 +387,7 @@ async def test_lease_is_renewed_until_the_cleanup_has_ended() -> None:
 
 async def test_a_follower_that_stops_does_not_change_the_lease() -> None:
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         second = start("b")
         await asyncio.sleep(5)
         await second.stop()
@@ -399,16 +398,14 @@ async def test_a_follower_that_stops_does_not_change_the_lease() -> None:
 async def test_a_missing_permission_is_logged_once_and_retried(caplog: pytest.LogCaptureFixture) -> None:
     async with cluster() as (api, start):
         api.fault(lambda _: True, answer(403, "Forbidden"), times=20)
-        first = start("a")
-        await until(lambda: first.leading)
+        await leader(start("a"))
         assert caplog.messages.count("cannot read the lease") == 1
 
 
 @pytest.mark.parametrize("duration", [2.0, 2.5, 60.0])
 async def test_leadership_and_handover_work_with_other_lease_durations(duration: float) -> None:
     async with cluster() as (api, start):
-        first = start("a", duration)
-        await until(lambda: first.leading)
+        first = await leader(start("a", duration))
         second = start("b", duration)
         await asyncio.sleep(duration * 5)
         assert first.terms == 1
@@ -424,14 +421,6 @@ async def test_a_lease_duration_that_is_too_short_is_rejected() -> None:
 
 
 # content of the Lease
-
-
-def put_lease(api: StubApi, **spec: Any) -> Any:
-    return api.put(LEASES, {"metadata": {"name": "altershield", "namespace": "system"}, "spec": spec})
-
-
-def is_get(request: web.Request) -> bool:
-    return request.method == "GET"
 
 
 async def test_an_undecodable_lease_is_logged_once_and_taken_once_it_can_be_decoded(
@@ -450,8 +439,7 @@ async def test_an_undecodable_lease_is_logged_once_and_taken_once_it_can_be_deco
 
 async def test_a_lease_that_becomes_undecodable_ends_the_term() -> None:
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         await put_lease(api, holderIdentity=5)
         await until(lambda: not first.leading, seconds=10.5)
         assert not first.task.done()
@@ -493,8 +481,7 @@ async def test_taking_over_a_lease_keeps_unknown_fields_and_sets_acquire_time() 
 
 async def test_renew_interval_grows_with_the_lease_duration() -> None:
     async with cluster() as (api, start):
-        first = start("a", 60.0)
-        await until(lambda: first.leading)
+        await leader(start("a", 60.0))
         before = len(api.requests)
         await asyncio.sleep(80)
         assert 0 < sum(map(is_put, api.requests[before:])) <= 11
@@ -502,8 +489,7 @@ async def test_renew_interval_grows_with_the_lease_duration() -> None:
 
 async def test_a_leader_logs_each_failure_to_renew_once(caplog: pytest.LogCaptureFixture) -> None:
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        await leader(start("a"))
         for count in (1, 2):
             api.fault(is_put, answer(500), times=2)
             await asyncio.sleep(30)
@@ -526,8 +512,7 @@ async def test_a_failure_to_create_the_lease_is_logged_and_a_missing_lease_is_no
 ) -> None:
     async with cluster() as (api, start):
         api.fault(lambda request: request.method == "POST", answer(403, "Forbidden"), times=2)
-        first = start("a")
-        await until(lambda: first.leading)
+        await leader(start("a"))
         assert caplog.messages.count("cannot take the lease") == 1
         assert "cannot read the lease" not in caplog.messages
 
@@ -546,16 +531,14 @@ async def test_a_lease_that_cannot_be_read_is_not_created() -> None:
 
 async def test_a_released_lease_has_a_duration_of_one_second() -> None:
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         await first.stop()
         assert spec(api)["leaseDurationSeconds"] == 1
 
 
 async def test_a_lease_is_released_even_during_a_renewal() -> None:
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
 
         async def answer_late(request: web.Request) -> web.StreamResponse:
             response = await api.answer(request)
@@ -591,8 +574,7 @@ async def test_a_renewal_that_hangs_is_tried_again_and_does_not_cost_the_lease(
         return await api.answer(request)
 
     async with cluster() as (api, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         await asyncio.sleep(10)
         api.fault(is_put, hang)
         await asyncio.sleep(30)
@@ -611,8 +593,7 @@ async def test_an_error_of_the_election_ends_the_work_and_is_raised(monkeypatch:
 
     monkeypatch.setattr(lease_module, "_elect", failing)
     async with cluster() as (_, start):
-        first = start("a")
-        await until(lambda: first.leading)
+        first = await leader(start("a"))
         with pytest.raises(RuntimeError, match="broken"):
             await first.task
         assert not first.leading

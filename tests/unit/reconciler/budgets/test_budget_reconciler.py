@@ -103,6 +103,11 @@ class World(Announcing):
         self.stored = msgspec.structs.replace(budget, metadata=metadata)
         self.caches.budgets_informer.observe(self.stored)
 
+    async def protect(self, **spec: Any) -> None:
+        """Create a budget for the pods, and reconcile it."""
+        self.apply(builders.budget(**spec))
+        await self.reconcile()
+
     def admit(
         self, number: int, operation: Operation = Operation.DELETE, shows: str = "", *, break_glass: bool = False
     ) -> None:
@@ -182,8 +187,7 @@ async def world() -> AsyncIterator[World]:
 
 
 async def test_status_has_the_numbers_and_is_written_only_if_they_change(world: World) -> None:
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     assert world.numbers() == (5, 3, 5, 2)
     assert world.status.observed_generation == 1
     assert {each.type: (each.status, each.reason) for each in world.status.conditions} == {
@@ -205,8 +209,7 @@ async def test_status_has_the_numbers_and_is_written_only_if_they_change(world: 
 
 
 async def test_record_is_dropped_when_the_pod_shows_the_deletion(world: World) -> None:
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     world.admit(1)
     await world.reconcile()
     assert (len(world.status.disrupted_pods), world.numbers()) == (1, (5, 3, 4, 1))
@@ -222,8 +225,7 @@ async def test_record_is_dropped_when_the_pod_shows_the_deletion(world: World) -
 
 
 async def test_record_of_a_deletion_that_did_not_happen_is_dropped_after_a_live_read(world: World) -> None:
-    world.apply(builders.budget(maxUnavailable=1))
-    await world.reconcile()
+    await world.protect(maxUnavailable=1)
     world.admit(1)
     await world.reconcile(34)
     assert world.numbers() == (5, 4, 4, 0)
@@ -236,8 +238,7 @@ async def test_record_of_a_deletion_that_did_not_happen_is_dropped_after_a_live_
 
 
 async def test_cache_that_is_older_than_the_status_drops_nothing(world: World) -> None:
-    world.apply(builders.budget(maxUnavailable=1))
-    await world.reconcile()
+    await world.protect(maxUnavailable=1)
     world.admit(1)
     world.apply(
         msgspec.structs.replace(
@@ -253,8 +254,7 @@ async def test_cache_that_is_older_than_the_status_drops_nothing(world: World) -
 
 async def test_version_of_pods_that_the_api_server_has_not_reached_is_corrected(world: World) -> None:
     """Gatekeepers would wait for it for ever."""
-    world.apply(builders.budget(maxUnavailable=1))
-    await world.reconcile()
+    await world.protect(maxUnavailable=1)
     world.admit(1)
     far = msgspec.structs.replace(world.status, pods_resource_version="9000000")
     world.apply(msgspec.structs.replace(world.stored, status=far))  # type: ignore[type-var]
@@ -279,8 +279,7 @@ async def test_another_budget_of_the_same_pods_is_named(world: World) -> None:
 
 
 async def test_deletion_that_no_gatekeeper_was_asked_about_is_reported_once(world: World) -> None:
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     world.put(1, 20, deleting=True)
     world.admit(2)
     world.put(2, 21, deleting=True)
@@ -323,8 +322,7 @@ def by_taints(world: World) -> None:
 async def test_pod_that_a_kubelet_or_the_end_of_its_node_takes_is_reported_once_also_after_a_restart(
     world: World, take: Callable[[World], None]
 ) -> None:
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     take(world)
     await world.reconcile()
     assert world.events == [UNGATED]
@@ -343,8 +341,7 @@ async def test_evicted_pod_is_found_for_an_hour_by_a_reconciler_that_did_not_see
     world: World, ago: int, expected: list[tuple[str, str]]
 ) -> None:
     world.put(1, 20, **EVICTED, at=NOW - ago)
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     assert world.events == expected
 
 
@@ -358,8 +355,7 @@ async def test_pod_that_was_evicted_before_its_budget_was_created_is_not_reporte
 
 
 async def test_lost_pod_is_reported_again_if_the_status_could_not_be_written(world: World) -> None:
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     world.put(1, 20, deleting=True)
     save = world.replace_status
 
@@ -394,8 +390,7 @@ OTHER_ENDS: dict[str, Callable[[World], None]] = {
 
 @pytest.mark.parametrize("end", OTHER_ENDS.values(), ids=OTHER_ENDS)
 async def test_other_ends_of_a_pod_are_not_reported(world: World, end: Callable[[World], None]) -> None:
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     end(world)
     for _ in range(2):
         await world.reconcile()
@@ -414,8 +409,7 @@ async def test_lost_pods_that_the_status_remembers_are_bounded(world: World) -> 
 
 
 async def test_deletion_whose_record_another_leader_dropped_is_not_reported(world: World) -> None:
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     world.admit(1)
     world.put(1, 20, deleting=True)
     world.drop_records()
@@ -426,8 +420,7 @@ async def test_deletion_whose_record_another_leader_dropped_is_not_reported(worl
 async def test_deletion_whose_record_was_dropped_before_the_watch_of_pods_showed_it_is_not_reported(
     world: World,
 ) -> None:
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     world.admit(1)
     world.drop_records()
     world.put(1, 20, deleting=True)
@@ -437,8 +430,7 @@ async def test_deletion_whose_record_was_dropped_before_the_watch_of_pods_showed
 
 async def test_deletion_that_is_seen_while_an_earlier_one_is_reported_is_not_reported(world: World) -> None:
     """Its record is dropped in the same reconcile, before its deletion is looked at in the next one."""
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     for number in (1, 2):
         world.admit(number)
     world.put(1, 20, deleting=True)
@@ -501,8 +493,7 @@ async def test_only_budgets_of_its_pods_are_queued_when_a_workload_changes(world
 
 @pytest.mark.parametrize("operation", [Operation.DELETE, Operation.RESTART])
 async def test_break_glass_raises_an_event_once_when_its_record_ends(world: World, operation: Operation) -> None:
-    world.apply(builders.budget(maxUnavailable=0))
-    await world.reconcile()
+    await world.protect(maxUnavailable=0)
     world.admit(1, operation, break_glass=True)
     await world.reconcile()
     assert world.events == [], "the record is held"
@@ -528,8 +519,7 @@ async def test_budget_is_left_alone_while_it_is_deleted_or_its_pods_are_not_know
 async def test_version_of_pods_is_corrected_also_if_nothing_else_changes_and_read_only_if_it_is_ahead(
     world: World,
 ) -> None:
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     await world.reconcile()
     assert world.lists == 0
     world.change(status=msgspec.structs.replace(world.status, pods_resource_version="9000000"))
@@ -540,14 +530,12 @@ async def test_version_of_pods_is_corrected_also_if_nothing_else_changes_and_rea
 async def test_owner_that_no_cache_has_is_read_before_the_pods_are_counted(world: World) -> None:
     world.caches.scales._client = world  # type: ignore[assignment]
     world.put(6, owner=Owner("apps/v1", "ReplicaSet", "new", "set-new"))
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     assert world.numbers() == (5, 3, 6, 3)
 
 
 async def test_record_of_a_pod_that_left_the_budget_is_dropped(world: World) -> None:
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     for number in (1, 2):
         world.admit(number, Operation.UPDATE, "left")
     world.put(1, 20, labels={"app": "other"})
@@ -559,8 +547,7 @@ async def test_record_of_a_pod_that_left_the_budget_is_dropped(world: World) -> 
 async def test_only_a_budget_that_refuses_deletions_and_evictions_reports_those_without_a_review(
     world: World, spec: dict[str, Any], reported: int
 ) -> None:
-    world.apply(builders.budget(maxUnavailable=2, **spec))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2, **spec)
     world.put(1, 20, deleting=True)
     await world.reconcile()
     assert len(world.events) == reported
@@ -570,8 +557,7 @@ async def test_only_a_budget_that_refuses_deletions_and_evictions_reports_those_
 async def test_deletion_with_a_record_in_the_cache_or_at_the_api_server_is_not_reported(
     world: World, cached: bool
 ) -> None:
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     without = world.status
     record = {builders.uid(1): DisruptionRecord("web-1", Operation.DELETE, rfc3339(world.now), "jane")}
     recorded = msgspec.structs.replace(without, disrupted_pods=record)
@@ -585,8 +571,7 @@ async def test_deletion_with_a_record_in_the_cache_or_at_the_api_server_is_not_r
 
 @pytest.mark.parametrize(("count", "text"), [(3, "web-1, web-2, web-3"), (5, "web-1, web-2, web-3 and 2 more")])
 async def test_event_names_three_pods(world: World, count: int, text: str) -> None:
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     for number in range(1, count + 1):
         world.put(number, 20 + number, deleting=True)
     await world.reconcile()
@@ -595,8 +580,7 @@ async def test_event_names_three_pods(world: World, count: int, text: str) -> No
 
 
 async def test_new_spec_and_dropped_records_are_written_at_once_and_other_numbers_after_a_second(world: World) -> None:
-    world.apply(builders.budget(maxUnavailable=1))
-    await world.reconcile()
+    await world.protect(maxUnavailable=1)
     metadata = msgspec.structs.replace(world.stored.metadata, generation=2)  # type: ignore[union-attr]
     world.change(metadata=metadata, spec=builders.budget(maxUnavailable="20%").spec)
     assert await world.reconcile(0.1) == 30
@@ -634,8 +618,7 @@ async def test_other_budgets_are_queued_when_a_budget_comes_goes_or_covers_other
 
 
 async def test_pods_that_leave_the_cache_or_did_not_belong_to_the_budget_are_no_departures(world: World) -> None:
-    world.apply(builders.budget(maxUnavailable=2))
-    await world.reconcile()
+    await world.protect(maxUnavailable=2)
     world.put(7, 20, labels={"app": "other"})
     world.put(7, 21, deleting=True)
     world.caches.namespaces.has_budget = lambda namespace: False  # type: ignore[method-assign]

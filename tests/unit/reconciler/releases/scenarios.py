@@ -1,18 +1,14 @@
 """Workloads in typical states, and constants of the tests of releases."""
 
-import pytest
-
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 
-from .world import KINDS, SimPod, World, fingerprint
+from .world import SimPod, World, fingerprint
 
 RUNNING, SUCCESS, SUSPEND = WorkloadState.RUNNING, WorkloadState.SUCCESS, WorkloadState.SUSPEND
 FAILED, ROLLBACK = WorkloadState.FAILED, WorkloadState.ROLLBACK
 VERIFIED, SETTLED, STALLED = ConditionType.VERIFIED, ConditionType.SETTLED, ConditionType.STALLED
 NO_REPLICAS, ROLLED_BACK = ConditionType.NO_REPLICAS, ConditionType.ROLLED_BACK
-
-each_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def first_release(kind: str, **world: float) -> World:

@@ -5,11 +5,10 @@ from altershield.api.meta import rfc3339
 from altershield.api.ops_config import Settings
 from altershield.api.pod_verdicts import PodInfo
 
-from .scenarios import RUNNING, SUCCESS, SUSPEND, each_kind, first_release
+from .scenarios import RUNNING, SUCCESS, SUSPEND, first_release
 from .world import NAMESPACE, World
 
 
-@each_kind
 def test_batch_is_created_when_it_is_full(kind: str) -> None:
     world = first_release(kind)
     world.settings = Settings(branch=True, content="2")
@@ -22,7 +21,6 @@ def test_batch_is_created_when_it_is_full(kind: str) -> None:
     assert world.state() == RUNNING
 
 
-@each_kind
 def test_incomplete_batch_is_created_after_the_wait_time(kind: str) -> None:
     world = first_release(kind)
     world.settings = Settings(branch=True, content="2")
@@ -37,7 +35,6 @@ def test_incomplete_batch_is_created_after_the_wait_time(kind: str) -> None:
     assert WorkloadState.TIME_OUT_PRE_THRESHOLD in states
 
 
-@each_kind
 def test_suspended_release_creates_incomplete_batches_and_stays_suspended(kind: str) -> None:
     world = first_release(kind)
     world.settings = Settings(branch=True, content="2")
@@ -54,7 +51,6 @@ def test_suspended_release_creates_incomplete_batches_and_stays_suspended(kind: 
     assert WorkloadState.TIME_OUT_PRE_THRESHOLD not in states
 
 
-@each_kind
 def test_batch_size_is_at_most_the_number_of_replicas(kind: str) -> None:
     world = first_release(kind)
     world.settings = Settings(branch=True, content="10")
@@ -64,7 +60,6 @@ def test_batch_size_is_at_most_the_number_of_replicas(kind: str) -> None:
     assert [len(each.spec.pod_infos) for each in world.batches.values()] == [3]
 
 
-@each_kind
 def test_oldest_batches_of_deleted_pods_are_removed(kind: str) -> None:
     world = World(kind, replicas=1)
     (pod,) = world.roll_out("v1")
@@ -77,7 +72,6 @@ def test_oldest_batches_of_deleted_pods_are_removed(kind: str) -> None:
     assert numbers == list(range(6, 27))
 
 
-@each_kind
 def test_change_pod_lists_the_fields_of_its_pods(kind: str) -> None:
     world = first_release(kind)
     (pod, *_) = world.make(3)

@@ -4,11 +4,10 @@ import pytest
 
 from reconciler.releases.pods.group import Group
 
-from .scenarios import RUNNING, SUCCESS, each_kind, first_release_up, is_restored, second_release
+from .scenarios import RUNNING, SUCCESS, first_release_up, is_restored, second_release
 from .world import World
 
 
-@each_kind
 @pytest.mark.parametrize("skew", [-300, -130, 130, 300])
 def test_good_release_succeeds_although_the_kubelet_clock_is_wrong(kind: str, skew: int) -> None:
     world, pods = second_release(kind, 3)
@@ -22,7 +21,6 @@ def test_good_release_succeeds_although_the_kubelet_clock_is_wrong(kind: str, sk
     assert (world.image, world.state()) == ("v2", SUCCESS)
 
 
-@each_kind
 @pytest.mark.parametrize("skew", [-300, -130, 130, 300])
 def test_crashing_release_is_rolled_back_although_the_kubelet_clock_is_wrong(kind: str, skew: int) -> None:
     world, pods = second_release(kind, 3)
@@ -39,7 +37,6 @@ def test_crashing_release_is_rolled_back_although_the_kubelet_clock_is_wrong(kin
     assert is_restored(world)
 
 
-@each_kind
 def test_new_leader_trusts_the_kubelet_ready_time_only_beyond_the_clock_skew(kind: str) -> None:
     """A new leader does not observe a pod again that has been ready for long. It knows that only from the kubelet."""
     world, _ = first_release_up(kind)
@@ -53,7 +50,6 @@ def test_new_leader_trusts_the_kubelet_ready_time_only_beyond_the_clock_skew(kin
     assert world.state() == SUCCESS
 
 
-@each_kind
 def test_restart_is_observed_although_the_kubelet_never_reported_not_ready(kind: str) -> None:
     """A container can end and be back before the kubelet reports the pod as not ready."""
     world, pods = first_release_up(kind)
@@ -67,7 +63,6 @@ def test_restart_is_observed_although_the_kubelet_never_reported_not_ready(kind:
     assert [tracked.pod.metadata.uid for tracked in world.groups.pods_in(Group.OBSERVING)] == [pods[0].uid]
 
 
-@each_kind
 @pytest.mark.parametrize("skew", [-1.5, 1.5])
 def test_start_timeout_holds_although_the_reconciler_clock_differs_from_the_api_server_clock(
     kind: str, skew: float

@@ -17,7 +17,6 @@ from .scenarios import (
     SUCCESS,
     SUSPEND,
     VERIFIED,
-    each_kind,
     first_release,
     is_restored,
     second_release,
@@ -25,7 +24,6 @@ from .scenarios import (
 from .world import World, fingerprint
 
 
-@each_kind
 def test_pod_not_up_within_the_start_timeout_causes_a_rollback(kind: str) -> None:
     world, (pod, *_) = second_release(kind)
     world.touch(pod.wait_for_image())
@@ -48,7 +46,6 @@ def test_pod_not_up_within_the_start_timeout_causes_a_rollback(kind: str) -> Non
     assert world.looks > 0
 
 
-@each_kind
 def test_pod_not_up_suspends_a_first_release_and_the_message_quotes_the_pod(kind: str) -> None:
     world = first_release(kind)
     pods = world.make(3)
@@ -98,7 +95,6 @@ def test_objects_about_thousands_of_overdue_pods_fit_into_etcd(kind: str) -> Non
     assert all(len(each.spec.pod_infos) == len(each.status.pod_results) for each in world.batches.values())
 
 
-@each_kind
 def test_start_timeout_counts_from_when_the_pod_was_last_up(kind: str) -> None:
     world = first_release(kind)
     pods = world.make(3)
@@ -114,7 +110,6 @@ def test_start_timeout_counts_from_when_the_pod_was_last_up(kind: str) -> None:
     assert [failed.uid for failed in world.status().defense_check_fail_pods] == [pods[0].uid]
 
 
-@each_kind
 def test_pod_that_is_repeatedly_ready_without_staying_up_is_overdue(kind: str) -> None:
     world = first_release(kind)
     pods = world.make(3)
@@ -130,7 +125,6 @@ def test_pod_that_is_repeatedly_ready_without_staying_up_is_overdue(kind: str) -
     assert world.t - pods[2].born < 150
 
 
-@each_kind
 def test_new_leader_continues_the_start_timeout_of_a_down_pod(kind: str) -> None:
     world = first_release(kind)
     pods = world.make(3)
@@ -146,7 +140,6 @@ def test_new_leader_continues_the_start_timeout_of_a_down_pod(kind: str) -> None
     assert world.state() == SUSPEND
 
 
-@each_kind
 @pytest.mark.parametrize("verdict", ["", "pass"])
 def test_start_timeout_of_a_pod_that_broke_without_a_leader_starts_when_a_leader_sees_it(
     kind: str, verdict: str
@@ -169,7 +162,6 @@ def test_start_timeout_of_a_pod_that_broke_without_a_leader_starts_when_a_leader
     assert world.state() == SUCCESS
 
 
-@each_kind
 def test_start_timeout_restarts_for_a_pod_that_a_new_leader_finds_ready(kind: str) -> None:
     world, (pod,) = second_release(kind)
     world.checked = False
@@ -184,7 +176,6 @@ def test_start_timeout_restarts_for_a_pod_that_a_new_leader_finds_ready(kind: st
     assert world.image == "v1"
 
 
-@each_kind
 def test_one_overdue_pod_of_ten_stalls_the_release_and_two_cause_a_rollback(kind: str) -> None:
     world, pods = second_release(kind, 10, replicas=10)
     world.up(*pods[1:])
@@ -202,7 +193,6 @@ def test_one_overdue_pod_of_ten_stalls_the_release_and_two_cause_a_rollback(kind
     assert is_restored(world)
 
 
-@each_kind
 @pytest.mark.parametrize(
     ("share", "bad", "ends"),
     [("20%", 1, False), ("20%", 2, True), ("3", 2, False), ("3", 3, True), ("1", 1, True), ("1%", 1, True)],
@@ -217,7 +207,6 @@ def test_share_setting_is_the_number_of_overdue_pods_that_end_the_release(
     assert is_restored(world) is ends
 
 
-@each_kind
 def test_share_setting_is_relative_to_the_pods_that_exist(kind: str) -> None:
     world, _ = second_release(kind, 1, replicas=10)
     world.run(121)

@@ -38,7 +38,7 @@ def releasing(kind: str = "Deployment", **world: Any) -> tuple[DroppingWorld, li
     made = DroppingWorld(kind, **world)
     old = made.roll_out("v1")
     made.begin("v2")
-    pod = made.make(1)[0]
+    (pod,) = made.make(1)
     made.rest()
     return made, old, pod
 
@@ -108,8 +108,7 @@ def test_recovered_node_is_noticed_although_no_pod_changes() -> None:
 
 def test_volume_that_is_attached_late_causes_no_rollback() -> None:
     world, _, pod = releasing()
-    pod.be_created()
-    world.touch(pod)
+    world.touch(pod.be_created())
     world.events_say = Fault.VOLUME
     world.run(360)
     assert world.said(STALLED, "v2") == ("True", Fault.VOLUME)
@@ -123,8 +122,7 @@ def test_volume_that_is_attached_late_causes_no_rollback() -> None:
 def test_pod_that_does_not_start_after_its_volume_was_attached_causes_a_rollback() -> None:
     """Nothing in the pod changes when the volume is attached: only its Events tell."""
     world, _, pod = releasing()
-    pod.be_created()
-    world.touch(pod)
+    world.touch(pod.be_created())
     world.events_say = Fault.VOLUME
     world.run(300)
     written = world.writes
@@ -143,7 +141,7 @@ def test_pods_that_fail_and_are_replaced_repeatedly_end_the_release() -> None:
         world.run(30)
         pod.phase = "Failed"
         world.touch(pod)
-        pod = world.make(1)[0]
+        (pod,) = world.make(1)
         world.rest()
     world.run(10)
     assert world.image == "v1"
@@ -156,9 +154,8 @@ def test_pods_that_fail_after_they_were_up_keep_a_successful_release_from_settli
     for _ in range(8):
         world.run(60)
         pod.phase = "Failed"
-        pod.lose_readiness(world.t)
-        world.touch(pod)
-        pod = world.make(1)[0]
+        world.touch(pod.lose_readiness(world.t))
+        (pod,) = world.make(1)
         world.up(pod)
         world.rest()
         assert world.said(SETTLED)[0] != "True"
@@ -198,8 +195,7 @@ def test_pod_that_is_still_ready_after_an_update_in_place_is_observed() -> None:
     world.rest()
     assert world.state() == RUNNING
     world.advance(2)
-    pod.crash(world.t)
-    world.touch(pod)
+    world.touch(pod.crash(world.t))
     world.run(200)
     assert world.state() != SUCCESS
     assert world.suspended
@@ -211,8 +207,7 @@ def test_successful_release_without_a_settled_condition_counts_as_settled() -> N
     world.run(5000)
     kept = tuple(each for each in world.status().conditions if each.type != SETTLED)
     world.edit_status(conditions=kept, settle_time_unix=0, down_pods=())
-    pods[0].crash(world.t)
-    world.touch(pods[0])
+    world.touch(pods[0].crash(world.t))
     world.die()
     world.run(300)
     assert (world.state(), world.suspended) == (SUCCESS, False)
@@ -224,8 +219,7 @@ def test_stalled_condition_is_written_once_while_the_release_stays_stalled() -> 
     world.begin("v2")
     pods = world.make(10)
     world.up(*pods[1:])
-    pods[0].crash(world.t)
-    world.touch(pods[0])
+    world.touch(pods[0].crash(world.t))
     world.run(200)
     assert world.said(STALLED, "v2")[0] == "True"
     written = world.status("v2")
@@ -246,8 +240,7 @@ def test_missing_config_map_is_a_fault_of_the_release_although_other_events_blam
 
 def test_refused_rollback_request_does_not_allow_a_second_automatic_rollback() -> None:
     world, _, pod = releasing()
-    pod.crash(world.t)
-    world.touch(pod)
+    world.touch(pod.crash(world.t))
     world.run(130)
     assert world.image == "v1"
     world.begin("v2")

@@ -209,8 +209,7 @@ class Releases(RuleBasedStateMachine):
         world.lose_node(self.node)
         for pod in world.pods.values():
             if pod.node == self.node and pod.ready:
-                pod.lose_readiness(world.t)
-                world.touch(pod)
+                world.touch(pod.lose_readiness(world.t))
         self.node = "node-2" if self.node == "node-1" else "node-1"
         self.find(self.node)
 

@@ -11,7 +11,6 @@ from .scenarios import (
     RUNNING,
     SUCCESS,
     SUSPEND,
-    each_kind,
     is_over,
     is_restored,
     release_bad,
@@ -57,7 +56,6 @@ def refusal(world: World) -> str:
     return found.message.partition("; not rolled back: ")[2] if found is not None else ""
 
 
-@each_kind
 def test_only_pod_that_never_comes_up_leads_back_to_the_last_version_that_passed(kind: str) -> None:
     world = replaced_by_bad(kind)
     world.run(125)
@@ -69,7 +67,6 @@ def test_only_pod_that_never_comes_up_leads_back_to_the_last_version_that_passed
     assert (world.state("v1"), world.state("v2"), world.suspended) == (SUCCESS, FAILED, False)
 
 
-@each_kind
 @pytest.mark.parametrize("replicas", [1, 3, 10])
 def test_pods_that_all_crash_after_success_lead_back_to_the_last_version_that_passed(kind: str, replicas: int) -> None:
     world = crashed_after_success(kind, replicas)
@@ -77,7 +74,6 @@ def test_pods_that_all_crash_after_success_lead_back_to_the_last_version_that_pa
     assert is_restored(world)
 
 
-@each_kind
 def test_pods_that_crash_after_success_while_another_one_serves_suspend_the_release(kind: str) -> None:
     world = serving(kind, 3)
     pods = world.roll_out("v2")
@@ -92,7 +88,6 @@ def test_pods_that_crash_after_success_while_another_one_serves_suspend_the_rele
     assert refusal(world) == "no pod of an older version is ready"
 
 
-@each_kind
 def test_ready_pod_that_a_person_failed_serves(kind: str) -> None:
     world, (first, second) = second_release(kind, 2, replicas=2)
     world.up(first, second)
@@ -105,7 +100,6 @@ def test_ready_pod_that_a_person_failed_serves(kind: str) -> None:
     assert refusal(world) == "no pod of an older version is ready"
 
 
-@each_kind
 def test_release_that_is_suspended_is_rolled_back_when_its_last_pods_break_too(kind: str) -> None:
     world, pods = second_release(kind, 3)
     world.up(*pods)
@@ -119,7 +113,6 @@ def test_release_that_is_suspended_is_rolled_back_when_its_last_pods_break_too(k
     assert is_restored(world)
 
 
-@each_kind
 def test_version_that_was_restored_is_suspended_if_it_does_not_come_up_either(kind: str) -> None:
     world = serving(kind, 1, "v0")
     world.roll_out("v1")
@@ -136,7 +129,6 @@ def test_version_that_was_restored_is_suspended_if_it_does_not_come_up_either(ki
     assert refusal(world) == "no pod of any version serves, and this version was itself restored by a rollback"
 
 
-@each_kind
 def test_version_that_was_restored_is_suspended_if_it_comes_up_and_crashes(kind: str) -> None:
     world = serving(kind, 1, "v0")
     world.roll_out("v1")
@@ -151,7 +143,6 @@ def test_version_that_was_restored_is_suspended_if_it_comes_up_and_crashes(kind:
     assert (world.image, world.state()) == ("v1", SUSPEND)
 
 
-@each_kind
 def test_release_after_a_restored_version_is_rolled_back_again(kind: str) -> None:
     world = replaced_by_bad(kind)
     world.run(125)
@@ -164,7 +155,6 @@ def test_release_after_a_restored_version_is_rolled_back_again(kind: str) -> Non
     assert is_restored(world)
 
 
-@each_kind
 def test_first_release_is_suspended_because_no_version_has_passed(kind: str) -> None:
     world = World(kind, replicas=1)
     release_bad(world, "v1")
@@ -173,7 +163,6 @@ def test_first_release_is_suspended_because_no_version_has_passed(kind: str) -> 
     assert refusal(world) == "no older version has passed verification"
 
 
-@each_kind
 def test_policy_suspends_instead(kind: str) -> None:
     policy = AppliedPolicy(namespace="shop", name="web", on_nothing_serves=OnNothingServes.SUSPEND)
     world = replaced_by_bad(kind, policy)
@@ -193,7 +182,6 @@ def test_other_strategies_are_rolled_back_only_if_the_policy_says_so(kind: str, 
     assert is_restored(world) is (on is OnNothingServes.ROLLBACK)
 
 
-@each_kind
 @pytest.mark.parametrize("on", [None, OnNothingServes.ROLLBACK])
 def test_on_start_failure_suspends_unless_the_policy_says_otherwise_if_nothing_serves(
     kind: str, on: OnNothingServes | None
@@ -204,7 +192,6 @@ def test_on_start_failure_suspends_unless_the_policy_says_otherwise_if_nothing_s
     assert is_restored(world) is (on is not None)
 
 
-@each_kind
 def test_setting_rollback_switches_it_off(kind: str) -> None:
     world = replaced_by_bad(kind)
     world.settings = Settings(rollback=False)
@@ -212,7 +199,6 @@ def test_setting_rollback_switches_it_off(kind: str) -> None:
     assert (world.image, world.state()) == ("v2", SUSPEND)
 
 
-@each_kind
 def test_rollback_is_withdrawn_if_a_pod_comes_up_before_the_write(kind: str) -> None:
     world = replaced_by_bad(kind)
     world.write_refused = "denied by policy"
@@ -225,7 +211,6 @@ def test_rollback_is_withdrawn_if_a_pod_comes_up_before_the_write(kind: str) -> 
     assert "RollbackWithdrawn" in world.reasons
 
 
-@each_kind
 def test_pod_that_is_ready_between_two_crashes_does_not_serve(kind: str) -> None:
     world = replaced_by_bad(kind)
     (pod,) = world.of("v2")
@@ -239,7 +224,6 @@ def test_pod_that_is_ready_between_two_crashes_does_not_serve(kind: str) -> None
     assert is_restored(world)
 
 
-@each_kind
 def test_running_release_with_pods_left_to_come_up_is_not_rolled_back_early(kind: str) -> None:
     world = replaced_by_bad(kind)
     world.run(115)

@@ -16,7 +16,6 @@ from tests.unit.reconciler.releases.scenarios import (
     SUCCESS,
     SUSPEND,
     VERIFIED,
-    each_kind,
     is_restored,
 )
 from tests.unit.reconciler.releases.world import Killed, SimPod, World
@@ -39,7 +38,6 @@ def end(world: World) -> int:
     return world.status().pause.end_time_unix
 
 
-@each_kind
 def test_end_is_stored_and_told(kind: str) -> None:
     world, _ = paused(kind)
     assert world.status().pause == PauseEnd(plain_time(world.now + SECONDS), int(world.now + SECONDS))
@@ -50,7 +48,6 @@ def test_end_is_stored_and_told(kind: str) -> None:
     assert (world.image, world.state(), world.held) == ("v2", SUSPEND, True)
 
 
-@each_kind
 def test_end_rolls_back_before_the_rollout_continues(kind: str) -> None:
     world, _ = paused(kind)
     continued_with = []
@@ -71,7 +68,6 @@ def test_end_rolls_back_before_the_rollout_continues(kind: str) -> None:
     assert world.resumed_by in ([], [world.version]), "the suspension lasts until the older version succeeds"
 
 
-@each_kind
 def test_end_continues_the_rollout_if_the_policy_says_so_and_the_version_stays_failed(kind: str) -> None:
     world, _ = paused(kind, **CONTINUE)
     world.run(SECONDS)
@@ -86,7 +82,6 @@ def test_end_continues_the_rollout_if_the_policy_says_so_and_the_version_stays_f
     assert world.reasons.count("RolloutPaused") == world.reasons.count("RolloutPauseEnded") == 1
 
 
-@each_kind
 def test_continued_rollout_is_not_paused_again_because_its_failed_pod_is_evicted(kind: str) -> None:
     world, pod = paused(kind, **CONTINUE)
     world.run(SECONDS)
@@ -98,7 +93,6 @@ def test_continued_rollout_is_not_paused_again_because_its_failed_pod_is_evicted
     assert (world.state(), world.suspended, world.held) == (SUSPEND, True, False)
 
 
-@each_kind
 def test_pause_stays_if_no_version_can_be_released_again(kind: str) -> None:
     world, _ = paused(kind, "v1")
     world.run(SECONDS)
@@ -115,7 +109,6 @@ def test_pause_stays_if_no_version_can_be_released_again(kind: str) -> None:
     assert (world.suspended, world.held) == (False, False)
 
 
-@each_kind
 def test_setting_rollback_wins_over_the_end_of_the_pause(kind: str) -> None:
     world, _ = paused(kind)
     world.settings = Settings(rollback=False)
@@ -124,7 +117,6 @@ def test_setting_rollback_wins_over_the_end_of_the_pause(kind: str) -> None:
     assert "the setting `rollback` is off" in text(world, "RolloutPauseEnded")
 
 
-@each_kind
 @pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.WARN])
 def test_pause_of_a_policy_that_does_not_enforce_has_no_end(kind: str, mode: Mode) -> None:
     world, _ = failing(kind, on_failure=OnFailure.PAUSE, pause_seconds=SECONDS, mode=mode)
@@ -135,7 +127,6 @@ def test_pause_of_a_policy_that_does_not_enforce_has_no_end(kind: str, mode: Mod
 # what other people do
 
 
-@each_kind
 @pytest.mark.parametrize("rules", [{}, CONTINUE])
 def test_person_who_continued_the_rollout_wins_over_its_end(kind: str, rules: dict[str, Any]) -> None:
     world, _ = paused(kind, **rules)
@@ -146,7 +137,6 @@ def test_person_who_continued_the_rollout_wins_over_its_end(kind: str, rules: di
         assert "somebody changed the rollout since AlterShield paused it" in text(world, "RolloutPauseEnded")
 
 
-@each_kind
 @pytest.mark.parametrize("rules", [{}, CONTINUE])
 def test_pause_that_a_person_set_again_is_not_taken_back(kind: str, rules: dict[str, Any]) -> None:
     world, _ = paused(kind, **rules)
@@ -165,7 +155,6 @@ def test_rollout_that_a_person_paused_before_the_failure_has_no_end(kind: str) -
     assert world.status().pause == PauseEnd()
 
 
-@each_kind
 def test_edited_or_deleted_policy_changes_nothing_about_a_pause(kind: str) -> None:
     world, _ = paused(kind)
     world.policy = policy(mode=Mode.OBSERVE)
@@ -173,7 +162,6 @@ def test_edited_or_deleted_policy_changes_nothing_about_a_pause(kind: str) -> No
     assert is_restored(world)
 
 
-@each_kind
 def test_approval_ends_the_pause_and_the_next_failure_has_its_own_time(kind: str) -> None:
     world, pod = paused(kind)
     world.run(SECONDS / 2)
@@ -185,7 +173,6 @@ def test_approval_ends_the_pause_and_the_next_failure_has_its_own_time(kind: str
     assert end(world) == int(world.now + SECONDS)
 
 
-@each_kind
 def test_resumption_ends_the_pause_for_good(kind: str) -> None:
     world, _ = paused(kind)
     world.request("Resume")
@@ -199,7 +186,6 @@ def test_resumption_ends_the_pause_for_good(kind: str) -> None:
     assert end(world) == int(world.now + SECONDS)
 
 
-@each_kind
 @pytest.mark.parametrize(("verb", "state"), [("Resume", SUSPEND), ("Approve", RUNNING)])
 def test_request_before_the_end_wins_if_the_reconciler_comes_late(kind: str, verb: str, state: str) -> None:
     world, _ = paused(kind)
@@ -210,7 +196,6 @@ def test_request_before_the_end_wins_if_the_reconciler_comes_late(kind: str, ver
     assert "RolloutPauseEnded" not in world.reasons
 
 
-@each_kind
 def test_pods_that_are_verified_again_get_the_whole_time_if_they_fail_again(kind: str) -> None:
     world, pod = paused(kind)
     world.run(SECONDS - 50)
@@ -225,7 +210,6 @@ def test_pods_that_are_verified_again_get_the_whole_time_if_they_fail_again(kind
     assert end(world) == int(world.now + SECONDS)
 
 
-@each_kind
 def test_repair_that_is_allowed_but_not_released_does_not_keep_the_pause(kind: str) -> None:
     world, _ = paused(kind)
     world.request("Repair")
@@ -233,7 +217,6 @@ def test_repair_that_is_allowed_but_not_released_does_not_keep_the_pause(kind: s
     assert is_restored(world)
 
 
-@each_kind
 def test_requested_rollback_takes_the_pause_back_before_its_end(kind: str) -> None:
     world, _ = paused(kind)
     world.request("Rollback")
@@ -243,7 +226,6 @@ def test_requested_rollback_takes_the_pause_back_before_its_end(kind: str) -> No
     assert "RolloutPauseEnded" not in world.reasons
 
 
-@each_kind
 def test_release_during_the_pause_takes_it_back_and_its_end_changes_nothing(kind: str) -> None:
     world, pod = paused(kind)
     world.remove(pod)
@@ -258,7 +240,6 @@ def test_release_during_the_pause_takes_it_back_and_its_end_changes_nothing(kind
 # pods
 
 
-@each_kind
 def test_end_waits_for_the_verdict_on_pods_that_replace_the_failed_ones(kind: str) -> None:
     world, pod = paused(kind)
     world.run(SECONDS - 5)
@@ -274,7 +255,6 @@ def test_end_waits_for_the_verdict_on_pods_that_replace_the_failed_ones(kind: st
     assert is_restored(world)
 
 
-@each_kind
 def test_rollout_continues_if_the_pods_that_replace_the_failed_ones_pass(kind: str) -> None:
     world, pod = paused(kind)
     world.remove(pod)
@@ -284,7 +264,6 @@ def test_rollout_continues_if_the_pods_that_replace_the_failed_ones_pass(kind: s
     assert world.status().pause == PauseEnd()
 
 
-@each_kind
 def test_end_rolls_back_a_version_of_which_no_pod_is_left(kind: str) -> None:
     """A StatefulSet that is paused creates a deleted pod again with the older template."""
     world, pod = paused(kind)
@@ -294,7 +273,6 @@ def test_end_rolls_back_a_version_of_which_no_pod_is_left(kind: str) -> None:
     assert world.said(ROLLED_BACK, "v2") == ("True", "VerificationFailed")
 
 
-@each_kind
 def test_correction_of_the_verdict_just_before_the_end_wins(kind: str) -> None:
     world, pod = paused(kind)
     world.run(SECONDS - 1)
@@ -308,7 +286,6 @@ def test_correction_of_the_verdict_just_before_the_end_wins(kind: str) -> None:
 # crashes and clocks
 
 
-@each_kind
 @pytest.mark.parametrize("rules", [{}, CONTINUE])
 @pytest.mark.parametrize("late", [0, 2 * SECONDS])
 def test_end_is_the_same_if_the_reconciler_is_killed_after_any_write(

@@ -7,11 +7,10 @@ import pytest
 
 from altershield.api.pod_verdicts import PodInfo
 
-from .scenarios import NO_REPLICAS, RUNNING, SUCCESS, SUSPEND, VERIFIED, each_kind, first_release, first_release_up
+from .scenarios import NO_REPLICAS, RUNNING, SUCCESS, SUSPEND, VERIFIED, first_release, first_release_up
 from .world import SimPod, infos
 
 
-@each_kind
 def test_release_with_pods_not_up_is_running_and_its_verification_in_progress(kind: str) -> None:
     world = first_release(kind)
     assert world.said(NO_REPLICAS) == ("", ""), "the release waits for its pods"
@@ -22,7 +21,6 @@ def test_release_with_pods_not_up_is_running_and_its_verification_in_progress(ki
     assert world.message(VERIFIED) == "0 of 3 pods passed, 3 coming up"
 
 
-@each_kind
 def test_pod_is_up_after_it_is_ready_for_the_observation_time(kind: str) -> None:
     world, pods = first_release_up(kind)
     world.run(9)
@@ -32,7 +30,6 @@ def test_pod_is_up_after_it_is_ready_for_the_observation_time(kind: str) -> None
     assert {each.spec.pod_infos[0].uid for each in world.batches.values()} == {pod.uid for pod in pods}
 
 
-@each_kind
 def test_pod_is_up_after_min_ready_seconds_plus_the_observation_time(kind: str) -> None:
     world = first_release(kind)
     world.min_ready = 30
@@ -43,7 +40,6 @@ def test_pod_is_up_after_min_ready_seconds_plus_the_observation_time(kind: str) 
     assert world.state() == SUCCESS
 
 
-@each_kind
 def test_raised_min_ready_seconds_apply_to_pods_that_are_already_ready(kind: str) -> None:
     world = first_release(kind)
     world.make_up(3)
@@ -55,7 +51,6 @@ def test_raised_min_ready_seconds_apply_to_pods_that_are_already_ready(kind: str
     assert world.state() == SUCCESS
 
 
-@each_kind
 def test_lowered_min_ready_seconds_apply_to_pods_that_are_already_ready(kind: str) -> None:
     world = first_release(kind)
     world.min_ready = 100
@@ -66,7 +61,6 @@ def test_lowered_min_ready_seconds_apply_to_pods_that_are_already_ready(kind: st
     assert world.state() == SUCCESS
 
 
-@each_kind
 def test_release_with_unfinished_batches_is_running_until_a_person_passes_the_pods(kind: str) -> None:
     world = first_release(kind)
     world.checked = False
@@ -80,7 +74,6 @@ def test_release_with_unfinished_batches_is_running_until_a_person_passes_the_po
     assert world.state() == SUCCESS, "a verdict of a person counts immediately"
 
 
-@each_kind
 def test_verdict_of_a_pod_is_taken_from_its_newest_batch(kind: str) -> None:
     """A pod has two batches if it was overdue, a person passed it, and another leader verified it again."""
     world = first_release(kind)
@@ -98,7 +91,6 @@ def test_verdict_of_a_pod_is_taken_from_its_newest_batch(kind: str) -> None:
     assert world.state() == SUSPEND
 
 
-@each_kind
 def test_ready_pod_is_up_immediately_if_the_observation_time_is_zero(kind: str) -> None:
     world = first_release(kind, observe=0)
     world.make_up(3)
@@ -106,7 +98,6 @@ def test_ready_pod_is_up_immediately_if_the_observation_time_is_zero(kind: str) 
     assert world.state() == SUCCESS
 
 
-@each_kind
 @pytest.mark.parametrize(("restarts", "seconds"), [(0, 10), (1, 20), (2, 40), (3, 80), (4, 120), (30, 120)])
 def test_observation_time_doubles_per_restart_up_to_the_start_timeout(kind: str, restarts: int, seconds: int) -> None:
     world = first_release(kind)
@@ -119,7 +110,6 @@ def test_observation_time_doubles_per_restart_up_to_the_start_timeout(kind: str,
     assert world.state() == SUCCESS
 
 
-@each_kind
 def test_restarted_pod_is_observed_although_the_observation_time_is_zero(kind: str) -> None:
     world = first_release(kind, observe=0)
     pods = world.make(3)
@@ -131,7 +121,6 @@ def test_restarted_pod_is_observed_although_the_observation_time_is_zero(kind: s
     assert world.state() == SUCCESS
 
 
-@each_kind
 def test_pod_that_crashes_one_second_after_ready_does_not_make_the_release_succeed(kind: str) -> None:
     world, pods = first_release_up(kind)
     world.run(1)
@@ -145,7 +134,6 @@ def test_pod_that_crashes_one_second_after_ready_does_not_make_the_release_succe
     assert world.state() == SUCCESS
 
 
-@each_kind
 @pytest.mark.parametrize("how", ["restarts", "ready_at"])
 def test_observation_restarts_if_restart_count_or_ready_time_changed_between_reads(kind: str, how: str) -> None:
     world, pods = first_release_up(kind)
@@ -159,7 +147,6 @@ def test_observation_restarts_if_restart_count_or_ready_time_changed_between_rea
     assert world.state() == SUCCESS
 
 
-@each_kind
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -189,7 +176,6 @@ def test_release_does_not_succeed_while_a_passed_pod_is_down(
     assert world.status().down_pods == ()
 
 
-@each_kind
 def test_pod_on_a_not_ready_node_is_not_up(kind: str) -> None:
     world = first_release(kind)
     world.make_up(3)
@@ -201,7 +187,6 @@ def test_pod_on_a_not_ready_node_is_not_up(kind: str) -> None:
     assert world.state() == SUCCESS
 
 
-@each_kind
 def test_release_with_fewer_pods_than_replicas_does_not_succeed(kind: str) -> None:
     world = first_release(kind)
     world.make_up(2)
@@ -212,7 +197,6 @@ def test_release_with_fewer_pods_than_replicas_does_not_succeed(kind: str) -> No
     assert world.state() == SUCCESS
 
 
-@each_kind
 @pytest.mark.parametrize("how", ["terminating", "evicted"])
 def test_terminating_and_evicted_pods_do_not_count_as_up(kind: str, how: str) -> None:
     world, pods = first_release_up(kind)
@@ -226,7 +210,6 @@ def test_terminating_and_evicted_pods_do_not_count_as_up(kind: str, how: str) ->
     assert (world.state(), len(world.batches)) == (RUNNING, 2)
 
 
-@each_kind
 def test_release_succeeds_only_after_the_workload_controller_observed_the_spec(kind: str) -> None:
     world = first_release(kind)
     world.make_up(3)
@@ -239,7 +222,6 @@ def test_release_succeeds_only_after_the_workload_controller_observed_the_spec(k
     assert world.state() == SUCCESS
 
 
-@each_kind
 @pytest.mark.parametrize("crash", [SimPod.crash, SimPod.restart])
 def test_release_does_not_succeed_if_a_passed_pod_crashed_and_the_watch_is_late(
     kind: str, crash: Callable[[SimPod, float], SimPod]
@@ -255,7 +237,6 @@ def test_release_does_not_succeed_if_a_passed_pod_crashed_and_the_watch_is_late(
     assert world.state() == RUNNING
 
 
-@each_kind
 def test_pod_that_was_not_assessed_yet_does_not_replace_one_that_is_gone(kind: str) -> None:
     """An event came after the groups were brought up to date."""
     world = first_release(kind)

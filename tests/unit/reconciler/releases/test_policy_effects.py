@@ -16,7 +16,6 @@ from tests.unit.reconciler.releases.scenarios import (
     SUCCESS,
     SUSPEND,
     VERIFIED,
-    each_kind,
     is_restored,
 )
 from tests.unit.reconciler.releases.world import World
@@ -62,7 +61,6 @@ def test_settings_blocking_and_rollback_stay_kill_switches() -> None:
 # modes
 
 
-@each_kind
 @pytest.mark.parametrize("on_failure", list(OnFailure))
 def test_observe_records_a_failure_and_touches_no_workload(kind: str, on_failure: OnFailure) -> None:
     world, _ = failing(kind, mode=Mode.OBSERVE, on_failure=on_failure)
@@ -77,7 +75,6 @@ def test_observe_records_a_failure_and_touches_no_workload(kind: str, on_failure
     assert would(world.policy, world.status()) is wanted
 
 
-@each_kind
 @pytest.mark.parametrize("comes_up", [True, False])
 def test_release_that_enforce_could_not_have_rolled_back_counts_as_suspended(kind: str, comes_up: bool) -> None:
     """It is the first one: there is no version to go back to."""
@@ -97,7 +94,6 @@ def test_release_that_enforce_could_not_have_rolled_back_counts_as_suspended(kin
             assert "the DefensePolicy shop/web only observes" in text(world, "ReleaseSuspended")
 
 
-@each_kind
 def test_observe_does_not_roll_back_a_release_that_never_comes_up(kind: str) -> None:
     world, _ = released(kind, up=False, mode=Mode.OBSERVE)
     world.run(300)
@@ -106,7 +102,6 @@ def test_observe_does_not_roll_back_a_release_that_never_comes_up(kind: str) -> 
     assert would(world.policy, world.status()) is Would.ROLLBACK
 
 
-@each_kind
 def test_release_that_never_comes_up_and_has_no_passed_version_before_it_counts_as_suspended(kind: str) -> None:
     """The version before it serves, but failed verification."""
     world = World(kind)
@@ -124,7 +119,6 @@ def test_release_that_never_comes_up_and_has_no_passed_version_before_it_counts_
     assert would(world.policy, world.status()) is Would.SUSPEND
 
 
-@each_kind
 def test_on_start_failure_suspend_suspends_instead_of_rolling_back(kind: str) -> None:
     world, _ = released(kind, up=False, on_start_failure=OnStartFailure.SUSPEND)
     world.run(300)
@@ -132,7 +126,6 @@ def test_on_start_failure_suspend_suspends_instead_of_rolling_back(kind: str) ->
     assert "the DefensePolicy shop/web has onStartFailure: suspend" in world.message(ROLLED_BACK)
 
 
-@each_kind
 def test_start_timeout_of_the_policy_counts(kind: str) -> None:
     world, _ = released(kind, up=False, start_timeout_seconds=500)
     world.run(450)
@@ -144,7 +137,6 @@ def test_start_timeout_of_the_policy_counts(kind: str) -> None:
 # onFailure: rollback
 
 
-@each_kind
 @pytest.mark.parametrize("rolling", [True, False])
 def test_release_that_failed_verification_is_rolled_back(kind: str, rolling: bool) -> None:
     world, pod = failing(kind, rolling=rolling, on_failure=OnFailure.ROLLBACK)
@@ -157,7 +149,6 @@ def test_release_that_failed_verification_is_rolled_back(kind: str, rolling: boo
     assert world.reasons.count("RolledBack") == 1
 
 
-@each_kind
 def test_successful_release_that_fails_later_is_rolled_back(kind: str) -> None:
     world = World(kind)
     world.roll_out("v1")
@@ -168,7 +159,6 @@ def test_successful_release_that_fails_later_is_rolled_back(kind: str) -> None:
     assert world.said(ROLLED_BACK, "v2") == ("True", "VerificationFailed")
 
 
-@each_kind
 def test_version_that_fails_again_after_a_rollback_is_suspended(kind: str) -> None:
     world, pod = failing(kind, on_failure=OnFailure.ROLLBACK)
     world.rest()
@@ -185,7 +175,6 @@ def test_version_that_fails_again_after_a_rollback_is_suspended(kind: str) -> No
     assert world.reasons.count("RolledBack") == 1
 
 
-@each_kind
 def test_failed_first_release_has_no_target_and_is_suspended_once(kind: str) -> None:
     world, _ = failing(kind, "v1", on_failure=OnFailure.ROLLBACK)
     world.rest()
@@ -197,7 +186,6 @@ def test_failed_first_release_has_no_target_and_is_suspended_once(kind: str) -> 
     assert world.looks == looks  # one attempt
 
 
-@each_kind
 def test_stored_rollback_is_withdrawn_if_the_verdict_is_corrected_before_it_is_carried_out(kind: str) -> None:
     world, (pod,) = released(kind, on_failure=OnFailure.ROLLBACK)
     world.write_refused = "a policy of the cluster"
@@ -215,7 +203,6 @@ def test_stored_rollback_is_withdrawn_if_the_verdict_is_corrected_before_it_is_c
     assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, True)  # one attempt for each version
 
 
-@each_kind
 def test_withdrawn_rollback_is_not_tried_again_and_the_release_is_suspended(kind: str) -> None:
     world, _ = failing(kind, on_failure=OnFailure.ROLLBACK)
     world.write_refused = "a policy of the cluster"
@@ -228,7 +215,6 @@ def test_withdrawn_rollback_is_not_tried_again_and_the_release_is_suspended(kind
     assert world.reasons.count("RollbackStarted") == world.reasons.count("RollbackWithdrawn") == 1
 
 
-@each_kind
 def test_rollback_after_refused_writes_keeps_its_reason(kind: str) -> None:
     world, _ = failing(kind, on_failure=OnFailure.ROLLBACK)
     world.write_refused = "a policy of the cluster"
@@ -240,7 +226,6 @@ def test_rollback_after_refused_writes_keeps_its_reason(kind: str) -> None:
     assert world.said(ROLLED_BACK, "v2") == ("True", "VerificationFailed")
 
 
-@each_kind
 def test_setting_rollback_wins_over_the_policy(kind: str) -> None:
     world, _ = failing(kind, on_failure=OnFailure.ROLLBACK)
     world.settings = Settings(rollback=False)
@@ -259,7 +244,6 @@ def test_paused_rollout_is_not_rolled_back() -> None:
     assert "not rolled back: the rollout is paused" in text(world, "ReleaseSuspended")
 
 
-@each_kind
 @pytest.mark.parametrize("on_failure", [OnFailure.ROLLBACK, OnFailure.PAUSE])
 def test_overdue_pods_are_no_failed_verification(kind: str, on_failure: OnFailure) -> None:
     world, _ = released(kind, up=False, on_failure=on_failure, on_start_failure=OnStartFailure.SUSPEND)
@@ -280,7 +264,6 @@ def test_workload_whose_pods_people_delete_is_not_paused(kind: str) -> None:
     assert (world.state(), world.suspended, world.held) == (SUSPEND, True, False)
 
 
-@each_kind
 def test_failure_pauses_the_rollout_until_a_person_resumes_it(kind: str) -> None:
     world, _ = failing(kind, on_failure=OnFailure.PAUSE)
     world.rest()
@@ -294,7 +277,6 @@ def test_failure_pauses_the_rollout_until_a_person_resumes_it(kind: str) -> None
     assert not world.held
 
 
-@each_kind
 def test_approval_continues_the_rollout(kind: str) -> None:
     world, _ = failing(kind, on_failure=OnFailure.PAUSE)
     world.rest()
@@ -303,7 +285,6 @@ def test_approval_continues_the_rollout(kind: str) -> None:
     assert (world.suspended, world.held) == (False, False)
 
 
-@each_kind
 def test_newer_version_continues_the_rollout_and_ends_the_suspension_when_it_succeeds(kind: str) -> None:
     world, pod = failing(kind, on_failure=OnFailure.PAUSE)
     world.rest()
@@ -328,7 +309,6 @@ def test_rollout_that_a_person_paused_is_not_continued_by_the_reconciler() -> No
     assert world.paused
 
 
-@each_kind
 def test_person_who_continues_a_paused_rollout_wins(kind: str) -> None:
     world, _ = failing(kind, on_failure=OnFailure.PAUSE)
     world.rest()
@@ -338,7 +318,6 @@ def test_person_who_continues_a_paused_rollout_wins(kind: str) -> None:
     assert world.suspended
 
 
-@each_kind
 def test_setting_blocking_wins_over_pause(kind: str) -> None:
     world, _ = failing(kind, on_failure=OnFailure.PAUSE)
     world.settings = Settings(blocking=False)
@@ -346,7 +325,6 @@ def test_setting_blocking_wins_over_pause(kind: str) -> None:
     assert (world.state(), world.suspended, world.held) == (SUSPEND, False, False)
 
 
-@each_kind
 def test_paused_rollout_does_not_continue_because_the_failed_pod_is_evicted(kind: str) -> None:
     world, pod = failing(kind, on_failure=OnFailure.PAUSE)
     world.rest()
@@ -361,7 +339,6 @@ def test_paused_rollout_does_not_continue_because_the_failed_pod_is_evicted(kind
     assert world.reasons.count("RolloutContinued") == 1
 
 
-@each_kind
 def test_rollback_withdrawn_because_the_failed_pod_was_evicted_begins_again_when_another_pod_fails(kind: str) -> None:
     world, (first, second) = released(kind, pods=2, on_failure=OnFailure.ROLLBACK)
     world.run(70)
@@ -375,7 +352,6 @@ def test_rollback_withdrawn_because_the_failed_pod_was_evicted_begins_again_when
     assert world.image == "v1"
 
 
-@each_kind
 @pytest.mark.parametrize("ends", [False, True])
 def test_paused_rollout_does_not_continue_before_a_pod_replaces_the_failed_one(kind: str, *, ends: bool) -> None:
     """The other pods of the version have passed before."""
@@ -395,7 +371,6 @@ def test_paused_rollout_does_not_continue_before_a_pod_replaces_the_failed_one(k
     assert world.reasons.count("RolloutContinued") == 1
 
 
-@each_kind
 def test_paused_rollout_continues_if_a_person_corrects_the_verdict_or_resumes_after_the_pod_is_gone(kind: str) -> None:
     for corrected in (True, False):
         world, pod = failing(kind, on_failure=OnFailure.PAUSE)
@@ -412,7 +387,6 @@ def test_paused_rollout_continues_if_a_person_corrects_the_verdict_or_resumes_af
         assert not world.held
 
 
-@each_kind
 def test_pause_ends_with_a_rollback_if_no_pod_replaces_the_failed_one(kind: str) -> None:
     world, pod = failing(kind, on_failure=OnFailure.PAUSE, pause_seconds=600)
     world.rest()

@@ -24,7 +24,6 @@ from .scenarios import (
     SUCCESS,
     SUSPEND,
     VERIFIED,
-    each_kind,
     first_release,
     first_release_up,
     is_restored,
@@ -102,8 +101,7 @@ def broken(kind: str) -> World:
 def repaired(kind: str) -> World:
     """A third release, which repairs the second one, and has no pods yet."""
     world = suspended(kind)
-    world.own_labels[labels.IGNORED_SUSPEND] = "true"
-    world.begin("v3")
+    world.begin_repair("v3")
     assert (world.state(), world.suspended) == (RUNNING, True)
     return world
 
@@ -251,7 +249,6 @@ CASES = [
 ]
 
 
-@each_kind
 @pytest.mark.parametrize(("make", "verb", "wanted", "state", "label"), CASES)
 def test_each_request_in_each_state_has_one_answer_and_the_documented_effect(
     kind: str, make: Make, verb: Verb, wanted: Result, state: str, label: bool
@@ -327,7 +324,6 @@ def test_request_that_is_repeated_changes_nothing_more(
 # what follows
 
 
-@each_kind
 def test_approve_writes_the_verdict_pass_in_the_name_of_the_user(kind: str) -> None:
     world = suspended(kind)
     ask(world, APPROVE)
@@ -335,7 +331,6 @@ def test_approve_writes_the_verdict_pass_in_the_name_of_the_user(kind: str) -> N
     assert [(each.verdict, each.by, each.message) for each in results] == [("pass", "alice", "approved by alice: seen")]
 
 
-@each_kind
 def test_pod_that_fails_after_an_approval_suspends_the_release_again(kind: str) -> None:
     world = suspended(kind)
     ask(world, APPROVE)
@@ -345,7 +340,6 @@ def test_pod_that_fails_after_an_approval_suspends_the_release_again(kind: str) 
     assert (world.state(), world.suspended) == (SUSPEND, True)
 
 
-@each_kind
 def test_approved_pod_that_was_up_and_broke_does_not_fail_the_release_again(kind: str) -> None:
     world = broken(kind)
     ask(world, APPROVE)
@@ -357,7 +351,6 @@ def test_approved_pod_that_was_up_and_broke_does_not_fail_the_release_again(kind
     assert (world.state(), world.suspended) == (RUNNING, False)
 
 
-@each_kind
 def test_resumed_release_is_suspended_again_only_if_another_pod_fails(kind: str) -> None:
     world = suspended(kind)
     ask(world, RESUME)
@@ -371,7 +364,6 @@ def test_resumed_release_is_suspended_again_only_if_another_pod_fails(kind: str)
     assert world.reasons.count("ReleaseSuspended") == 2
 
 
-@each_kind
 def test_release_after_a_resumed_one_passes_and_is_not_suspended(kind: str) -> None:
     world = suspended(kind)
     ask(world, RESUME)
@@ -379,7 +371,6 @@ def test_release_after_a_resumed_one_passes_and_is_not_suspended(kind: str) -> N
     assert (world.state(), world.suspended) == (RUNNING, False)
 
 
-@each_kind
 def test_retry_verifies_a_pod_again_that_a_person_failed(kind: str) -> None:
     world = suspended(kind)
     numbers = set(world.batches)
@@ -391,7 +382,6 @@ def test_retry_verifies_a_pod_again_that_a_person_failed(kind: str) -> None:
 
 
 @pytest.mark.parametrize("make", [waiting, waiting_on_server])
-@each_kind
 def test_retry_checks_a_batch_again_that_waits_for_a_person(kind: str, make: Make) -> None:
     world = make(kind)
     (before,) = [each for name, each in world.batches.items() if fingerprint("v2") in name]
@@ -406,7 +396,6 @@ def test_retry_checks_a_batch_again_that_waits_for_a_person(kind: str, make: Mak
     assert (entry.state, entry.repeated, entry.handle, why_waiting(after)) == (CheckState.RUNNING, True, "", "")
 
 
-@each_kind
 def test_retried_pod_has_the_start_timeout_once_more(kind: str) -> None:
     world = not_started(kind)
     world.settings = Settings(rollback=False)
@@ -417,7 +406,6 @@ def test_retried_pod_has_the_start_timeout_once_more(kind: str) -> None:
     assert (world.state(), world.suspended) == (SUSPEND, True)
 
 
-@each_kind
 def test_retried_pod_that_comes_up_passes(kind: str) -> None:
     world = not_started(kind)
     ask(world, RETRY)
@@ -427,7 +415,6 @@ def test_retried_pod_that_comes_up_passes(kind: str) -> None:
     assert (world.state(), world.suspended) == (SUCCESS, False)
 
 
-@each_kind
 def test_retry_of_a_refused_rollback_writes_again_at_once(kind: str) -> None:
     world = write_refused(kind)
     world.write_refused = ""
@@ -436,7 +423,6 @@ def test_retry_of_a_refused_rollback_writes_again_at_once(kind: str) -> None:
     assert is_restored(world)
 
 
-@each_kind
 def test_rollback_to_a_named_version(kind: str) -> None:
     world = passed(kind)
     world.roll_out("v3")
@@ -487,8 +473,7 @@ def test_approve_of_a_refused_rollback_withdraws_it() -> None:
 
 def test_request_about_a_version_that_is_not_the_current_one_changes_nothing() -> None:
     world = suspended("Deployment")
-    world.own_labels[labels.IGNORED_SUSPEND] = "true"
-    world.begin("v3")
+    world.begin_repair("v3")
     for verb in Verb:
         found = ask(world, verb, image="v2")
         assert found.result == UNCHANGED

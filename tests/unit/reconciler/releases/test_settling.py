@@ -11,7 +11,6 @@ from .scenarios import (
     SUCCESS,
     SUSPEND,
     VERIFIED,
-    each_kind,
     first_release,
     first_release_up,
     is_restored,
@@ -20,7 +19,6 @@ from .scenarios import (
 from .world import World
 
 
-@each_kind
 def test_successful_release_settles_after_the_start_timeout(kind: str) -> None:
     world = first_release(kind)
     world.make_up(3)
@@ -33,7 +31,6 @@ def test_successful_release_settles_after_the_start_timeout(kind: str) -> None:
     assert world.rest() == 0
 
 
-@each_kind
 def test_pod_that_breaks_before_settling_delays_settling(kind: str) -> None:
     world, pods = first_release_up(kind)
     world.run(100)
@@ -52,7 +49,6 @@ def test_pod_that_breaks_before_settling_delays_settling(kind: str) -> None:
     assert world.said(SETTLED)[0] == "True"
 
 
-@each_kind
 def test_pod_down_for_the_start_timeout_before_settling_causes_a_rollback(kind: str) -> None:
     world, pods = second_release(kind, 3)
     world.up(*pods)
@@ -69,7 +65,6 @@ def test_pod_down_for_the_start_timeout_before_settling_causes_a_rollback(kind: 
     assert "RolledBack" in world.reasons
 
 
-@each_kind
 def test_pod_down_for_the_start_timeout_before_settling_suspends_a_first_release(kind: str) -> None:
     world, pods = first_release_up(kind)
     world.run(60)
@@ -84,7 +79,6 @@ def test_pod_down_for_the_start_timeout_before_settling_suspends_a_first_release
     )
 
 
-@each_kind
 def test_pod_that_crashes_after_settling_does_not_change_the_release(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
@@ -95,7 +89,6 @@ def test_pod_that_crashes_after_settling_does_not_change_the_release(kind: str) 
     assert world.said(STALLED) == ("", "")
 
 
-@each_kind
 def test_successful_release_scaled_to_zero_does_not_settle(kind: str) -> None:
     """If it is scaled up again, a crash still ends the release."""
     world, pods = first_release_up(kind)
@@ -113,7 +106,6 @@ def test_successful_release_scaled_to_zero_does_not_settle(kind: str) -> None:
     assert (world.state(), world.suspended) == (SUSPEND, True)
 
 
-@each_kind
 def test_successful_release_does_not_settle_while_a_new_leader_observes_its_pods(kind: str) -> None:
     """A new leader does not know whether the pods stayed up."""
     world, _ = first_release_up(kind)
@@ -127,7 +119,6 @@ def test_successful_release_does_not_settle_while_a_new_leader_observes_its_pods
     assert world.said(SETTLED)[0] == "True"
 
 
-@each_kind
 @pytest.mark.parametrize("breaks", ["crashes", "restarts", "loses its node"])
 def test_pod_that_breaks_while_a_new_leader_observes_it_delays_settling(kind: str, breaks: str) -> None:
     world, pods = first_release_up(kind)
@@ -152,7 +143,6 @@ def test_pod_that_breaks_while_a_new_leader_observes_it_delays_settling(kind: st
     assert world.said(SETTLED)[0] == "False"
 
 
-@each_kind
 def test_successful_release_does_not_settle_until_replacement_pods_stay_up(kind: str) -> None:
     """The broken pods were deleted, and their replacements were not up yet."""
     world, pods = first_release_up(kind)
@@ -172,7 +162,6 @@ def test_successful_release_does_not_settle_until_replacement_pods_stay_up(kind:
     assert world.said(SETTLED)[0] == "True"
 
 
-@each_kind
 def test_successful_release_does_not_settle_if_all_its_pods_were_replaced(kind: str) -> None:
     world, pods = first_release_up(kind)
     world.run(100)
@@ -185,7 +174,6 @@ def test_successful_release_does_not_settle_if_all_its_pods_were_replaced(kind: 
     assert (world.state(), world.suspended) == (SUSPEND, True)
 
 
-@each_kind
 def test_short_lived_extra_pods_do_not_delay_settling(kind: str) -> None:
     world, _ = first_release_up(kind)
     world.run(10)
@@ -212,7 +200,6 @@ def test_added_pod_without_a_node_does_not_keep_a_release_from_settling(kind: st
     assert world.state() == SUCCESS, "pods that break after the release has settled do not end it"
 
 
-@each_kind
 def test_successful_release_does_not_settle_if_a_pod_crashed_and_the_watch_is_late(kind: str) -> None:
     world, pods = first_release_up(kind)
     world.run(60)
@@ -223,7 +210,6 @@ def test_successful_release_does_not_settle_if_a_pod_crashed_and_the_watch_is_la
     assert world.state() == SUSPEND
 
 
-@each_kind
 @pytest.mark.parametrize("breaks", ["crashes", "restarts", "loses readiness"])
 def test_pod_that_broke_and_came_back_while_no_reconciler_ran_delays_settling(kind: str, breaks: str) -> None:
     world, pods = first_release_up(kind)

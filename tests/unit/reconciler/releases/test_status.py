@@ -13,13 +13,12 @@ from altershield.api.pod_verdicts import PodInfo
 from reconciler.releases.pods.group import Group
 from reconciler.releases.terms.draft import LISTED_FAILED, LISTS_INTERVAL, with_lists
 
-from .scenarios import SUCCESS, VERIFIED, each_kind, first_release, second_release
+from .scenarios import SUCCESS, VERIFIED, first_release, second_release
 from .world import World, fingerprint, infos
 
 OBSERVE = 10  # seconds for which a pod of the world is observed
 
 
-@each_kind
 def test_success_removes_change_workloads_of_older_versions(kind: str) -> None:
     world = World(kind)
     world.roll_out("v1")
@@ -27,7 +26,6 @@ def test_success_removes_change_workloads_of_older_versions(kind: str) -> None:
     assert set(world.releases) == {fingerprint("v2")}
 
 
-@each_kind
 def test_success_keeps_the_change_workload_of_a_newer_release(kind: str) -> None:
     world = first_release(kind)
     world.make_up(3)
@@ -40,7 +38,6 @@ def test_success_keeps_the_change_workload_of_a_newer_release(kind: str) -> None
     assert "9" * 32 in world.releases
 
 
-@each_kind
 def test_change_workload_of_a_finished_rollback_does_not_change(kind: str) -> None:
     world, _ = second_release(kind)
     world.run(121)
@@ -50,7 +47,6 @@ def test_change_workload_of_a_finished_rollback_does_not_change(kind: str) -> No
     assert world.stored("v2") == before
 
 
-@each_kind
 def test_status_names_the_revision_and_its_template_fingerprint(kind: str) -> None:
     world, _ = second_release(kind)
     revision = {"Deployment": "ReplicaSet"}.get(kind, "ControllerRevision")
@@ -59,7 +55,6 @@ def test_status_names_the_revision_and_its_template_fingerprint(kind: str) -> No
     assert world.status("v2").previous == expected
 
 
-@each_kind
 def test_settled_release_causes_no_writes(kind: str) -> None:
     world = World(kind)
     world.roll_out("v1")
@@ -72,7 +67,6 @@ def test_settled_release_causes_no_writes(kind: str) -> None:
     assert world.writes == before
 
 
-@each_kind
 def test_verified_pod_causes_at_most_three_writes(kind: str) -> None:
     world = first_release(kind, replicas=100)
     before = world.writes
@@ -82,7 +76,6 @@ def test_verified_pod_causes_at_most_three_writes(kind: str) -> None:
     assert world.writes - before <= 3 * 100 + 10
 
 
-@each_kind
 def test_pod_lists_in_the_status_are_written_at_intervals(kind: str) -> None:
     world = first_release(kind, replicas=40)
     pods = world.make(40)
@@ -98,7 +91,6 @@ def test_pod_lists_in_the_status_are_written_at_intervals(kind: str) -> None:
     assert len(written) <= 12, written
 
 
-@each_kind
 def test_failed_verdict_is_written_immediately(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
@@ -107,7 +99,6 @@ def test_failed_verdict_is_written_immediately(kind: str) -> None:
     assert {failed.uid for failed in world.status().defense_check_fail_pods} == {pods[0].uid, pods[1].uid}
 
 
-@each_kind
 def test_lists_show_a_pod_that_passed_five_seconds_later(kind: str) -> None:
     world = first_release(kind, replicas=10)
     pods = world.make(10)
@@ -124,7 +115,6 @@ def test_lists_show_a_pod_that_passed_five_seconds_later(kind: str) -> None:
         world.run(number * 7)
 
 
-@each_kind
 @pytest.mark.parametrize(("replicas", "gap"), [(1, 0), (3, 6), (5, 0), (5, 2), (5, 20), (10, 5), (60, 1), (100, 0.1)])
 def test_verified_pod_causes_at_most_four_writes_however_slowly_pods_come_up(
     kind: str, replicas: int, gap: float
@@ -157,7 +147,6 @@ def test_lists_of_a_large_release_are_written_less_often() -> None:
     assert gaps[-1] >= 3 * LISTS_INTERVAL
 
 
-@each_kind
 def test_failure_that_is_written_at_once_includes_the_lists(kind: str) -> None:
     world = first_release(kind, replicas=4)
     pods = world.make(4)
@@ -168,7 +157,6 @@ def test_failure_that_is_written_at_once_includes_the_lists(kind: str) -> None:
     assert infos(world.status().defense_check_pass_pods) == [pods[1].name]
 
 
-@each_kind
 def test_lists_are_written_after_a_crash_once_pods_were_observed_again(kind: str) -> None:
     world = first_release(kind, replicas=4)
     pods = world.make(4)

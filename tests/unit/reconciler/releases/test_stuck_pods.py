@@ -42,8 +42,7 @@ def test_broken_pod_of_a_first_release_is_deleted_when_the_repair_is_released() 
     bad = release_bad(world, "v1")
     world.run(125)
     assert world.state() == SUSPEND
-    world.own_labels[labels.IGNORED_SUSPEND] = "true"
-    world.begin("v2")
+    world.begin_repair("v2")
     assert is_deleted(world, bad)
     world.make_up(3)
     world.run(30)
@@ -188,8 +187,7 @@ def test_pod_that_came_up_late_after_it_had_failed_stays() -> None:
     world.up(bad)
     world.run(30)
     assert labels.OPERATE_FINISHED in bad.pod_labels
-    world.own_labels[labels.IGNORED_SUSPEND] = "true"
-    world.begin("v2")
+    world.begin_repair("v2")
     world.touch(bad.lose_readiness(world.t))
     world.run(1000)
     assert not is_deleted(world, bad)
@@ -202,8 +200,7 @@ def test_pod_that_failed_after_it_had_passed_stays_because_of_its_first_change_p
     world.run(125)
     assert world.state() == SUSPEND
     pod.pod_labels.pop(labels.OPERATE_FINISHED)
-    world.own_labels[labels.IGNORED_SUSPEND] = "true"
-    world.begin("v2")
+    world.begin_repair("v2")
     world.run(1000)
     assert not is_deleted(world, pod)
 

@@ -6,11 +6,10 @@ from altershield.api import labels
 from altershield.api.condition_types import Giver
 from altershield.api.ops_config import Settings
 
-from .scenarios import ROLLED_BACK, RUNNING, SUCCESS, SUSPEND, VERIFIED, each_kind, first_release, second_release
+from .scenarios import ROLLED_BACK, RUNNING, SUCCESS, SUSPEND, VERIFIED, first_release, second_release
 from .world import fingerprint
 
 
-@each_kind
 def test_release_is_suspended_instead_of_rolled_back_if_rollback_is_off(kind: str) -> None:
     world, _ = second_release(kind)
     world.settings = Settings(rollback=False)
@@ -20,7 +19,6 @@ def test_release_is_suspended_instead_of_rolled_back_if_rollback_is_off(kind: st
     assert world.message(ROLLED_BACK).endswith("not rolled back: the setting `rollback` is off")
 
 
-@each_kind
 def test_state_is_suspend_without_the_label_if_rollback_and_blocking_are_off(kind: str) -> None:
     world, _ = second_release(kind)
     world.settings = Settings(rollback=False, blocking=False)
@@ -29,7 +27,6 @@ def test_state_is_suspend_without_the_label_if_rollback_and_blocking_are_off(kin
     assert world.announced[-1].message.endswith("further releases are admitted, because the setting `blocking` is off")
 
 
-@each_kind
 def test_turning_blocking_on_labels_a_workload_whose_release_is_suspended(kind: str) -> None:
     world, _ = second_release(kind)
     world.settings = Settings(rollback=False, blocking=False)
@@ -41,7 +38,6 @@ def test_turning_blocking_on_labels_a_workload_whose_release_is_suspended(kind: 
     assert len(world.announced) == count
 
 
-@each_kind
 def test_suspended_state_label_and_reason_are_written_in_one_pass(kind: str) -> None:
     """A reconciler that dies in between must not leave a state without its reason."""
     world = first_release(kind)
@@ -53,7 +49,6 @@ def test_suspended_state_label_and_reason_are_written_in_one_pass(kind: str) -> 
     assert world.said(VERIFIED) == ("False", Giver.HEALTH)
 
 
-@each_kind
 def test_suspension_ends_only_when_the_release_succeeds(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
@@ -66,13 +61,11 @@ def test_suspension_ends_only_when_the_release_succeeds(kind: str) -> None:
     assert (world.state(), world.suspended) == (SUCCESS, False)
 
 
-@each_kind
 def test_repair_release_stays_suspended_until_it_succeeds(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
     world.fail(pods[0])
-    world.own_labels[labels.IGNORED_SUSPEND] = "true"
-    world.begin("v2")
+    world.begin_repair("v2")
     assert labels.IGNORED_SUSPEND not in world.own_labels, "the label counts for one release"
     world.make_up(3)
     world.remove(*pods)
@@ -83,7 +76,6 @@ def test_repair_release_stays_suspended_until_it_succeeds(kind: str) -> None:
     assert set(world.releases) == {fingerprint("v2")}
 
 
-@each_kind
 def test_suspension_of_an_orphaned_change_workload_is_inherited(kind: str) -> None:
     """The workload was deleted with `--cascade=orphan` and created again."""
     world = first_release(kind)
@@ -101,7 +93,6 @@ def test_suspension_of_an_orphaned_change_workload_is_inherited(kind: str) -> No
     assert (world.state(), world.suspended) == (SUCCESS, False)
 
 
-@each_kind
 def test_suspension_of_an_orphan_is_not_inherited_by_a_release_that_succeeds_in_the_same_pass(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
@@ -127,7 +118,6 @@ def test_suspension_of_an_orphan_is_not_inherited_by_a_release_that_succeeds_in_
     assert "suspend" not in seen
 
 
-@each_kind
 def test_suspension_is_not_inherited_from_a_change_workload_that_has_an_owner(kind: str) -> None:
     """A person removed the suspend label, so the next release is not suspended."""
     world = first_release(kind)

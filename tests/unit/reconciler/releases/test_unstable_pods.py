@@ -8,7 +8,7 @@ import pytest
 from altershield.workloads.pods import Pod
 from reconciler.releases.pods.health import CLOCK_SKEW
 
-from .scenarios import RUNNING, STALLED, SUCCESS, SUSPEND, each_kind, first_release, is_over, second_release, serving
+from .scenarios import RUNNING, STALLED, SUCCESS, SUSPEND, first_release, is_over, second_release, serving
 from .world import SimPod, World, cluster
 
 
@@ -123,7 +123,6 @@ def test_pods_that_fail_repeatedly_after_they_were_up_end_the_release_unless_evi
     assert is_over(world, "v2") is not disrupted
 
 
-@each_kind
 def test_pods_that_a_node_under_pressure_refuses_stall_the_release(kind: str) -> None:
     """The kubelet refuses each pod, and the workload's controller creates the next one."""
     world, (pod,) = second_release(kind)
@@ -218,7 +217,6 @@ def test_pod_that_came_up_again_in_time_is_not_overdue_for_a_new_leader() -> Non
     assert (world.image, world.state()) == ("v2", RUNNING)
 
 
-@each_kind
 def test_ready_pod_is_not_overdue_while_min_ready_seconds_exceed_the_start_timeout(kind: str) -> None:
     world = serving(kind, 3)
     world.min_ready = 300
@@ -250,7 +248,6 @@ def test_pod_that_loses_readiness_repeatedly_is_overdue_although_min_ready_secon
     raise AssertionError(world.status())
 
 
-@each_kind
 def test_pod_that_crashes_soon_after_ready_is_overdue_although_min_ready_seconds_are_long(kind: str) -> None:
     world = serving(kind, 3)
     world.min_ready = 30
@@ -298,7 +295,6 @@ def test_pod_passed_by_a_person_ends_the_release_if_it_crashes_after_it_came_up(
     assert world.state() == SUSPEND
 
 
-@each_kind
 @pytest.mark.parametrize("leads", [True, False])
 def test_pod_that_was_ready_while_no_reconciler_ran_has_the_start_timeout_when_it_loses_readiness(
     kind: str, leads: bool
@@ -324,7 +320,6 @@ def test_pod_that_was_ready_while_no_reconciler_ran_has_the_start_timeout_when_i
     assert world.state() == SUCCESS
 
 
-@each_kind
 def test_first_release_that_was_up_while_no_reconciler_ran_is_not_suspended_at_once(kind: str) -> None:
     world = first_release(kind)
     pods = world.make(3)

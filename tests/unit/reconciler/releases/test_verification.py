@@ -19,7 +19,6 @@ from .scenarios import (
     SUCCESS,
     SUSPEND,
     VERIFIED,
-    each_kind,
     first_release,
     first_release_up,
     is_restored,
@@ -28,7 +27,6 @@ from .scenarios import (
 from .world import World, fingerprint, infos
 
 
-@each_kind
 def test_verdict_of_a_person_counts_after_the_release_settled(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
@@ -44,7 +42,6 @@ def test_verdict_of_a_person_counts_after_the_release_settled(kind: str) -> None
     assert world.reasons == ["ReleaseSuspended", "ReleaseResumed"]
 
 
-@each_kind
 def test_down_pod_gets_the_start_timeout_when_its_failed_verdict_is_removed(kind: str) -> None:
     """The new leader has not seen the pod up."""
     world = first_release(kind)
@@ -61,7 +58,6 @@ def test_down_pod_gets_the_start_timeout_when_its_failed_verdict_is_removed(kind
     assert (world.state(), world.suspended) == (SUCCESS, False)
 
 
-@each_kind
 def test_verdict_stays_when_its_change_pod_is_deleted(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
@@ -83,7 +79,6 @@ def test_verdict_stays_when_its_change_pod_is_deleted(kind: str) -> None:
     assert (world.state(), world.suspended) == (SUCCESS, False), "the corrected verdict stays"
 
 
-@each_kind
 def test_pod_that_failed_after_it_passed_stays_failed_when_its_failing_change_pod_is_deleted(kind: str) -> None:
     """The pod comes up late. Its older ChangePod, in which it passed, does not count."""
     world, pods = first_release_up(kind)
@@ -104,7 +99,6 @@ def test_pod_that_failed_after_it_passed_stays_failed_when_its_failing_change_po
     assert (world.state(), world.suspended) == (SUCCESS, False)
 
 
-@each_kind
 def test_verdict_is_dropped_when_its_pod_and_its_change_pod_are_deleted(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
@@ -117,7 +111,6 @@ def test_verdict_is_dropped_when_its_pod_and_its_change_pod_are_deleted(kind: st
     assert (world.state(), world.suspended) == (SUCCESS, False)
 
 
-@each_kind
 @pytest.mark.parametrize("verdict", ["fail", "PASS", "x"])
 def test_every_verdict_other_than_pass_fails_the_pod(kind: str, verdict: str) -> None:
     world = first_release(kind)
@@ -127,7 +120,6 @@ def test_every_verdict_other_than_pass_fails_the_pod(kind: str, verdict: str) ->
     assert world.state() == SUSPEND
 
 
-@each_kind
 def test_pod_passed_by_a_person_but_not_up_stalls_the_release_and_is_not_failed_again(kind: str) -> None:
     """The release does not succeed before the pod is up, and its condition says what it waits for."""
     world = first_release(kind)
@@ -178,7 +170,6 @@ def test_recreated_pod_is_listed_by_name_if_the_old_pod_is_deleted_later() -> No
     assert infos(world.status().defense_check_pass_pods) == [recreated.name]
 
 
-@each_kind
 def test_pods_added_after_success_are_verified_while_the_state_stays_success(kind: str) -> None:
     world = World(kind)
     world.roll_out("v1")
@@ -190,7 +181,6 @@ def test_pods_added_after_success_are_verified_while_the_state_stays_success(kin
     assert (world.state(), len(world.batches)) == (SUCCESS, 4)
 
 
-@each_kind
 def test_forged_version_label_of_a_pod_is_ignored_and_restored(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
@@ -220,7 +210,6 @@ def test_version_label_of_a_pod_is_not_restored_if_the_selector_uses_it() -> Non
     assert pods[0].pod_labels[labels.VERSION] == "forged"
 
 
-@each_kind
 def test_failed_pod_stays_failed_after_its_owner_reference_changes(kind: str) -> None:
     world = first_release(kind)
     pods = world.roll_out("v1")
@@ -232,7 +221,6 @@ def test_failed_pod_stays_failed_after_its_owner_reference_changes(kind: str) ->
     assert (world.state(), world.suspended) == (SUSPEND, True)
 
 
-@each_kind
 @pytest.mark.parametrize("offset", [-1000, 1000, None])
 def test_implausible_operate_finished_label_is_ignored_and_rewritten(kind: str, offset: float | None) -> None:
     world = first_release(kind)
@@ -248,7 +236,6 @@ def test_implausible_operate_finished_label_is_ignored_and_rewritten(kind: str, 
     assert {pod.pod_labels[labels.OPERATE_FINISHED] for pod in pods} == {str(int(world.now))}
 
 
-@each_kind
 def test_pod_with_an_operate_finished_label_from_its_template_is_overdue_if_not_up(kind: str) -> None:
     world, (pod, *_) = second_release(kind)
     pod.pod_labels[labels.OPERATE_FINISHED] = str(int(world.now))

@@ -14,7 +14,6 @@ from .scenarios import (
     SUCCESS,
     SUSPEND,
     VERIFIED,
-    each_kind,
     first_release,
     is_restored,
     second_release,
@@ -22,7 +21,6 @@ from .scenarios import (
 from .world import SimPod, World, fingerprint
 
 
-@each_kind
 def test_release_with_zero_replicas_keeps_running_and_stays_suspended(kind: str) -> None:
     world = World(kind)
     world.roll_out("v1")
@@ -44,7 +42,6 @@ def test_release_with_zero_replicas_keeps_running_and_stays_suspended(kind: str)
     assert set(world.releases) == {fingerprint("v2")}
 
 
-@each_kind
 def test_suspended_release_scaled_to_zero_stays_suspended(kind: str) -> None:
     world = first_release(kind)
     pods = world.make(3)
@@ -62,7 +59,6 @@ def test_suspended_release_scaled_to_zero_stays_suspended(kind: str) -> None:
     assert (world.state(), world.suspended) == (RUNNING, True)
 
 
-@each_kind
 def test_suspension_stays_while_the_pods_of_a_workload_scaled_to_zero_are_deleted(kind: str) -> None:
     world = World(kind)
     failed, *others = world.roll_out("v1")
@@ -93,7 +89,6 @@ def no_volume(world: World, pod: SimPod) -> None:
 CLUSTER_FAULTS = [(unscheduled, "Unschedulable"), (lost, "NodeNotReady"), (no_volume, "VolumeNotAttached")]
 
 
-@each_kind
 @pytest.mark.parametrize(("spoil", "reason"), CLUSTER_FAULTS, ids=[reason for _, reason in CLUSTER_FAULTS])
 def test_cluster_fault_stalls_the_release_but_does_not_end_it(
     kind: str, spoil: Callable[[World, SimPod], None], reason: str
@@ -108,7 +103,6 @@ def test_cluster_fault_stalls_the_release_but_does_not_end_it(
     assert world.rest() == 0
 
 
-@each_kind
 @pytest.mark.parametrize(("spoil", "reason"), CLUSTER_FAULTS, ids=[reason for _, reason in CLUSTER_FAULTS])
 def test_release_continues_after_a_cluster_fault_is_gone(
     kind: str, spoil: Callable[[World, SimPod], None], reason: str
@@ -128,7 +122,6 @@ def test_release_continues_after_a_cluster_fault_is_gone(
     assert world.said(STALLED) == ("False", "GoesOn")
 
 
-@each_kind
 def test_pod_that_crashes_after_a_cluster_fault_causes_a_rollback(kind: str) -> None:
     world, (pod, *_) = second_release(kind)
     world.touch(pod.find_no_node())
@@ -149,7 +142,6 @@ def test_pods_refused_by_a_quota_stall_the_release() -> None:
     assert "2 pods cannot be created: FailedCreate: exceeded quota: pods" in world.message(STALLED)
 
 
-@each_kind
 def test_missing_pods_stall_the_release_after_the_start_timeout(kind: str) -> None:
     world, (pod, *_) = second_release(kind)
     world.up(pod)
@@ -159,7 +151,6 @@ def test_missing_pods_stall_the_release_after_the_start_timeout(kind: str) -> No
     assert world.said(STALLED) == ("True", "PodsMissing")
 
 
-@each_kind
 def test_missing_pods_name_the_budget_that_admits_no_deletion(kind: str) -> None:
     world, (pod, *_) = second_release(kind)
     world.exhausted_budget = "web"
@@ -182,7 +173,6 @@ def test_paused_rollout_stalls_the_release_with_reason_paused(kind: str) -> None
     assert (world.state(), world.said(STALLED)) == (RUNNING, ("True", "Paused"))
 
 
-@each_kind
 def test_template_without_a_revision_stalls_the_release(kind: str) -> None:
     world = World(kind)
     world.release("v1")

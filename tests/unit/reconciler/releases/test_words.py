@@ -7,7 +7,7 @@ from altershield.api.condition_types import ConditionType
 from altershield.workloads.pods import Fault, Trouble
 from reconciler.releases.pods.not_up import ASK_AFTER
 
-from .scenarios import ROLLED_BACK, RUNNING, STALLED, SUCCESS, SUSPEND, each_kind, first_release, second_release
+from .scenarios import ROLLED_BACK, RUNNING, STALLED, SUCCESS, SUSPEND, first_release, second_release
 from .world import SimPod, World
 
 PODS_NOT_UP = ConditionType.PODS_NOT_UP
@@ -39,7 +39,6 @@ def writes_of_status(world: World) -> list[float]:
     return written
 
 
-@each_kind
 def test_reason_of_a_pod_is_stored_as_soon_as_its_status_has_it(kind: str) -> None:
     world = first_release(kind, replicas=5)
     first, second, *_ = world.make(5)
@@ -58,7 +57,6 @@ def test_reason_of_a_pod_is_stored_as_soon_as_its_status_has_it(kind: str) -> No
     assert said(world) == f"2 of 5 pods do not come up: {first.name}: {PULLING}"
 
 
-@each_kind
 def test_slow_start_of_healthy_pods_costs_no_write_and_no_read(kind: str) -> None:
     def writes(seconds: float) -> int:
         world = first_release(kind)
@@ -104,7 +102,6 @@ def test_crashes_and_runs_in_between_cost_one_write() -> None:
     assert "(exit code 1)" in said(world)
 
 
-@each_kind
 def test_pods_that_crash_once_cost_less_than_a_write_each(kind: str) -> None:
     """They start one after the other."""
 
@@ -136,7 +133,6 @@ def test_condition_is_removed_soon_after_the_reason_is_gone() -> None:
     assert (world.state(), said(world)) == (RUNNING, "")
 
 
-@each_kind
 def test_condition_ends_with_the_release(kind: str) -> None:
     world = first_release(kind)
     for pod in world.make(3):
@@ -181,7 +177,6 @@ def test_pod_that_just_got_its_node_does_not_quote_the_scheduler() -> None:
 # Events
 
 
-@each_kind
 def test_events_of_a_silent_pod_are_read_once_and_their_words_are_stored(kind: str) -> None:
     world, (pod,) = second_release(kind)
     silent(world, pod)
@@ -273,7 +268,6 @@ def test_node_that_is_not_ready_is_named() -> None:
     assert f"{pod.name}: NodeNotReady: node node-1 is not ready or does not exist" in stalled.message
 
 
-@each_kind
 def test_pod_that_replaces_one_that_ended_by_itself_quotes_it(kind: str) -> None:
     world, (pod,) = second_release(kind)
     for _ in range(6):

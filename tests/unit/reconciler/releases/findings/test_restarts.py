@@ -20,7 +20,6 @@ from tests.unit.reconciler.releases.scenarios import (
     SUCCESS,
     SUSPEND,
     VERIFIED,
-    each_kind,
     is_restored,
 )
 from tests.unit.reconciler.releases.world import SimPod, World, fingerprint
@@ -59,7 +58,6 @@ def restart(world: World, *pods: SimPod, times: int = 1, reason: str = "Error", 
 # the third restart
 
 
-@each_kind
 def test_third_restart_before_the_release_settles_suspends_it_although_its_pod_comes_up_each_time(kind: str) -> None:
     world = successful(kind)
     pod = world.of("v1")[0]
@@ -105,7 +103,6 @@ def second_success(kind: str = "Deployment", policy: AppliedPolicy = POLICY) -> 
     return world, pods
 
 
-@each_kind
 def test_third_restart_rolls_the_release_back_while_older_pods_serve(kind: str) -> None:
     world, pods = second_success(kind)
     restart(world, pods[0], times=3)
@@ -224,7 +221,6 @@ def test_containers_whose_ends_are_not_known_count_separately() -> None:
 # restarts that do not count
 
 
-@each_kind
 def test_restarts_before_the_success_do_not_count(kind: str) -> None:
     world = World(kind)
     world.policy = POLICY
@@ -362,7 +358,6 @@ def test_restarts_after_the_time_in_which_they_count_do_not_fail_the_release() -
     assert (world.state(), world.said(SETTLED)) == (SUCCESS, ("False", "PodsDown"))
 
 
-@each_kind
 def test_pod_that_a_person_passed_does_not_fail_again_because_of_restarts(kind: str) -> None:
     world = successful(kind)
     pods = world.of("v1")
@@ -508,7 +503,6 @@ def test_settle_time_of_the_policy_replaces_the_start_timeout() -> None:
 # the version before
 
 
-@each_kind
 def test_version_whose_pods_restart_like_those_of_the_version_before_is_not_blamed(kind: str) -> None:
     world = World(kind)
     world.policy = POLICY

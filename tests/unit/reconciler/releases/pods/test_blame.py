@@ -15,7 +15,6 @@ from tests.unit.reconciler.releases.scenarios import (
     SUCCESS,
     SUSPEND,
     assert_rolled_back_after,
-    each_kind,
     first_release,
     is_restored,
     second_release,
@@ -44,7 +43,6 @@ def no_sandbox(world: World, pod: SimPod) -> None:
 FAULTS = [(unscheduled, Part.PLACEMENT), (no_volume, Part.VOLUMES), (no_sandbox, Part.RUNTIME)]
 
 
-@each_kind
 @pytest.mark.parametrize(("spoil", "part"), FAULTS, ids=[part for _, part in FAULTS])
 def test_pod_that_the_cluster_holds_up_because_of_the_release_is_overdue_after_a_longer_time(
     kind: str, spoil: Callable[[World, SimPod], None], part: Part
@@ -82,7 +80,6 @@ def test_time_until_then_is_a_field_of_the_policy(policy: dict[str, int], second
     assert is_restored(world)
 
 
-@each_kind
 def test_first_release_waits_for_a_node_because_nothing_can_be_undone(kind: str) -> None:
     world = first_release(kind)
     world.changed = PLACED

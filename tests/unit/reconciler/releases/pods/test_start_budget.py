@@ -14,7 +14,6 @@ from tests.unit.reconciler.releases.scenarios import (
     STALLED,
     SUCCESS,
     assert_rolled_back_after,
-    each_kind,
     is_over,
     is_restored,
     second_release,
@@ -33,7 +32,6 @@ def slow_release(kind: str = "Deployment", container: Any = SLOW, **world: float
     return made, pod
 
 
-@each_kind
 def test_pod_is_overdue_after_the_time_that_its_startup_probe_allows(kind: str) -> None:
     world, _ = slow_release(kind)
     world.run(299)
@@ -44,7 +42,6 @@ def test_pod_is_overdue_after_the_time_that_its_startup_probe_allows(kind: str) 
     assert "is not up after 300 s (its probes allow 300 s): " in world.message(ROLLED_BACK, "v2")
 
 
-@each_kind
 def test_release_that_needs_longer_than_the_start_timeout_and_is_allowed_to_is_not_undone(kind: str) -> None:
     world, pod = slow_release(kind)
     world.run(150)
@@ -157,7 +154,6 @@ def test_budget_of_probes(container: Any, seconds: int) -> None:
     assert is_restored(world)
 
 
-@each_kind
 def test_init_container_that_runs_for_the_first_time_has_the_progress_deadline(kind: str) -> None:
     world, pod = slow_release(kind, {})
     pod.init_until = 900.0
@@ -174,7 +170,6 @@ def test_deployment_sets_the_progress_deadline() -> None:
     assert_rolled_back_after(world, 200)
 
 
-@each_kind
 def test_start_timeout_begins_when_the_init_containers_have_completed(kind: str) -> None:
     world, pod = slow_release(kind, {})
     pod.init_until = 150.0

@@ -233,6 +233,11 @@ class Cluster:
         pod_template["$patch"] = "replace"
         return {"metadata": metadata, "data": {"spec": {"template": pod_template}}, "revision": number}
 
+    def edit_revision(self, image: str) -> None:
+        """Somebody writes another template into the stored revision of this image."""
+        revision = self.revisions[image]
+        (revision if self.kind == "Deployment" else revision["data"])["spec"]["template"] = template("evil")
+
     # pods
 
     def make(self, count: int = 1, image: str = "", *, number: int | None = None) -> list[SimPod]:

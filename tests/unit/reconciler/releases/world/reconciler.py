@@ -71,6 +71,11 @@ class World(Executor):
         self.release(image)
         self.rest()
 
+    def begin_repair(self, image: str) -> None:
+        """Release an image that a person lets pass although the workload is suspended."""
+        self.own_labels[labels.IGNORED_SUSPEND] = "true"
+        self.begin(image)
+
     def fail(self, pod: SimPod) -> None:
         """A person fails the pod, and the reconciler sees it."""
         assert self.judge(pod, "unpass")
