@@ -1,6 +1,5 @@
 """Releases that an AlterShield server checks, with a server that behaves as the published one."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import replace

@@ -29,10 +29,10 @@ from reconciler.notifications.notifier import Delivery, Notifier
 from reconciler.outbound.outbound_client import Outbound
 from reconciler.receivers import file as receivers
 from reconciler.receivers.file import ReceiversFile, allowed
+from tests.support.polling import HANG, until
 from tests.unit.altershield.releases import builders
 from tests.unit.altershield.releases.builders import NOW, V1
 from tests.unit.reconciler.filled import empty_caches, namespace, newer, put, remove
-from tests.support.polling import HANG, until
 from tests.unit.reconciler.notifications.receiving import Inbox
 
 SUSPENDED = ChangeWorkloadStatus(WorkloadState.SUSPEND, entry_time_unix=NOW)
