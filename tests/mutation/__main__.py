@@ -1,6 +1,6 @@
 """Prints the mutants of pure modules that no test notices, and the share of those that tests notice.
 
-python -m tests.mutation [WORD ...]    the mutants in the folders whose paths contain a word; without words in all
+python -m tests.mutation [WORD ...]    the mutants of the files whose paths contain a word; without words of all
 """
 
 import argparse
@@ -17,15 +17,15 @@ from tests.mutation.workspace import Workspace
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the mutants folder by folder. Return 1 if tests notice a smaller share than they should."""
+    """Run the mutants subject by subject. Return 1 if tests notice a smaller share than they should."""
     options = _options(arguments)
-    chosen = [area for area in areas() if not options.words or any(word in area.folder for word in options.words)]
+    chosen = areas(options.words)
     statuses: list[str] = []
     with tempfile.TemporaryDirectory() as directory:
         workspaces = [Workspace(area, Path(directory)) for area in chosen]
         mutants = {mutant: workspace for workspace in workspaces for mutant in workspace.mutants()}
         picked = sample(mutants, options.sample, options.seed)
-        print(f"{len(picked)} of {len(mutants)} mutants in {len(chosen)} folders, seed {options.seed}", flush=True)
+        print(f"{len(picked)} of {len(mutants)} mutants of {len(chosen)} subjects, seed {options.seed}", flush=True)
         for workspace in workspaces:
             own = [mutant for mutant in picked if mutants[mutant] is workspace]
             found = workspace.statuses(own, options.processes) if own else {}

@@ -1,14 +1,14 @@
 """Which files are mutated, and which tests concern them. Both follow from the repository; there is no list here.
 
-Pure modules are those that an import contract of pyproject.toml keeps free of I/O. The pure modules of one folder are
-an area. The tests of an area are those of its subject (`tests/unit/reconciler/releases` for all of
-`reconciler/releases/`), and each test file elsewhere in `tests/unit` that imports a module of the area.
+Pure modules are those that an import contract of pyproject.toml keeps free of I/O. The pure modules of one subject, as
+`reconciler/releases/`, are an area. Its tests are those of the folder with the same name in `tests/unit`, and each test
+file elsewhere in `tests/unit` that imports a module of the area.
 """
 
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,18 +24,20 @@ _WIDELY_IMPORTED = 10
 
 @dataclass(frozen=True)
 class Area:
-    """The pure modules of one folder. All paths are relative to the repository and sorted."""
+    """The pure modules of one subject. All paths are relative to the repository and sorted."""
 
     folder: str
     files: tuple[str, ...]
     tests: tuple[str, ...]
 
 
-def areas() -> list[Area]:
-    """All areas with tests, sorted by folder."""
+def areas(words: Sequence[str] = ()) -> list[Area]:
+    """All areas with tests, sorted by folder. With words, only the files whose paths contain one of them."""
     files = defaultdict(set)
     for path in _pure_files():
-        files[path.parent].add(path)
+        name = _relative(path)
+        if not words or any(word in name for word in words):
+            files[ROOT.joinpath(*Path(name).parent.parts[:2])].add(path)
     imports = {path: imported(path) for path in (ROOT / "tests/unit").rglob("test_*.py")}
     found = [
         Area(_relative(folder), tuple(sorted(map(_relative, members))), _tests(folder, members, imports))
@@ -55,8 +57,7 @@ def _pure_files() -> set[Path]:
 
 
 def _tests(folder: Path, members: set[Path], imports: Mapping[Path, frozenset[str]]) -> tuple[str, ...]:
-    subject = ROOT.joinpath("tests/unit", *folder.relative_to(ROOT).parts[:2])
-    found = {path for path in imports if path.is_relative_to(subject)}
+    found = {path for path in imports if path.is_relative_to(ROOT / "tests/unit" / _relative(folder))}
     for member in members:
         module = _relative(member).removesuffix(".py").replace("/", ".")
         importers = {path for path, names in imports.items() if any(_is_in(name, module) for name in names)}

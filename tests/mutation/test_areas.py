@@ -6,8 +6,8 @@ AREAS = {area.folder: area for area in areas()}
 
 
 def test_areas_are_the_pure_modules_of_the_import_contracts() -> None:
-    assert {"altershield/budgets", "reconciler/releases/decisions", "gatekeeper/handlers/releases"} <= set(AREAS)
-    assert "reconciler/releases/decisions/decide.py" in AREAS["reconciler/releases/decisions"].files
+    assert {"altershield/budgets", "reconciler/releases", "gatekeeper/handlers"} <= set(AREAS)
+    assert "reconciler/releases/decisions/decide.py" in AREAS["reconciler/releases"].files
     assert AREAS["reconciler/policies"].files == (
         "reconciler/policies/acceptance.py",
         "reconciler/policies/selection.py",
@@ -20,4 +20,10 @@ def test_tests_of_an_area_are_those_of_its_subject_and_those_that_import_it() ->
     assert "tests/unit/altershield/budgets/test_decision.py" in found
     assert "tests/unit/reconciler/budgets/test_budget_reconciler.py" in found
     assert not any("notifications" in each for each in found)
-    assert "tests/unit/reconciler/releases/test_rollback.py" in AREAS["reconciler/releases/findings"].tests
+    assert "tests/unit/reconciler/releases/test_rollback.py" in AREAS["reconciler/releases"].tests
+
+
+def test_words_choose_files() -> None:
+    (found,) = areas(["decisions/history", "findings/failure"])
+    assert found.files == ("reconciler/releases/decisions/history.py", "reconciler/releases/findings/failure.py")
+    assert "tests/unit/reconciler/releases/test_rollback.py" in found.tests
