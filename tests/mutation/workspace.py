@@ -22,6 +22,7 @@ from tests.mutation.areas import ROOT, Area
 _COPIED = ("altershield", "certgen", "command", "gatekeeper", "reconciler", "tests")
 _PACKAGES = _COPIED[:-1]
 _END_OF_OUTPUT = 4000
+_PROGRESS = re.compile("[\u2800-\u28ff]")  # a spinner
 _TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -73,8 +74,9 @@ class Workspace:
         command = [sys.executable, "-m", "mutmut", *arguments]
         done = subprocess.run(command, cwd=self._folder, capture_output=True, text=True, check=False)
         if done.returncode:
-            end = (done.stdout + done.stderr)[-_END_OF_OUTPUT:]
-            raise RuntimeError(f"mutmut {arguments[0]} failed in {self.area.folder}:\n{end}")
+            lines = (line for line in (done.stdout + done.stderr).splitlines() if not _PROGRESS.match(line))
+            end = "\n".join(lines)[-_END_OF_OUTPUT:]
+            raise RuntimeError(f"mutmut {arguments[0]} ended with {done.returncode} in {self.area.folder}:\n{end}")
         return done.stdout
 
 
