@@ -373,12 +373,23 @@ def test_release_after_a_resumed_one_passes_and_is_not_suspended(kind: str) -> N
 
 def test_retry_verifies_a_pod_again_that_a_person_failed(kind: str) -> None:
     world = suspended(kind)
-    numbers = set(world.batches)
+    numbers, pod = set(world.batches), newest(world)
     ask(world, RETRY)
     world.run(30)
     assert not [each for batch in world.batches.values() for each in batch.status.pod_results]
     assert len(set(world.batches) - numbers) == 1
     assert world.status().defense_check_fail_pods == ()
+    assert f"pod {pod.name} of version" in world.status().actions[-1].outcome
+
+
+def test_failure_after_a_retry_suspends_a_resumed_release_again() -> None:
+    world = suspended("Deployment")
+    ask(world, RESUME)
+    ask(world, RETRY)
+    world.run(30)
+    assert world.status().resumption.since_unix == 0
+    world.fail(newest(world))
+    assert (world.state(), world.suspended) == (SUSPEND, True)
 
 
 @pytest.mark.parametrize("make", [waiting, waiting_on_server])

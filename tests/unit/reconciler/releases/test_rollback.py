@@ -7,6 +7,7 @@ from altershield.api import labels
 from altershield.api.condition_types import Giver
 from altershield.api.ops_config import Settings
 
+from .policies import text
 from .scenarios import (
     FAILED,
     ROLLBACK,
@@ -71,7 +72,8 @@ def test_rollback_is_withdrawn_if_its_target_is_gone_edited_or_unhealthy(kind: s
     world.write_refused = ""
     world.run(10)
     assert (world.image, world.state(), world.suspended) == ("v2", SUSPEND, True)
-    assert "RollbackWithdrawn" in world.reasons
+    (event,) = [each for each in world.announced if each.reason == "RollbackWithdrawn"]
+    assert not event.warning
 
 
 def test_rollback_is_withdrawn_if_its_target_is_unhealthy_although_another_version_is_healthy(kind: str) -> None:
@@ -87,6 +89,7 @@ def test_rollback_is_withdrawn_if_its_target_is_unhealthy_although_another_versi
     world.write_refused = ""
     world.run(5)
     assert (world.image, world.state()) == ("v3", SUSPEND)
+    assert "no pod of" in text(world, "RollbackWithdrawn")
 
 
 def test_refused_rollback_write_is_reported_while_verification_and_suspension_continue(kind: str) -> None:

@@ -147,8 +147,8 @@ def test_version_without_ready_pods_is_not_a_rollback_target(kind: str) -> None:
     assert "no pod of" in world.message(ROLLED_BACK)
 
 
-@pytest.mark.parametrize("ready", [3, 2])
-def test_version_from_before_altershield_is_a_target_only_if_all_its_pods_are_ready(kind: str, ready: int) -> None:
+def from_before_altershield(kind: str, ready: int) -> World:
+    """The first release that AlterShield governs. So many of three pods of the version before are ready."""
     world = World(kind)
     world.release("v0")
     old = world.make(3)
@@ -158,9 +158,23 @@ def test_version_from_before_altershield_is_a_target_only_if_all_its_pods_are_re
     del (stored if kind == "Deployment" else stored["spec"])["template"]["metadata"]["labels"][labels.VERSION]
     world.begin("v1")
     world.make(1)
+    return world
+
+
+@pytest.mark.parametrize("ready", [3, 2])
+def test_version_from_before_altershield_is_a_target_only_if_all_its_pods_are_ready(kind: str, ready: int) -> None:
+    world = from_before_altershield(kind, ready)
     world.run(121)
     assert is_restored(world, "v0") is (ready == 3)
     assert world.status("v1").rollback_to == (fingerprint("v0") if ready == 3 else "")
+
+
+def test_version_from_before_altershield_is_offered_by_its_name(kind: str) -> None:
+    world = from_before_altershield(kind, 3)
+    world.rest()
+    world.ask_rollback("nowhere")
+    world.rest()
+    assert world.message(ROLLED_BACK).endswith("name one of: web-v0")
 
 
 def test_version_that_never_passed_is_not_a_rollback_target(kind: str) -> None:

@@ -155,7 +155,7 @@ def test_record_names_the_user_of_the_annotation_and_the_end() -> None:
 
 def test_record_without_the_annotation_has_no_user_and_the_time_of_the_change_workload() -> None:
     found = record(of("Running"), of("Success").status, ())
-    assert found.released_by == ""
+    assert (found.released_by, found.policy, found.mode) == ("", "", "")
     assert found.released
 
 
