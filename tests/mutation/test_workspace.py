@@ -25,12 +25,12 @@ def test_mutants_of_the_wording_of_sentences_are_left_out() -> None:
     assert list(changes_of_code(MutatedFile(code, names[1:], spans, {}))) == names[2:]
 
 
-@pytest.mark.timeout(2400)  # as long as the whole suite may take: it uses 12 seconds of CPU, on a busy machine too
-def test_tests_notice_a_sample_of_mutants() -> None:
-    """The same mutants each time: the result changes only with the code and its tests. Some mutants behave like the
-    code, so that one more of them is no failure. mutmut itself checks that the tests pass without a mutant, and fail
-    with a function that raises."""
-    command = [sys.executable, "-m", "tests.mutation", "reconciler/policies", "--sample=60", "--processes=1"]
-    done = subprocess.run([*command, "--at-least=90"], cwd=ROOT, capture_output=True, text=True, check=False)
+@pytest.mark.timeout(2400)  # as long as the whole suite may take: it uses 15 seconds of CPU, on a busy machine too
+def test_tests_notice_the_mutants_of_one_subject() -> None:
+    """A sample that is the same each time, so the result changes only with the code and its tests. One mutant of twenty
+    may stay unnoticed, because some mutants behave like the code. mutmut itself checks that the tests pass without a
+    mutant, and fail with a function that raises."""
+    command = [sys.executable, "-m", "tests.mutation", "reconciler/policies", "--processes=1"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}{done.stderr}"
     print(done.stdout)
