@@ -16,6 +16,7 @@ from altershield.api.meta import ObjectMeta
 from altershield.api.pod_verdicts import MAX_PODS, Pods
 from altershield.api.policy import AppliedPolicy
 from altershield.api.resources import API_VERSION, CHANGE_WORKLOADS
+from altershield.api.rollout import RolloutStatus
 from altershield.api.schema import doc
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Request
 
@@ -223,6 +224,7 @@ class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rena
     ] = ()
     resumption: Annotated[Resumption, doc("Whether a person admitted further releases.")] = Resumption()
     pause: Annotated[PauseEnd, doc("When the pause of the rollout ends by itself.")] = PauseEnd()
+    rollout: Annotated[RolloutStatus, doc("How far a release in steps has come.")] = RolloutStatus()
     retry_time_unix: Annotated[
         Seconds, doc("When a person last asked to verify the failed pods again, in Unix seconds.")
     ] = 0

@@ -16,6 +16,7 @@ from altershield.api.fields import Conditions, Name
 from altershield.api.kinds import AGE, NOT_PROCESSED, Column, Kind
 from altershield.api.meta import ObjectMeta
 from altershield.api.resources import API_VERSION, DEFENSE_POLICIES
+from altershield.api.rollout import Rollout
 from altershield.api.schema import doc, pattern, rules
 from altershield.api.selectors import Selector
 
@@ -191,6 +192,14 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
     rollback_share: Annotated[
         Share | None,
         doc("How many of a version's pods must be overdue to end its release: a number, or a share (`10%`)."),
+    ] = None
+    rollout: Annotated[
+        Rollout | None,
+        doc("Releases in steps: the new version reaches few pods first. Not set: the workload's own strategy applies."),
+        rules(
+            ("has(self.steps) != has(self.pods)", "rollout has either steps or pods"),
+            ("!has(self.soakSeconds) || has(self.pods)", "soakSeconds of rollout needs pods; steps have their own"),
+        ),
     ] = None
     notify: Annotated[
         Annotated[

@@ -26,6 +26,12 @@ class Verb(enum.StrEnum):
     RETRY = "Retry"
     """The failed pods, and those that wait for a person, are verified again. A refused order or rollback is tried
     again."""
+    PROMOTE = "Promote"
+    """A release in steps takes its next step, without the rest of its soak and without waiting for approval."""
+    PROMOTE_FULL = "PromoteFull"
+    """As `Promote`; later steps have no soak and no approval either. Each is still verified."""
+    HOLD = "Hold"
+    """A release in steps stays where it is until a person promotes it."""
 
 
 BYPASS = "Bypass"

@@ -1,7 +1,7 @@
 """The interface of an adapter, which describes a kind of workload. To add a kind, add a module to this package and one
 line to the registry (`ADAPTERS`)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -13,11 +13,14 @@ from altershield.api.fingerprint import Template
 from altershield.api.json_patch import Operation
 from altershield.api.meta import OwnerReference
 from altershield.api.resources import GroupKind, Resource
+from altershield.workloads import held
 from altershield.workloads.hold import with_own_fields
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import HOLDABLE, Workload
 
 Object = dict[str, Any]
+Fields = Mapping[str, Any]
+"""The values of fields by path; None: the field does not exist."""
 
 
 class Adapter(Protocol):
@@ -81,8 +84,19 @@ class Adapter(Protocol):
     def release(self, template: Object) -> list[Operation]:
         """The patch that gives the workload this pod template."""
 
-    def pause(self, workload: Workload) -> list[Operation]:
+    def pause(self) -> list[Operation]:
         """The patch that stops the replacement of its pods; empty if the kind has no such field."""
+
+    @property
+    def held_fields(self) -> tuple[str, ...]:
+        """The paths of the fields that a release in steps changes, each of a plain value: `/spec/paused`."""
+
+    def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:
+        """The values of `held_fields` with which at most so many pods get the new template. `own`: the user's own
+        values. `pods`: from 0. `surge`: whether pods may exist above the replicas."""
+
+    def obstacle(self, spec: Object) -> str:
+        """Why a release of a workload with this spec cannot be held; empty if it can."""
 
 
 def with_own_values(adapter: Adapter, data: bytes | msgspec.Raw) -> Workload:
@@ -93,7 +107,7 @@ def with_own_values(adapter: Adapter, data: bytes | msgspec.Raw) -> Workload:
         return found
     try:
         raw = msgspec.json.decode(data)
-        own = with_own_fields(raw, adapter.pause(found))
+        own = held.with_own_values(adapter, raw) or with_own_fields(raw, adapter.pause())
         if own is raw:
             return found
         read = adapter.read_in_force(msgspec.json.encode(own))

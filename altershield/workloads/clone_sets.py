@@ -5,12 +5,15 @@ import msgspec
 from altershield.api.amounts import percentage, scaled
 from altershield.api.json_patch import Operation
 from altershield.api.resources import Resource
-from altershield.workloads.adapter import with_own_values
+from altershield.workloads.adapter import Fields, Object, with_own_values
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
 
 CLONE_SETS = Resource("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet")
+
+_TYPE = "/spec/updateStrategy/type"
+_PARTITION = "/spec/updateStrategy/partition"
 
 
 class _Strategy(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -78,8 +81,22 @@ class CloneSets(OfRevisions):
             **common(self.resource.group_kind, wire.metadata, spec.selector, spec.template, status.observed_generation),
         )
 
-    def pause(self, workload: Workload) -> list[Operation]:
+    def pause(self) -> list[Operation]:
         return [{"op": "add", "path": "/spec/updateStrategy/paused", "value": True}]
+
+    held_fields: tuple[str, ...] = (_TYPE, _PARTITION)
+
+    def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:
+        """The partition keeps pods at the old version, and never fewer than the user's own one does."""
+        kind = own.get(_TYPE)
+        kept = kept_by_partition(own.get(_PARTITION), replicas)
+        return {
+            _TYPE: "ReCreate" if kind == "OnDelete" else kind, _PARTITION: max(kept, replicas - pods, 0),
+        }  # fmt: skip
+
+    def obstacle(self, spec: Object) -> str:
+        kind = (spec.get("updateStrategy") or {}).get("type") or "ReCreate"
+        return "its update strategy is OnDelete" if kind == "OnDelete" else ""
 
 
 def kept_by_partition(partition: int | str | None, replicas: int) -> int:

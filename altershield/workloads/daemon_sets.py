@@ -4,12 +4,14 @@ import msgspec
 
 from altershield.api.json_patch import Operation
 from altershield.api.resources import Resource
-from altershield.workloads.adapter import with_own_values
+from altershield.workloads.adapter import Fields, Object, with_own_values
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
 
 DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
+
+_TYPE = "/spec/updateStrategy/type"
 
 
 class _RollingUpdate(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -79,5 +81,20 @@ class DaemonSets(OfRevisions):
             ),
         )
 
-    def pause(self, workload: Workload) -> list[Operation]:
+    def pause(self) -> list[Operation]:
         return [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}]
+
+    held_fields: tuple[str, ...] = (_TYPE,)
+
+    def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:
+        """Its controller replaces no pod by itself: the reconciler evicts the old ones. Held as a Deployment is, all
+        pods were replaced at once, because old pods of a DaemonSet count as unavailable."""
+        return {_TYPE: "OnDelete"}
+
+    def obstacle(self, spec: Object) -> str:
+        strategy = spec.get("updateStrategy") or {}
+        kind = strategy.get("type") or "RollingUpdate"
+        if kind != "RollingUpdate":
+            return f"its update strategy is {kind}"
+        surge = (strategy.get("rollingUpdate") or {}).get("maxSurge") or 0
+        return "" if surge in (0, "0%") else "it has a maxSurge, beside which no pod may be unavailable"

@@ -5,15 +5,26 @@ from typing import Any
 
 import msgspec
 
+from altershield.api.amounts import scaled
 from altershield.api.json_patch import Operation
 from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS, Resource
 from altershield.workloads import sets
-from altershield.workloads.adapter import Object, with_own_values
+from altershield.workloads.adapter import Fields, Object, with_own_values
+from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
 
 _HASH = "pod-template-hash"  # added to a ReplicaSet's template by the deployment controller
+
+
+_MIN_READY = "/spec/minReadySeconds"
+_DEADLINE = "/spec/progressDeadlineSeconds"
+_PAUSED = "/spec/paused"
+_TYPE = "/spec/strategy/type"
+_UNAVAILABLE = "/spec/strategy/rollingUpdate/maxUnavailable"
+_SURGE = "/spec/strategy/rollingUpdate/maxSurge"
+_DEFAULT = "25%"  # of maxUnavailable and maxSurge
 
 
 class _RollingUpdate(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -115,8 +126,44 @@ class Deployments:
     def release(self, template: Object) -> list[Operation]:
         return [{"op": "replace", "path": "/spec/template", "value": template}]
 
-    def pause(self, workload: Workload) -> list[Operation]:
+    def pause(self) -> list[Operation]:
         return [{"op": "add", "path": "/spec/paused", "value": True}]
+
+    held_fields: tuple[str, ...] = (_PAUSED, _MIN_READY, _DEADLINE, _TYPE, _UNAVAILABLE, _SURGE)
+
+    def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:
+        """New pods are ready, and never available, so the deployment controller stops at `maxUnavailable` plus
+        `maxSurge` of them. Without pods, the rollout is paused: both numbers may not be 0."""
+        if pods <= 0:
+            return {**own, _PAUSED: True}
+        above = min(own_surge(own, replicas) if surge else 0, pods)
+        return {
+            _PAUSED: own.get(_PAUSED),
+            _MIN_READY: NEVER_AVAILABLE,
+            _DEADLINE: NO_DEADLINE,
+            _TYPE: "RollingUpdate",
+            _UNAVAILABLE: _share(min(pods - above, replicas), replicas),
+            _SURGE: above,
+        }
+
+    def obstacle(self, spec: Object) -> str:
+        kind = (spec.get("strategy") or {}).get("type") or "RollingUpdate"
+        return "" if kind == "RollingUpdate" else f"its strategy is {kind}"
+
+
+def own_surge(own: Fields, replicas: int) -> int:
+    """How many pods the user's own strategy allows above the replicas."""
+    value = own.get(_SURGE)
+    return max(0, scaled(_DEFAULT if value is None else value, replicas, round_up=True) or 0)
+
+
+def _share(number: int, replicas: int) -> int | str:
+    """The smallest percentage that means so many of the replicas, rounded down; the number itself if none does. A
+    percentage stays right while the workload is scaled: a number may then mean all pods."""
+    if not number or not replicas:
+        return number
+    percent = -(-100 * number // replicas)
+    return f"{percent}%" if replicas * percent // 100 == number else number
 
 
 def _refused(conditions: tuple[_Condition, ...]) -> str:

@@ -19,12 +19,16 @@ import msgspec
 
 from altershield.api.annotations import PAUSED, ROLLOUT
 from altershield.api.json_patch import Operation
+from altershield.api.rollout import Rollout
 
 T = TypeVar("T")
 Object = dict[str, Any]
 
 PAUSE = "pause"
 """The cause of a pause after a failure (`onFailure: pause`)."""
+
+STEPS = "steps"
+"""The cause of a release in steps: `pods` are those of its step."""
 
 _NAMES = (ROLLOUT, PAUSED)
 _MAX_REASON = 512
@@ -55,6 +59,19 @@ class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     """Empty if the annotation cannot be read."""
     fields: dict[str, Any] = {}
     """The user's own values, by the path of the field; null if the field did not exist."""
+    base: str = ""
+    """Of a release in steps: the version before the first release that was held."""
+    rollout: Rollout | None = None
+    """Of a release in steps: its steps, from the DefensePolicy. None: the hold is a pause after a failure."""
+    policy: str = ""
+    """The DefensePolicy with these steps: `NAMESPACE/NAME@GENERATION`."""
+    surge: bool = True
+    """Whether pods may exist above the replicas, as far as the user's own strategy allows; False: a quota refuses
+    them."""
+    replicas: Annotated[int, msgspec.Meta(ge=0, le=_HIGHEST)] = 0
+    """The replicas for which the held values were computed. They change with the next write, not with the scaling."""
+    write: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
+    """Rises with each write of a release in steps, so that a repeated write is a change."""
 
     @property
     def pods(self) -> int:

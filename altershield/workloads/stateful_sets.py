@@ -4,12 +4,15 @@ import msgspec
 
 from altershield.api.json_patch import Operation
 from altershield.api.resources import Resource
-from altershield.workloads.adapter import with_own_values
+from altershield.workloads.adapter import Fields, Object, with_own_values
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
 
 STATEFUL_SETS = Resource("apps", "v1", "statefulsets", "StatefulSet")
+
+_TYPE = "/spec/updateStrategy/type"
+_PARTITION = "/spec/updateStrategy/rollingUpdate/partition"
 
 
 class _RollingUpdate(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -89,10 +92,22 @@ class StatefulSets(OfRevisions):
             ),
         )
 
-    def pause(self, workload: Workload) -> list[Operation]:
+    def pause(self) -> list[Operation]:
         """Sets a partition that is higher than every ordinal."""
         rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2**31 - 1}}
         return [{"op": "add", "path": "/spec/updateStrategy", "value": rolling}]
+
+    held_fields: tuple[str, ...] = (_TYPE, _PARTITION)
+
+    def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:
+        """The partition keeps the pods with the lowest ordinals at the old version, and never fewer than the user's own
+        one does."""
+        partition = own.get(_PARTITION)
+        return {_TYPE: "RollingUpdate", _PARTITION: max(partition or 0, replicas - pods)}
+
+    def obstacle(self, spec: Object) -> str:
+        kind = (spec.get("updateStrategy") or {}).get("type") or "RollingUpdate"
+        return "" if kind == "RollingUpdate" else f"its update strategy is {kind}"
 
 
 def _start(spec: _Spec) -> int:

@@ -17,8 +17,9 @@ from altershield.api.fingerprint import Template, canonical, fingerprint
 from altershield.api.label_selectors import selects
 from altershield.api.released_by import ANNOTATION as RELEASED_BY
 from altershield.api.resources import GroupKind
-from altershield.workloads import hold
 from altershield.workloads.applied import digest
+from altershield.workloads.hold import PAUSE, Hold
+from altershield.workloads.hold import read as read_hold
 from altershield.workloads.meta import Meta, WorkloadMeta
 from altershield.workloads.start_budget import StartBudget, start_budget
 
@@ -44,6 +45,8 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     """The version that is held; empty if it is not known."""
     is_paused: bool
     """Whether a cause is the pause after a failure. True if the annotation cannot be read."""
+    steps: Hold | None = None
+    """The hold of a release in steps; None if there is none."""
     in_force: "Workload | None" = None
     """The workload with the values of the hold. None if no field has such a value: somebody has changed them since."""
 
@@ -142,6 +145,11 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
         return self.hold is not None and self.hold.is_paused
 
     @property
+    def steps(self) -> Hold | None:
+        """The hold of a release in steps; None if there is none."""
+        return self.hold.steps if self.hold is not None else None
+
+    @property
     def held_version(self) -> str:
         """The failed version, from this annotation. Empty if it is not known."""
         return self.hold.version if self.hold is not None and self.hold.is_paused else ""
@@ -212,11 +220,12 @@ def fingerprint_of(template: Template) -> str:
 
 
 def _held(annotations: Mapping[str, Any] | None) -> Held | None:
-    found = hold.read(annotations)
+    found = read_hold(annotations)
     if found is None:
         return None
-    paused = not found.causes or any(each.by == hold.PAUSE for each in found.causes)
-    return Held(found.version[:_MAX_VERSION], paused)
+    paused = not found.causes or any(each.by == PAUSE for each in found.causes)
+    steps = found if found.rollout is not None and found.causes else None
+    return Held(found.version[:_MAX_VERSION], paused, steps)
 
 
 def generates(annotations: Mapping[str, Any] | None) -> tuple[tuple[str, str], ...]:

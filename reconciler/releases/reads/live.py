@@ -100,7 +100,7 @@ class LiveReader:
         """Whether the rollout is paused as AlterShield paused it, and nobody else has changed the fields since."""
         if not known.held:
             return False
-        return hold.is_own(await self.raw(known), BY_KIND[known.group_kind].pause(known))
+        return hold.is_own(await self.raw(known), BY_KIND[known.group_kind].pause())
 
     async def _raw(self, known: Workload) -> msgspec.Raw:
         metadata = known.metadata

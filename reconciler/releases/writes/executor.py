@@ -205,12 +205,12 @@ class Executor:
         raw = await self._live.raw(workload)
         until = rfc3339(effect.until) if effect.until else ""
         cause = hold.Cause(hold.PAUSE, effect.reason, rfc3339(self._clock()), until)
-        wanted = BY_KIND[workload.group_kind].pause(workload)
+        wanted = BY_KIND[workload.group_kind].pause()
         await self._patch_read(workload, raw, hold.begin(raw, wanted, effect.version, cause))
 
     async def _unpause(self, workload: Workload) -> None:
         raw = await self._live.raw(workload)
-        wanted = BY_KIND[workload.group_kind].pause(workload)
+        wanted = BY_KIND[workload.group_kind].pause()
         try:
             await self._patch_read(workload, raw, hold.end(raw, wanted, hold.PAUSE))
         except InvalidError as error:

@@ -324,7 +324,7 @@ def with_defaults(raw: Any, kind: str) -> Any:
 def test_fields_of_the_user_return_after_any_steps(found: Any, own: Any, taken: Any, ends: list[str]) -> None:
     kind, spec = found
     raw: dict[str, Any] = {"metadata": {"annotations": own}, "spec": spec}
-    wanted, held, causes = BY_NAME[kind].pause(None), raw, set()  # type: ignore[arg-type]
+    wanted, held, causes = BY_NAME[kind].pause(), raw, set()  # type: ignore[arg-type]
     holds = holding.begin(raw, wanted, "v", Cause(PAUSE)) != []
     for step, by in (*taken, *((holding.end, by) for by in ends)):
         held = with_defaults(stepped(held, wanted, step, by), kind)
@@ -341,7 +341,7 @@ def test_field_that_somebody_else_writes_stays(found: Any, first: Any, then: Any
     """Somebody writes the field. Whatever is held and released then, the field returns to this value."""
     kind, spec = found
     raw: dict[str, Any] = {"metadata": {"annotations": {}}, "spec": spec}
-    wanted = BY_NAME[kind].pause(None)  # type: ignore[arg-type]
+    wanted = BY_NAME[kind].pause()
     for step, by in first:
         raw = stepped(raw, wanted, step, by)
     by_hand = {"Deployment": {"paused": False}, "CloneSet": {"updateStrategy": {"paused": False, "partition": 1}}}.get(
@@ -368,8 +368,8 @@ field_values = json_values | st.fixed_dictionaries({"type": json_values, "rollin
 def test_any_value_of_a_field_in_the_annotation_lets_the_workload_be_read(value: Any, kind: str) -> None:
     adapter = BY_NAME[kind]
     held = objects.manifest(kind)
-    held = paused(held, adapter.pause(None))  # type: ignore[arg-type]
-    (path,) = (str(each["path"]) for each in adapter.pause(None))  # type: ignore[arg-type]
+    held = paused(held, adapter.pause())
+    (path,) = (str(each["path"]) for each in adapter.pause())
     forged = {"version": "v", "causes": [{"by": PAUSE}], "fields": {path: value}}
     held["metadata"]["annotations"][ROLLOUT] = json.dumps(forged)
     data = msgspec.json.encode(held)
@@ -379,7 +379,7 @@ def test_any_value_of_a_field_in_the_annotation_lets_the_workload_be_read(value:
     assert (found.fingerprint, found.replicas) == (in_force.fingerprint, in_force.replicas)
     for amount in (found.max_unavailable, found.max_surge):
         assert isinstance(amount, int) or amount.removesuffix("%").isdecimal()
-    holding.end(held, adapter.pause(found), PAUSE)
+    holding.end(held, adapter.pause(), PAUSE)
 
 
 ROLLING = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
@@ -398,7 +398,7 @@ def test_held_workload_is_read_with_the_values_of_the_user_and_those_in_force(ki
     adapter = BY_NAME[kind]
     raw = objects.manifest(kind, status={"desiredNumberScheduled": 4}, **spec)
     plain = adapter.read(msgspec.json.encode(raw))
-    held = adapter.read(msgspec.json.encode(paused(raw, adapter.pause(plain), version="1" * 32)))
+    held = adapter.read(msgspec.json.encode(paused(raw, adapter.pause(), version="1" * 32)))
     assert msgspec.structs.replace(held, hold=None) == plain
     assert (held.held, held.held_version, held.max_unavailable) == (True, "1" * 32, 2)
     now = held.in_force
@@ -442,4 +442,4 @@ def test_workload_without_annotation_is_not_changed() -> None:
 
 def test_every_kind_can_be_paused() -> None:
     for adapter in BY_NAME.values():
-        assert all(each["op"] == "add" for each in adapter.pause(None))  # type: ignore[arg-type]
+        assert all(each["op"] == "add" for each in adapter.pause())

@@ -1,0 +1,1 @@
+"""Releases in steps, as gatekeeper and reconciler agree on them. Pure functions."""

@@ -1,0 +1,45 @@
+"""The steps of a release, and how many pods have the new version in each of them. Pure functions.
+
+Every step but the last one is held. In the last one, the user's own strategy is in force, and replaces all pods. Steps
+have the same numbers whatever the replicas are, because a workload may be scaled in the middle of a release.
+"""
+
+from altershield.api.amounts import scaled
+from altershield.api.rollout import Rollout, Step
+
+_ALL = "100%"
+
+
+def steps_of(rollout: Rollout) -> tuple[Step, ...]:
+    """The steps, the last one with all pods. A last step that the policy does not name has no soak: a release that has
+    succeeded goes on counting failures until it has settled."""
+    found = rollout.all_steps
+    return found if found and found[-1].pods == _ALL else (*found, Step(_ALL, 0))
+
+
+def is_last(rollout: Rollout, number: int) -> bool:
+    """Whether this is the number of the last step, counted from 1."""
+    return number >= len(steps_of(rollout))
+
+
+def step_pods(rollout: Rollout, number: int, replicas: int) -> int:
+    """How many pods have the new version in this step. Shares are rounded up."""
+    step = steps_of(rollout)[number - 1]
+    return min(scaled(step.pods, replicas, round_up=True) or 0, replicas)
+
+
+def next_step(rollout: Rollout, number: int, replicas: int) -> int:
+    """The number of the step after this one. A held step that has no more pods than an earlier one is skipped, with its
+    soak and its approval. 0 as `number`: the first step."""
+    reached = max((step_pods(rollout, each, replicas) for each in range(1, number + 1)), default=0)
+    for following in range(number + 1, len(steps_of(rollout))):
+        if step_pods(rollout, following, replicas) > reached:
+            return following
+    return len(steps_of(rollout))
+
+
+def step_with(rollout: Rollout, pods: int, replicas: int) -> int:
+    """The number of the first held step with at least so many pods; the last held step if there is none, and the last
+    step if no step is held. A release that replaces one that had come further begins with it."""
+    held = range(1, len(steps_of(rollout)))
+    return next((each for each in held if step_pods(rollout, each, replicas) >= pods), max(held, default=1))

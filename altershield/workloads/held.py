@@ -1,0 +1,120 @@
+"""What a release in steps changes of a workload: reads and writes the held fields of an object in JSON. Pure functions.
+
+The gatekeeper writes these fields, so they have no field manager: `altershield/workloads/hold.py` has the annotation
+from which they follow.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from altershield.api.json_patch import Operation
+from altershield.workloads import hold
+
+Object = dict[str, Any]
+Fields = Mapping[str, Any]
+
+NEVER_AVAILABLE = 2**31 - 2
+"""`minReadySeconds` of a Deployment that is held. It is never a user's value."""
+
+NO_DEADLINE = 2**31 - 1
+"""`progressDeadlineSeconds` of a Deployment that is held: it has to exceed `minReadySeconds`."""
+
+_DEFAULTS = {"/spec/minReadySeconds": (NEVER_AVAILABLE, 0), "/spec/progressDeadlineSeconds": (NO_DEADLINE, 600)}
+
+
+class Holder(Protocol):
+    """The part of an adapter that this module needs."""
+
+    @property
+    def held_fields(self) -> tuple[str, ...]: ...
+
+    def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields: ...
+
+
+def steps(annotations: Mapping[str, Any] | None) -> hold.Hold | None:
+    """The hold of a release in steps; None if the annotations have none."""
+    found = hold.read(annotations)
+    return found if found is not None and found.rollout is not None and found.causes else None
+
+
+def in_force(holder: Holder, known: hold.Hold) -> Fields:
+    """The values that the fields have under a hold."""
+    own = {path: known.fields.get(path) for path in holder.held_fields}
+    return holder.hold(own, known.replicas, known.pods, surge=known.surge)
+
+
+def values(holder: Holder, spec: Object) -> dict[str, Any]:
+    """The present values of the fields."""
+    return {path: _get(spec, path.split("/")[2:]) for path in holder.held_fields}
+
+
+def plain(fields: Fields) -> dict[str, Any]:
+    """The fields without values that only AlterShield writes: these become the defaults of Kubernetes."""
+    return {path: _DEFAULTS[path][1] if is_reserved(path, value) else value for path, value in fields.items()}
+
+
+def with_values(spec: Object, fields: Fields) -> Object:
+    """The spec with these values. Objects that become empty are left out."""
+    for path, value in fields.items():
+        spec = _with(spec, path.split("/")[2:], value)
+    return spec
+
+
+def patch(spec: Object, fields: Fields) -> list[Operation]:
+    """The patch that gives the fields these values: one operation for each changed field of the spec."""
+    wanted = with_values(spec, fields)
+    operations: list[Operation] = []
+    for key in dict.fromkeys(path.split("/")[2] for path in fields):
+        if key in wanted and wanted[key] != spec.get(key):
+            operations.append({"op": "add", "path": f"/spec/{key}", "value": wanted[key]})
+        elif key in spec and key not in wanted:
+            operations.append({"op": "remove", "path": f"/spec/{key}"})
+    return operations
+
+
+def own_values(holder: Holder, known: hold.Hold, spec: Object) -> dict[str, Any]:
+    """The user's own values. A field without its held value was changed while no gatekeeper answered: its value is the
+    user's."""
+    held, present = in_force(holder, known), values(holder, spec)
+    return {
+        path: known.fields.get(path)
+        if present[path] == held.get(path) or is_reserved(path, present[path])
+        else present[path]
+        for path in holder.held_fields
+    }
+
+
+def is_reserved(path: str, value: Any) -> bool:
+    """Whether only AlterShield writes this value of the field: it is never a user's."""
+    return path in _DEFAULTS and value == _DEFAULTS[path][0]
+
+
+def with_own_values(holder: Holder, raw: Object) -> Object | None:
+    """The workload with the user's own values; None if no release in steps is held."""
+    known = steps((raw.get("metadata") or {}).get("annotations"))
+    if known is None:
+        return None
+    spec = raw.get("spec") or {}
+    return {**raw, "spec": with_values(spec, own_values(holder, known, spec))}
+
+
+def replicas_of(raw: Object) -> int:
+    """The replicas of a workload: of a DaemonSet, the nodes that should have a pod."""
+    found = (raw.get("spec") or {}).get("replicas", (raw.get("status") or {}).get("desiredNumberScheduled", 1))
+    return found if isinstance(found, int) else 1
+
+
+def _get(obj: Any, path: Sequence[str]) -> Any:
+    for part in path:
+        obj = obj.get(part) if isinstance(obj, dict) else None
+    return obj
+
+
+def _with(obj: Object, path: Sequence[str], value: Any) -> Object:
+    first, *rest = path
+    others = {key: known for key, known in obj.items() if key != first}
+    if not rest:
+        return others if value is None else {**others, first: value}
+    known = obj.get(first)
+    below = _with(known if isinstance(known, dict) else {}, rest, value)
+    return {**others, first: below} if below else others
