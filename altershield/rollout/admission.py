@@ -89,7 +89,7 @@ def admit(change: Change) -> Admitted | None:
     if sent is not None:
         again = _admit(replace(change, new=_before_hold(change, sent)))
         if again is not None and again.hold is not None and _same(again, sent, values(change.adapter, new.spec)):
-            return again
+            return replace(again, hold=msgspec.structs.replace(sent, version=again.hold.version))
     return _foreign(change, stored, sent)
 
 
@@ -184,8 +184,8 @@ def _before_hold(change: Change, sent: Hold) -> State:
 
 
 def _same(again: Admitted, sent: Hold, present: Mapping[str, Any]) -> bool:
-    """Whether an earlier call for the same request returned `sent`. Another webhook may have changed the template since,
-    and the second call may be a little later."""
+    """Whether an earlier call for the same request returned `sent`. It was a little earlier, and another webhook may
+    have changed the template since."""
     found = again.hold
     if found is None or not found.causes or not sent.causes:
         return False
