@@ -123,17 +123,20 @@ def _own_values(change: Change, known: Hold, old: State) -> Fields:
 
 
 def _begin(change: Change, wanted: Wanted, own: Fields, known: Hold | None) -> Admitted:
-    """The first step of a release. One that replaces another held release keeps its base, and begins with as many pods
-    as that one may have: these pods do not have the base's version any more, and are replaced first."""
+    """The first pods of a release. One that replaces another held release keeps its base. The pods of that release do
+    not have the base's version any more: as many are replaced first."""
     rollout, replicas = wanted.rollout, change.replicas
-    pods = step_pods(rollout, next_step(rollout, 0, replicas), replicas)
+    at_least = min(max(known.pods, known.at_least), replicas) if known is not None else 0
+    pods = max(at_least, step_pods(rollout, next_step(rollout, 0, replicas), replicas))
+    at_once = change.adapter.at_once(own, replicas, surge=True)
     found = Hold(
         version=change.version,
-        causes=(Cause(hold.STEPS, time=change.time, pods=max(pods, min(known.pods, replicas)) if known else pods),),
+        causes=(Cause(hold.STEPS, time=change.time, pods=pods if at_once is None else min(pods, at_once)),),
         fields=dict(own),
         base=known.base if known is not None else change.base,
         rollout=rollout,
         policy=wanted.policy,
+        at_least=at_least,
         replicas=replicas,
         write=known.write + 1 if known is not None else 1,
     )
