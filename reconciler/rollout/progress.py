@@ -86,7 +86,6 @@ def progress(known: RolloutStatus, view: View, now: float) -> Progress:
     draft.set(updated=view.pods, passed=view.passed)
     if known.phase in ENDED:
         return Progress(draft.status, ends_hold=view.hold is not None)
-    _clocks(draft, view)
     if view.failed:
         if known.phase != Phase.STOPPED:
             draft.set(failed_step=known.step)
@@ -160,12 +159,12 @@ def _target(view: View, number: int) -> int:
     return min(target, view.reach)
 
 
-def _clocks(draft: _Draft, view: View) -> None:
-    """Note since when the release waits, and for what. This time does not count for the deadline of the step."""
+def _clocks(draft: _Draft, view: View, *, writes: bool) -> None:
+    """Note since when the release waits, and for what. This time does not count for the deadline of the step. `writes`:
+    whether a write of the hold is due, which the API server may have refused before."""
     known, now = draft.status, int(draft.now)
-    waiting: tuple[WaitingFor, ...] = view.waiting
-    if known.held_by:
-        waiting = (WaitingFor.PERSON, *waiting)
+    refused = writes and WaitingFor.WRITE in known.waiting_for
+    waiting = (*(WaitingFor.PERSON,) * bool(known.held_by), *view.waiting, *(WaitingFor.WRITE,) * refused)
     if waiting and not known.waiting_since_unix:
         draft.set(waiting_since_unix=now)
         draft.say("StepHeld", f"{step_text(known)} waits for: {', '.join(waiting)}")
@@ -181,9 +180,10 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
     target = _target(view, known.step)
     draft.set(pods=target)
     new_hold = _new_hold(view, hold, known, target)
+    _clocks(draft, view, writes=new_hold is not None)
     reached = new_hold is None and hold.pods >= target and view.pods >= target
     match known.phase:
-        case Phase.HELD if not known.waiting_for:
+        case Phase.HELD if not draft.status.waiting_for:
             draft.enter(Phase.ROLLING)
         case Phase.ROLLING if reached:
             draft.enter(Phase.VERIFYING)
@@ -289,7 +289,8 @@ def _pass(draft: _Draft, view: View, by: str) -> None:
 def _last(draft: _Draft, view: View) -> Progress:
     """The last step, which is not held."""
     known, now = draft.status, draft.now
-    draft.set(pods=view.replicas)
+    draft.set(pods=view.reach)
+    _clocks(draft, view, writes=view.hold is not None)
     match known.phase:
         case Phase.FINISHING if view.hold is not None:
             return Progress(draft.status, ends_hold=True, events=tuple(draft.events))
