@@ -8,7 +8,6 @@ The API server may call a webhook a second time for a request, with the object t
 stored object of before. `admit` then returns the same.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +25,7 @@ from altershield.workloads.hold import Cause, Hold
 @dataclass(frozen=True, slots=True)
 class State:
     """The part of a workload that this module reads. `annotation`: the value of the annotation `rollout`, or None.
-    `spec` has at least `replicas` and the fields that the adapter holds."""
+    `spec` has at least the fields that the adapter holds."""
 
     annotation: str | None
     spec: Object
@@ -53,28 +52,32 @@ class Change:
     """The fingerprint of the old template; empty if the change releases nothing."""
     by_reconciler: bool
     wanted: Wanted | None
-    """None: the release is not made in steps."""
+    """None: no policy asks for steps."""
+    obstacle: str
+    """Why the release cannot be made in steps (`obstacles.obstacle`); empty if it can."""
     replicas: int
     """The pods that the workload should have."""
     time: str
     """When the request was received, in the format of Kubernetes."""
+    since: str
+    """The earliest time at which an earlier call for the same request was received."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
     """How the workload is admitted: the annotation and the held fields as they should be."""
 
-    hold: Hold | None
-    """None: the annotation is removed."""
+    annotation: str | None
+    """None: there is none."""
     fields: Fields
+    hold: Hold | None = None
+    """The hold of the annotation; None: no release in steps is held."""
     edited: tuple[str, ...] = ()
     """The paths of fields of which the user has changed the own value. It is in force when the hold ends."""
     restored: bool = False
     """Whether the annotation of the request is not taken."""
-
-    @property
-    def annotation(self) -> str | None:
-        return msgspec.json.encode(self.hold).decode() if self.hold is not None else None
+    obstacle: str = ""
+    """Why the release cannot be made in steps; empty if it is, or no policy asks for it."""
 
 
 def admit(change: Change) -> Admitted | None:
@@ -86,11 +89,23 @@ def admit(change: Change) -> Admitted | None:
     sent = steps({ROLLOUT: new.annotation}) if new.annotation is not None else None
     if change.by_reconciler:
         return _by_reconciler(change, sent)
-    if sent is not None:
-        again = _admit(replace(change, new=_before_hold(change, sent)))
-        if again is not None and again.hold is not None and _same(again, sent, values(change.adapter, new.spec)):
-            return replace(again, hold=msgspec.structs.replace(sent, version=again.hold.version))
-    return _foreign(change, stored, sent)
+    again = _again(change, sent) if sent is not None else None
+    return again if again is not None else _foreign(change, stored, sent)
+
+
+def follows(state: State, admitted: Admitted, adapter: Adapter) -> bool:
+    """Whether a workload is as it was admitted. A webhook that is called later may have changed the template, and with
+    it the version."""
+    if values(adapter, state.spec) != dict(admitted.fields):
+        return False
+    if state.annotation == admitted.annotation:
+        return True
+    found = _steps_of(state)
+    return (
+        found is not None
+        and admitted.hold is not None
+        and msgspec.structs.replace(found, version=admitted.hold.version) == admitted.hold
+    )
 
 
 def _admit(change: Change) -> Admitted | None:
@@ -99,20 +114,22 @@ def _admit(change: Change) -> Admitted | None:
     present, known = values(adapter, new.spec), _steps_of(old)
     if known is None or old is None:
         if change.version and change.wanted is not None and not change.by_reconciler:
-            return _begin(change, change.wanted, plain(_without_pause(change, present)), None)
-        own: Fields = plain(present)
-        return Admitted(None, own) if own != present else None
+            return _begin(change, change.wanted, plain(_without_pause(change, present)), present)
+        own = plain(present)
+        return Admitted(new.annotation, own) if own != present else None
     own = _own_values(change, known, old)
     edited = tuple(path for path, value in own.items() if value != known.fields.get(path))
     if change.version:
         if change.by_reconciler or change.version == known.base or change.wanted is None:
-            return Admitted(None, own, edited)
-        return replace(_begin(change, change.wanted, own, known), edited=edited)
-    kept = msgspec.structs.replace(known, fields=dict(own), write=known.write + 1) if edited else known
-    return Admitted(kept, in_force(adapter, kept), edited)
+            return Admitted(None, own, edited=edited)
+        return _begin(change, change.wanted, own, own, known, edited)
+    if not edited:
+        return Admitted(old.annotation, in_force(adapter, known), known)
+    kept = msgspec.structs.replace(known, fields=own, write=known.write + 1)
+    return Admitted(_encoded(kept), in_force(adapter, kept), kept, edited)
 
 
-def _own_values(change: Change, known: Hold, old: State) -> Fields:
+def _own_values(change: Change, known: Hold, old: State) -> dict[str, Any]:
     """The user's own values after the request: a field that it changes has the user's new value."""
     before = own_values(change.adapter, known, old.spec)
     stored, present = values(change.adapter, old.spec), values(change.adapter, change.new.spec)
@@ -122,14 +139,28 @@ def _own_values(change: Change, known: Hold, old: State) -> Fields:
     }
 
 
-def _begin(change: Change, wanted: Wanted, own: Fields, known: Hold | None) -> Admitted:
-    """The first step of a release. One that replaces another held release keeps its base, and begins with as many pods
-    as that one may have: these pods do not have the base's version any more, and are replaced first."""
-    rollout, replicas = wanted.rollout, change.replicas
-    pods = step_pods(rollout, next_step(rollout, 0, replicas), replicas)
+def _begin(
+    change: Change,
+    wanted: Wanted,
+    own: Fields,
+    unheld: Fields,
+    known: Hold | None = None,
+    edited: tuple[str, ...] = (),
+) -> Admitted:
+    """The first step of a release; without steps, the fields are `unheld`. One that replaces another held release keeps
+    its base, and begins with as many pods as that one may have: these pods do not have the base's version any more, and
+    are replaced first."""
+    adapter, rollout, replicas = change.adapter, wanted.rollout, change.replicas
+    obstacle = change.obstacle or adapter.obstacle(with_values(change.new.spec, own))
+    if obstacle:
+        kept = change.new.annotation if known is None else None
+        return Admitted(kept, plain(unheld), edited=edited, obstacle=obstacle)
+    pods = adapter.at_once(own, replicas, step_pods(rollout, next_step(rollout, 0, replicas), replicas))
+    if known is not None:
+        pods = max(pods, min(known.pods, replicas))
     found = Hold(
         version=change.version,
-        causes=(Cause(hold.STEPS, time=change.time, pods=max(pods, min(known.pods, replicas)) if known else pods),),
+        causes=(Cause(hold.STEPS, time=change.time, pods=pods),),
         fields=dict(own),
         base=known.base if known is not None else change.base,
         rollout=rollout,
@@ -137,13 +168,13 @@ def _begin(change: Change, wanted: Wanted, own: Fields, known: Hold | None) -> A
         replicas=replicas,
         write=known.write + 1 if known is not None else 1,
     )
-    return Admitted(found, in_force(change.adapter, found))
+    return Admitted(_encoded(found), in_force(adapter, found), found, edited)
 
 
 def _by_reconciler(change: Change, sent: Hold | None) -> Admitted | None:
     """The reconciler writes the annotation. A write that removes it carries the user's own values itself."""
     if sent is not None:
-        return Admitted(sent, in_force(change.adapter, sent))
+        return Admitted(change.new.annotation, in_force(change.adapter, sent), sent)
     known = _steps_of(change.old)
     if known is None or change.old is None or change.new.annotation is not None:
         return None
@@ -163,39 +194,46 @@ def _foreign(change: Change, stored: str | None, sent: Hold | None) -> Admitted 
         return replace(found, restored=True)
     if stored is not None and steps({ROLLOUT: stored}) is None:
         return None  # a pause, which the reconciler writes and removes
-    if change.new.annotation is not None and sent is None and hold.read({ROLLOUT: change.new.annotation}) is None:
+    return Admitted(stored, plain(values(change.adapter, spec)), restored=True)
+
+
+def _again(change: Change, sent: Hold) -> Admitted | None:
+    """The answer if an earlier call for the same request returned `sent`; else None. Another webhook may have changed
+    the template or a field since."""
+    found = _admit(replace(change, new=_before_hold(change, sent)))
+    if found is None or found.hold is None:
         return None
-    return Admitted(None, plain(values(change.adapter, spec)), restored=True)
+    expected = found.hold
+    if change.version:
+        time = sent.causes[0].time
+        if not change.since <= time <= change.time:
+            return None
+        expected = msgspec.structs.replace(
+            expected, causes=tuple(msgspec.structs.replace(each, time=time) for each in expected.causes)
+        )
+    if msgspec.structs.replace(sent, version=expected.version, fields=expected.fields) != expected:
+        return None
+    return replace(found, annotation=change.new.annotation if sent == expected else _encoded(expected), hold=expected)
 
 
 def _before_hold(change: Change, sent: Hold) -> State:
-    """The request as it was before `sent`, if that is the hold of an earlier call."""
-    known = _steps_of(change.old)
-    fields = {}
-    for path in change.adapter.held_fields:
-        unchanged = known is not None and sent.fields.get(path) == known.fields.get(path)
-        fields[path] = (
-            values(change.adapter, change.old.spec)[path]
-            if unchanged and change.old is not None
-            else sent.fields.get(path)
-        )
-    stored = change.old.annotation if change.old is not None else None
-    return State(stored, with_values(change.new.spec, fields))
-
-
-def _same(again: Admitted, sent: Hold, present: Mapping[str, Any]) -> bool:
-    """Whether an earlier call for the same request returned `sent`. It was a little earlier, and another webhook may
-    have changed the template since."""
-    found = again.hold
-    if found is None or not found.causes or not sent.causes:
-        return False
-    causes = (msgspec.structs.replace(found.causes[0], time=sent.causes[0].time),)
-    same = msgspec.structs.replace(found, version=sent.version, causes=causes) == sent
-    return same and dict(again.fields) == dict(present)
+    """The request as it was before `sent`, if that is the hold of an earlier call. A field without its held value was
+    changed after that call."""
+    adapter, known = change.adapter, _steps_of(change.old)
+    own = own_values(adapter, sent, change.new.spec)
+    if known is not None and change.old is not None:
+        stored = values(adapter, change.old.spec)
+        own = {path: stored[path] if value == known.fields.get(path) else value for path, value in own.items()}
+    annotation = change.old.annotation if change.old is not None else None
+    return State(annotation, with_values(change.new.spec, own))
 
 
 def _steps_of(state: State | None) -> Hold | None:
     return steps({ROLLOUT: state.annotation}) if state is not None and state.annotation is not None else None
+
+
+def _encoded(known: Hold) -> str:
+    return msgspec.json.encode(known).decode()
 
 
 def _without_pause(change: Change, present: Fields) -> Fields:

@@ -95,6 +95,10 @@ class Adapter(Protocol):
         """The values of `held_fields` with which at most so many pods get the new template. `own`: the user's own
         values. `pods`: from 0. `surge`: whether pods may exist above the replicas."""
 
+    def at_once(self, own: Fields, replicas: int, pods: int) -> int:
+        """How many of so many pods may get the new template before any of them is ready: no more than the user's own
+        values allow. All of them if its controller goes by these values while the workload is held."""
+
     def obstacle(self, spec: Object) -> str:
         """Why a release of a workload with this spec cannot be held; empty if it can."""
 

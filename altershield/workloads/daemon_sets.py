@@ -91,6 +91,10 @@ class DaemonSets(OfRevisions):
         pods were replaced at once, because old pods of a DaemonSet count as unavailable."""
         return {_TYPE: "OnDelete"}
 
+    def at_once(self, own: Fields, replicas: int, pods: int) -> int:
+        """The reconciler evicts no more old pods at once than the user's own value allows."""
+        return pods
+
     def obstacle(self, spec: Object) -> str:
         strategy = spec.get("updateStrategy") or {}
         kind = strategy.get("type") or "RollingUpdate"

@@ -146,6 +146,12 @@ class Deployments:
             _SURGE: above,
         }
 
+    def at_once(self, own: Fields, replicas: int, pods: int) -> int:
+        """`maxUnavailable` of a held workload says how many new pods there are. Set to more than the user's own value
+        at once, it took serving pods away before any new one was ready."""
+        above, below = own_surge(own, replicas), own_unavailable(own, replicas)
+        return min(pods, max(above + below, 1))
+
     def obstacle(self, spec: Object) -> str:
         kind = (spec.get("strategy") or {}).get("type") or "RollingUpdate"
         return "" if kind == "RollingUpdate" else f"its strategy is {kind}"
@@ -155,6 +161,12 @@ def own_surge(own: Fields, replicas: int) -> int:
     """How many pods the user's own strategy allows above the replicas."""
     value = own.get(_SURGE)
     return max(0, scaled(_DEFAULT if value is None else value, replicas, round_up=True) or 0)
+
+
+def own_unavailable(own: Fields, replicas: int) -> int:
+    """How many pods the user's own strategy allows to be unavailable."""
+    value = own.get(_UNAVAILABLE)
+    return max(0, scaled(_DEFAULT if value is None else value, replicas, round_up=False) or 0)
 
 
 def _share(number: int, replicas: int) -> int | str:
