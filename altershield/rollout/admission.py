@@ -65,11 +65,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """How the workload is admitted: the annotation and the held fields as they should be."""
+    """How the workload is admitted: the annotation and the spec as they should be."""
 
     annotation: str | None
     """None: there is none."""
-    fields: Fields
+    spec: Object
+    """As that of the request, with other values of the held fields."""
     hold: Hold | None = None
     """The hold of the annotation; None: no release in steps is held."""
     edited: tuple[str, ...] = ()
@@ -93,10 +94,10 @@ def admit(change: Change) -> Admitted | None:
     return again if again is not None else _foreign(change, stored, sent)
 
 
-def follows(state: State, admitted: Admitted, adapter: Adapter) -> bool:
+def follows(state: State, admitted: Admitted) -> bool:
     """Whether a workload is as it was admitted. A webhook that is called later may have changed the template, and with
     it the version."""
-    if values(adapter, state.spec) != dict(admitted.fields):
+    if state.spec != admitted.spec:
         return False
     if state.annotation == admitted.annotation:
         return True
@@ -111,22 +112,29 @@ def follows(state: State, admitted: Admitted, adapter: Adapter) -> bool:
 def _admit(change: Change) -> Admitted | None:
     """The rule for a request whose annotation is the stored one."""
     adapter, old, new = change.adapter, change.old, change.new
-    present, known = values(adapter, new.spec), _steps_of(old)
+    known = _steps_of(old)
     if known is None or old is None:
         if change.version and change.wanted is not None and not change.by_reconciler:
-            return _begin(change, change.wanted, plain(_without_pause(change, present)), present)
-        own = plain(present)
-        return Admitted(new.annotation, own) if own != present else None
+            spec = _without_pause(change)
+            return _begin(change, change.wanted, spec, plain(values(adapter, spec)))
+        return _plain(new.annotation, adapter, new.spec)
     own = _own_values(change, known, old)
     edited = tuple(path for path, value in own.items() if value != known.fields.get(path))
     if change.version:
         if change.by_reconciler or change.version == known.base or change.wanted is None:
-            return Admitted(None, own, edited=edited)
-        return _begin(change, change.wanted, own, own, known, edited)
+            return Admitted(None, with_values(new.spec, own), edited=edited)
+        return _begin(change, change.wanted, new.spec, own, known, edited)
     if not edited:
-        return Admitted(old.annotation, in_force(adapter, known), known)
+        return Admitted(old.annotation, with_values(new.spec, in_force(adapter, known)), known)
     kept = msgspec.structs.replace(known, fields=own, write=known.write + 1)
-    return Admitted(_encoded(kept), in_force(adapter, kept), kept, edited)
+    return Admitted(_encoded(kept), with_values(new.spec, in_force(adapter, kept)), kept, edited)
+
+
+def _plain(annotation: str | None, adapter: Adapter, spec: Object) -> Admitted | None:
+    """A workload that is not held. None: it has no value that only AlterShield writes."""
+    present = values(adapter, spec)
+    own = plain(present)
+    return Admitted(annotation, with_values(spec, own)) if own != present else None
 
 
 def _own_values(change: Change, known: Hold, old: State) -> dict[str, Any]:
@@ -140,25 +148,22 @@ def _own_values(change: Change, known: Hold, old: State) -> dict[str, Any]:
 
 
 def _begin(
-    change: Change,
-    wanted: Wanted,
-    own: Fields,
-    unheld: Fields,
-    known: Hold | None = None,
-    edited: tuple[str, ...] = (),
+    change: Change, wanted: Wanted, spec: Object, own: Fields, known: Hold | None = None, edited: tuple[str, ...] = ()
 ) -> Admitted:
-    """The first step of a release; without steps, the fields are `unheld`. One that replaces another held release keeps
-    its base, and begins with as many pods as that one may have: these pods do not have the base's version any more, and
-    are replaced first."""
+    """The first step of a release. One that replaces another held release keeps its base, and begins with as many pods
+    as that one may have: these pods do not have the base's version any more, and are replaced first."""
     adapter, rollout, replicas = change.adapter, wanted.rollout, change.replicas
-    obstacle = change.obstacle or adapter.obstacle(with_values(change.new.spec, own))
+    obstacle = change.obstacle or adapter.obstacle(with_values(spec, own))
+    if obstacle and known is not None:
+        return Admitted(None, with_values(spec, own), edited=edited, obstacle=obstacle)
     if obstacle:
-        kept = change.new.annotation if known is None else None
-        return Admitted(kept, plain(unheld), edited=edited, obstacle=obstacle)
+        new = change.new
+        found = _plain(new.annotation, adapter, new.spec) or Admitted(new.annotation, new.spec)
+        return replace(found, obstacle=obstacle)
     pods = adapter.at_once(own, replicas, step_pods(rollout, next_step(rollout, 0, replicas), replicas))
     if known is not None:
         pods = max(pods, min(known.pods, replicas))
-    found = Hold(
+    begun = Hold(
         version=change.version,
         causes=(Cause(hold.STEPS, time=change.time, pods=pods),),
         fields=dict(own),
@@ -168,17 +173,18 @@ def _begin(
         replicas=replicas,
         write=known.write + 1 if known is not None else 1,
     )
-    return Admitted(_encoded(found), in_force(adapter, found), found, edited)
+    return Admitted(_encoded(begun), with_values(spec, in_force(adapter, begun)), begun, edited)
 
 
 def _by_reconciler(change: Change, sent: Hold | None) -> Admitted | None:
     """The reconciler writes the annotation. A write that removes it carries the user's own values itself."""
     if sent is not None:
-        return Admitted(change.new.annotation, in_force(change.adapter, sent), sent)
+        spec = with_values(change.new.spec, in_force(change.adapter, sent))
+        return Admitted(change.new.annotation, spec, sent)
     known = _steps_of(change.old)
     if known is None or change.old is None or change.new.annotation is not None:
         return None
-    return Admitted(None, _own_values(change, known, change.old))
+    return Admitted(None, with_values(change.new.spec, _own_values(change, known, change.old)))
 
 
 def _foreign(change: Change, stored: str | None, sent: Hold | None) -> Admitted | None:
@@ -194,7 +200,7 @@ def _foreign(change: Change, stored: str | None, sent: Hold | None) -> Admitted 
         return replace(found, restored=True)
     if stored is not None and steps({ROLLOUT: stored}) is None:
         return None  # a pause, which the reconciler writes and removes
-    return Admitted(stored, plain(values(change.adapter, spec)), restored=True)
+    return Admitted(stored, spec, restored=True)
 
 
 def _again(change: Change, sent: Hold) -> Admitted | None:
@@ -236,9 +242,10 @@ def _encoded(known: Hold) -> str:
     return msgspec.json.encode(known).decode()
 
 
-def _without_pause(change: Change, present: Fields) -> Fields:
-    """The user's own values of the fields, also if AlterShield pauses the rollout of the version before."""
-    if change.old is None or change.old.annotation is None or not change.version:
-        return present
+def _without_pause(change: Change) -> Object:
+    """The spec without the pause by which AlterShield holds the version before: it ends with this release."""
+    if change.old is None or change.old.annotation is None:
+        return change.new.spec
     raw = {"metadata": {"annotations": {ROLLOUT: change.old.annotation}}, "spec": change.new.spec}
-    return values(change.adapter, hold.with_own_fields(raw, change.adapter.pause())["spec"])
+    found: Object = hold.with_own_fields(raw, change.adapter.pause())["spec"]
+    return found

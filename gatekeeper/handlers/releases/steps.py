@@ -10,7 +10,7 @@ from altershield.rollout import admission, obstacles
 from altershield.rollout.admission import Admitted, State, Wanted
 from altershield.rollout.steps import next_step, step_pods
 from altershield.workloads import BY_KIND
-from altershield.workloads.held import patch
+from altershield.workloads.held import difference
 from gatekeeper.errors import ReviewError
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.reasons import RESTORED, Reason
@@ -39,7 +39,7 @@ def hold(change: Change, listers: Listers) -> Response:
         return Response(warnings=warnings) if warnings else NOTHING
     new = change.object
     annotations = {ROLLOUT: admitted.annotation} if admitted.annotation != new.rollout else {}
-    operations = patch(new.held_spec, admitted.fields)
+    operations = difference(new.held_spec, admitted.spec)
     warnings += _warnings(change, admitted)
     audit = _audit(admitted, change)
     if not (annotations or operations or warnings or audit):
@@ -55,7 +55,7 @@ def deny_unheld(change: Change, listers: Listers) -> Response:
     """Deny a release that should be held and is not, and held fields that do not follow the annotation: the mutating
     webhook was not called, or its answer came too late. Another try passes."""
     admitted = _admitted(change, listers, _policy(change, listers))
-    if admitted is None or admission.follows(_state(change.object), admitted, BY_KIND[change.resource.group_kind]):
+    if admitted is None or admission.follows(_state(change.object), admitted):
         return NOTHING
     what = f"{change.kind} {clean(change.name, _MAX_NAME)}"
     if released_version(change) and admitted.hold is not None:
