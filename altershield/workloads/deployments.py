@@ -163,6 +163,12 @@ def own_surge(own: Fields, replicas: int) -> int:
     return max(0, scaled(_DEFAULT if value is None else value, replicas, round_up=True) or 0)
 
 
+def own_unavailable(own: Fields, replicas: int) -> int:
+    """How many pods the user's own strategy allows to be unavailable."""
+    value = own.get(_UNAVAILABLE)
+    return max(0, scaled(_DEFAULT if value is None else value, replicas, round_up=False) or 0)
+
+
 def _share(number: int, replicas: int) -> int | str:
     """The smallest percentage that means so many of the replicas, rounded down; the number itself if none does. A
     percentage stays right while the workload is scaled: a number may then mean all pods."""
