@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from altershield.api.rollout import Rollout
 from altershield.rollout.admission import State, Wanted, admit
-from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE, in_force, with_values
+from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE, in_force, plain, with_values
 from tests.support.workloads import BY_NAME
 
 from .world import SPECS, World, fields_of
@@ -350,7 +350,7 @@ class Run:
             stored = fields_of(self.kind, world.spec)
             # a value that is in force already cannot be told from one that is not sent
             fields = {path: value for path, value in fields.items() if value != stored[path]}
-            self.own |= self.unreserved(fields)
+            self.own |= plain(fields) if held is None else self.unreserved(fields)
             world.request(spec=with_values(world.spec, fields), annotation=sent)
         elif what == "step" and held is not None:
             world.step(number)
