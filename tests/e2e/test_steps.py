@@ -1,4 +1,4 @@
-"""Releases in steps, from `kubectl apply` to what the API server stores. The reconciler's part is not tested here."""
+"""Releases in steps: what the gatekeeper stores when a release begins, and what others may change of it."""
 
 import json
 import time
