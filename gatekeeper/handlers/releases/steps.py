@@ -37,6 +37,8 @@ def hold(change: Change, listers: Listers) -> Response:
     What a mutating webhook writes gets no field manager. So the owner of the workload can go on applying its manifest.
     """
     policy = _policy(change, listers)
+    if policy is None and not _is_held(change):
+        return NOTHING
     admitted = _admitted(change, listers, policy)
     warnings = _only_warned(change, policy)
     if admitted is None:
@@ -58,7 +60,10 @@ def hold(change: Change, listers: Listers) -> Response:
 def deny_unheld(change: Change, listers: Listers) -> Response:
     """Deny a release that should be held and is not, and held fields that do not follow the annotation: the mutating
     webhook was not called, or its answer came too late. Another try passes."""
-    admitted = _admitted(change, listers, _policy(change, listers))
+    policy = _policy(change, listers)
+    if policy is None and not _is_held(change):
+        return NOTHING
+    admitted = _admitted(change, listers, policy)
     if admitted is None or admission.follows(change.once(_sent), admitted):
         return NOTHING
     what = f"{change.kind} {clean(change.name, _MAX_NAME)}"
@@ -87,12 +92,15 @@ def _policy(change: Change, listers: Listers) -> InForce[Spec] | None:
     return found if found is not None and found.spec.rollout is not None else None
 
 
+def _is_held(change: Change) -> bool:
+    return change.object.is_held or (change.old_object is not None and change.old_object.is_held)
+
+
 def _admitted(change: Change, listers: Listers, policy: InForce[Spec] | None) -> Admitted | None:
     """How the workload should be; None: there is nothing to hold or to restore."""
-    new, old = change.object, change.old_object
+    old = change.old_object
     wants = policy is not None and policy.spec.mode == Mode.ENFORCE
-    stored = old.rollout if old is not None else None
-    if not wants and stored is None and new.rollout is None and not new.has_reserved:
+    if not wants and not _is_held(change):
         return None
     return admission.admit(
         admission.Change(

@@ -95,12 +95,13 @@ class Workload(Object, frozen=True, rename="camel"):
         return self.annotation(ROLLOUT)
 
     @property
-    def has_reserved(self) -> bool:
-        """Whether a held field has a value that only AlterShield writes."""
-        spec = self.spec
-        return any(
-            field and bytes(field) in _RESERVED for field in (spec.min_ready_seconds, spec.progress_deadline_seconds)
-        )
+    def is_held(self) -> bool:
+        """Whether it has the annotation of a hold, or a held field has a value that only AlterShield writes."""
+        annotations, spec = self.metadata.annotations, self.spec
+        if annotations is not None and ROLLOUT in annotations:
+            return True
+        ready, deadline = spec.min_ready_seconds, spec.progress_deadline_seconds
+        return bool((ready and bytes(ready) in _RESERVED) or (deadline and bytes(deadline) in _RESERVED))
 
     @property
     def held_spec(self) -> dict[str, Any]:
