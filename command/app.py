@@ -33,6 +33,8 @@ _MODULES = {
     "repair": "requests",
     "rollback": "requests",
     "retry": "requests",
+    "promote": "requests",
+    "hold": "requests",
     "protect": "protection",
     "unprotect": "protection",
     "protected": "protection",
