@@ -9,7 +9,7 @@ import msgspec
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
 from altershield.api.resources import DEFENSE_POLICIES
 from altershield.errors import UsageError
-from altershield.kube.client import Client, PatchType, decode
+from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError, ServerError
 from altershield.views import permission
 from command.install.structural_schema import Schema, structural_schema
@@ -78,7 +78,7 @@ async def on_server(client: Client, obj: Object, namespace: str) -> Checked:
         if _UNKNOWN_FIELD not in str(error):
             raise
         return Checked(name, None, str(error))
-    return _by_reconciler(name, decode(answer, DefensePolicy).spec)
+    return _by_reconciler(name, msgspec.json.decode(answer, type=DefensePolicy).spec)
 
 
 def _by_reconciler(name: str, spec: DefensePolicySpec) -> Checked:
