@@ -21,14 +21,15 @@ class Output(StrEnum):
 
 
 class Printer:
-    """Prints releases to stdout. An empty `namespace` means all namespaces."""
+    """Prints releases to stdout. An empty `namespace` means all namespaces. `console`: where tables go, stdout by
+    default."""
 
-    def __init__(self, output: Output | None, namespace: str) -> None:
+    def __init__(self, output: Output | None, namespace: str, console: Console | None = None) -> None:
         self._output = output
         self.is_table = output in (None, Output.WIDE)
         self._layout = Layout(namespaces=not namespace, wide=output is Output.WIDE)
         self._columns = Columns(len(self._layout.header))
-        self._console = Console(highlight=False, soft_wrap=True)
+        self._console = console or Console(highlight=False, soft_wrap=True)
         self._has_header = False
         self._printed: dict[object, object] = {}
 
