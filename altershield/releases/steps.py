@@ -119,8 +119,14 @@ def _phase(status: RolloutStatus) -> str:
 
 
 def reasons(status: RolloutStatus) -> list[str]:
-    """Why the release does not proceed; one sentence for each entry of `waitingFor`."""
-    return [_reason(each, status) for each in status.waiting_for]
+    """Why the release does not proceed, or will not after this step; one sentence for each reason."""
+    held = (WaitingFor.PERSON,) if is_held(status) and WaitingFor.PERSON not in status.waiting_for else ()
+    return [_reason(each, status) for each in (*status.waiting_for, *held)]
+
+
+def is_held(status: RolloutStatus) -> bool:
+    """Whether a person holds the release, which may not have come to the end of its step yet."""
+    return in_steps(status) and (bool(status.held_by) or WaitingFor.PERSON in status.waiting_for)
 
 
 def _reason(waiting_for: str, status: RolloutStatus) -> str:
@@ -143,8 +149,7 @@ def _reason(waiting_for: str, status: RolloutStatus) -> str:
 
 def waits_for_person(status: RolloutStatus) -> bool:
     """Whether the release goes on only after a person promotes it."""
-    held = WaitingFor.PERSON in status.waiting_for
-    return status.phase == Phase.WAITING_FOR_APPROVAL or (in_steps(status) and held)
+    return status.phase == Phase.WAITING_FOR_APPROVAL or is_held(status)
 
 
 def has_passed(status: RolloutStatus, number: int) -> bool:

@@ -95,6 +95,9 @@ def test_release_waits_for_a_person_before_an_approval_and_in_a_hold() -> None:
     held = msgspec.structs.replace(SOAKING, waiting_for=(WaitingFor.PERSON,))
     assert steps.waits_for_person(held)
     assert not steps.waits_for_person(msgspec.structs.replace(held, phase=Phase.ABORTED))
+    later = msgspec.structs.replace(SOAKING, held_by="ann")
+    assert steps.waits_for_person(later), "it is held, and will wait after its soak"
+    assert steps.reasons(later) == ["ann holds the release until somebody promotes it"]
 
 
 def test_step_that_was_skipped_has_passed_with_the_next_one() -> None:
