@@ -103,9 +103,11 @@ def _phase(status: RolloutStatus) -> str:
         case Phase.VERIFYING:
             return f"{status.passed} of {status.pods} pods are verified"
         case Phase.SOAKING:
-            return f"{_pods(status.pods)} have to stay verified until {rfc3339(status.soak_end_time_unix)}"
+            own = "its pod has" if status.pods == 1 else f"its {status.pods} pods have"
+            return f"{own} to stay verified until {rfc3339(status.soak_end_time_unix)}"
         case Phase.WAITING_FOR_APPROVAL:
-            return f"{_pods(status.pods)} are verified, and a person has to promote the release"
+            own = "its pod is" if status.pods == 1 else f"its {status.pods} pods are"
+            return f"{own} verified, and a person has to promote the release"
         case Phase.FINISHING:
             return f"the remaining pods are replaced, {status.updated} of {status.pods} have the version"
         case Phase.DONE:
@@ -196,7 +198,3 @@ def least_seconds(rollout: Rollout, replicas: int) -> int:
 
 def _soak(rollout: Rollout, number: int) -> int:
     return steps_of(rollout)[number - 1].soak_seconds
-
-
-def _pods(count: int) -> str:
-    return "1 pod" if count == 1 else f"{count} pods"

@@ -37,6 +37,7 @@ _OF_POLICIES = (
     "test_requests.py",
     "test_status.py",
     "test_steps.py",
+    "test_step_requests.py",
     "test_roles.py",
     "test_notifications.py",
 )

@@ -79,7 +79,7 @@ def test_sentence_names_what_it_waits_for() -> None:
         "step 3 of 4: 2 of 3 pods are verified; it waits: ann holds the release until somebody promotes it; it waits: "
         "a ResourceQuota refuses a further pod"
     )
-    assert steps.sentence(SOAKING) == f"step 3 of 4: 3 pods have to stay verified until {rfc3339(NOW + 40)}"
+    assert steps.sentence(SOAKING) == f"step 3 of 4: its 3 pods have to stay verified until {rfc3339(NOW + 40)}"
 
 
 @pytest.mark.parametrize("waiting_for", [*WaitingFor, "later"])

@@ -114,7 +114,7 @@ def test_step_that_waits_for_approval_is_told_with_the_time_of_its_phase() -> No
             "step-waiting",
             NOW + 9,
             "WaitingForApproval",
-            "step 2 of 4: 3 pods are verified, and a person has to promote the release",
+            "step 2 of 4: its 3 pods are verified, and a person has to promote the release",
         )
     ]
 

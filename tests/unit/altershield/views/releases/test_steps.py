@@ -77,7 +77,7 @@ def test_other_releases_have_no_tree(of: Release) -> None:
 
 
 def test_message_of_a_present_release_begins_with_its_step() -> None:
-    assert shown().message == f"step 3 of 4: 3 pods have to stay verified until {rfc3339(NOW + 40)}"
+    assert shown().message == f"step 3 of 4: its 3 pods have to stay verified until {rfc3339(NOW + 40)}"
     assert shown(msgspec.structs.replace(SOAKING, phase=Phase.DONE)).message == ""
     superseded = Release(workload(version=V2), stored(in_steps(ROLLOUT, SOAKING)))
     assert superseded.message == "superseded"
