@@ -10,8 +10,8 @@ from altershield.api.annotations import ROLLOUT
 from altershield.api.resources import API_VERSION
 from command.app import main
 from command.status import EXIT_UNDER_WAY
+from tests.e2e.requests import actions, patch_status
 from tests.e2e.sleep import VERSION, release, sleep, succeed
-from tests.e2e.test_requests import actions, patch_status
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import Done, call

@@ -4,24 +4,11 @@ import msgspec
 import pytest
 
 from altershield.api.meta import rfc3339
-from altershield.api.rollout import PassedStep, Phase, Rollout, RolloutStatus, Step, WaitingFor
+from altershield.api.rollout import PassedStep, Phase, RolloutStatus, WaitingFor
 from altershield.releases import steps
 from altershield.releases.steps import StepState
+from tests.unit.altershield.releases.steps import NOW, ROLLOUT, SOAKING
 from tests.unit.altershield.views.builders import in_steps
-
-NOW = 1_700_000_000
-ROLLOUT = Rollout(steps=(Step(1, 600), Step("5%"), Step("30%", 60, approval=True), Step("100%", 120)))
-SOAKING = RolloutStatus(
-    phase=Phase.SOAKING,
-    step=3,
-    steps=4,
-    pods=3,
-    updated=3,
-    passed=3,
-    step_time_unix=NOW - 50,
-    soak_end_time_unix=NOW + 40,
-    passed_steps=(PassedStep(1, 1, NOW - 900, NOW - 50, "ann"),),
-)
 
 
 def test_each_step_is_passed_present_skipped_or_still_to_come() -> None:

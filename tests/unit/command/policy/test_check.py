@@ -10,6 +10,7 @@ import pytest
 
 from altershield.api.resources import API_VERSION, DEFENSE_POLICIES
 from command import main
+from command.policy.file import MAX_FILE
 from tests.fault.reconciler_cluster import Cluster, running_cluster
 from tests.support.processes import Done, call
 
@@ -90,6 +91,7 @@ def test_policy_that_is_not_accepted_says_why(checker: Checker, spec: dict[str, 
         ("a: b: c", "is not YAML"),
         ("", "has no object"),
         ({"kind": "Deployment"}, "has Deployment; only DefensePolicy"),
+        (" " * (MAX_FILE + 1), f"has more than {MAX_FILE} characters"),
         ("[1]", "has no object; only DefensePolicy"),
         (policy({}, name="A/b"), "has no valid metadata.name"),
         (policy({}, namespace="A/b"), "has no valid metadata.namespace"),

@@ -18,7 +18,7 @@ from command.status import EXIT_SUSPENDED, EXIT_UNDER_WAY
 from tests.fault.reconciler_cluster import Cluster, running_cluster
 from tests.support import workloads
 from tests.support.processes import Done, call
-from tests.unit.altershield.releases.test_steps import ROLLOUT
+from tests.unit.altershield.releases.steps import ROLLOUT
 from tests.unit.altershield.views.builders import V1, in_steps
 
 STEP_1 = RolloutStatus(phase=Phase.VERIFYING, step=1, steps=4, pods=1, updated=1)

@@ -12,7 +12,7 @@ from altershield.kube.client import Client
 from altershield.views.releases.model import Release
 from command.status.printers import Printer
 from command.status.trees import Trees
-from tests.unit.altershield.releases.test_steps import ROLLOUT, SOAKING
+from tests.unit.altershield.releases.steps import ROLLOUT, SOAKING
 from tests.unit.altershield.views.builders import RUNNING, in_steps, release, scaled, stored, workload
 
 IN_STEPS = Release(scaled(10), stored(in_steps(ROLLOUT, SOAKING)))

@@ -12,9 +12,7 @@ from reconciler.cluster.caches import Caches
 from reconciler.releases.metrics import ReleaseMetrics
 from reconciler.releases.step_gauges import PHASES, step_families
 from tests.unit.altershield.releases.builders import NOW, V1, V2
-from tests.unit.reconciler.releases.test_metrics import caches, put_release
-
-__all__ = ["caches"]
+from tests.unit.reconciler.releases.cached import put_release
 
 
 def put(caches: Caches, name: str, phase: str, present: str = V1, **fields: Any) -> None:

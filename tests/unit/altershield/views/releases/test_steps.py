@@ -12,7 +12,7 @@ from altershield.releases import Outcome
 from altershield.views.releases.goals import Goal, What, demand_step, parse_goal, reached
 from altershield.views.releases.model import Release, Snapshot, StatusError, outcomes
 from altershield.views.releases.steps import has_steps, tree
-from tests.unit.altershield.releases.test_steps import NOW, ROLLOUT, SOAKING
+from tests.unit.altershield.releases.steps import NOW, ROLLOUT, SOAKING
 from tests.unit.altershield.views.builders import RUNNING, V1, V2, in_steps, release, scaled, stored, workload
 
 

@@ -24,7 +24,7 @@ from altershield.api.workload_requests import Action, Request
 from altershield.views.releases.model import Release
 from altershield.views.why.release import explain
 from altershield.workloads.workload import Held
-from tests.unit.altershield.releases.test_steps import ROLLOUT, SOAKING
+from tests.unit.altershield.releases.steps import ROLLOUT, SOAKING
 from tests.unit.altershield.views.builders import (
     DONE,
     ROLLED_BACK,
