@@ -1,5 +1,7 @@
 """Releases in steps: a release is held at its first step, and the held fields follow the annotation of the hold."""
 
+from functools import lru_cache
+
 from altershield.api import labels
 from altershield.api.annotations import ROLLOUT
 from altershield.api.meta import rfc3339
@@ -24,6 +26,8 @@ _CALLED_AGAIN = 60  # seconds that a request may last at most, and its calls of 
 _MAX_NAME = 253  # bytes
 _TRY_AGAIN = "TooManyRequests"
 
+_time = lru_cache(maxsize=16)(rfc3339)  # each review of a second needs the same texts
+
 
 @handler(reads=Workload, outcomes=(Outcome(Decision.PATCHED, Reason.HELD), RESTORED))
 def hold(change: Change, listers: Listers) -> Response:
@@ -39,7 +43,7 @@ def hold(change: Change, listers: Listers) -> Response:
         return Response(warnings=warnings) if warnings else NOTHING
     new = change.object
     annotations = {ROLLOUT: admitted.annotation} if admitted.annotation != new.rollout else {}
-    operations = difference(new.held_spec, admitted.spec)
+    operations = difference(change.once(_sent).spec, admitted.spec)
     warnings += _warnings(change, admitted)
     audit = _audit(admitted, change)
     if not (annotations or operations or warnings or audit):
@@ -55,7 +59,7 @@ def deny_unheld(change: Change, listers: Listers) -> Response:
     """Deny a release that should be held and is not, and held fields that do not follow the annotation: the mutating
     webhook was not called, or its answer came too late. Another try passes."""
     admitted = _admitted(change, listers, _policy(change, listers))
-    if admitted is None or admission.follows(_state(change.object), admitted):
+    if admitted is None or admission.follows(change.once(_sent), admitted):
         return NOTHING
     what = f"{change.kind} {clean(change.name, _MAX_NAME)}"
     if released_version(change) and admitted.hold is not None:
@@ -94,17 +98,21 @@ def _admitted(change: Change, listers: Listers, policy: InForce[Spec] | None) ->
         admission.Change(
             adapter=BY_KIND[change.resource.group_kind],
             old=_state(old) if old is not None else None,
-            new=_state(new),
+            new=change.once(_sent),
             version=released_version(change),
             base=new_version(old.spec.template, None) if wants and old is not None else "",
             by_reconciler=change.user == listers.reconciler,
             wanted=_wanted(policy) if policy is not None and wants else None,
             obstacle=_obstacle(change) if wants else "",
             replicas=pods_of(change),
-            time=rfc3339(int(change.received)),
-            since=rfc3339(int(change.received) - _CALLED_AGAIN),
+            time=_time(int(change.received)),
+            since=_time(int(change.received) - _CALLED_AGAIN),
         )
     )
+
+
+def _sent(change: Change) -> State:
+    return _state(change.object)
 
 
 def _state(workload: Workload) -> State:

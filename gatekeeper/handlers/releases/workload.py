@@ -1,7 +1,7 @@
 """The parts of a request that the handlers of releases read: the workload's labels and its pod template."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -20,11 +20,14 @@ from gatekeeper.request import Metadata, Object, Request
 _NO_TEMPLATE = Template()
 _NONE = msgspec.Raw(b"")
 _RESERVED = (str(NEVER_AVAILABLE).encode(), str(NO_DEADLINE).encode())
-_TYPES: dict[str, Any] = {
-    "paused": bool | None,
-    "strategy": dict[str, Any] | None,
-    "update_strategy": dict[str, Any] | None,
-}
+T = TypeVar("T")
+
+_text = msgspec.json.Decoder(str | None).decode
+_number = msgspec.json.Decoder(int | None).decode
+_truth = msgspec.json.Decoder(bool | None).decode
+_map = msgspec.json.Decoder(dict[str, Any] | None).decode
+_owners = msgspec.json.Decoder(tuple[OwnerReference, ...] | None).decode
+_DECODERS = {"paused": _truth, "strategy": _map, "update_strategy": _map}
 
 
 _Annotations = dict[str, msgspec.Raw]
@@ -79,7 +82,7 @@ class Workload(Object, frozen=True, rename="camel"):
         """The value of an annotation. ReviewError: it is not a text."""
         found = self.metadata.annotations
         value = found.get(key) if found else None
-        return _decoded(value, str | None, f"the annotation {key}") if value is not None else None
+        return _decoded(value, _text, f"the annotation {key}") if value is not None else None
 
     @property
     def released_by(self) -> str | None:
@@ -105,7 +108,7 @@ class Workload(Object, frozen=True, rename="camel"):
         found: dict[str, Any] = {}
         for name, field in HELD.items():
             raw = getattr(self.spec, name)
-            value = _decoded(raw, _TYPES.get(name, int | None), f"spec.{field}") if raw else None
+            value = _decoded(raw, _DECODERS.get(name, _number), f"spec.{field}") if raw else None
             if value is not None:
                 found[field] = value
         return found
@@ -114,13 +117,13 @@ class Workload(Object, frozen=True, rename="camel"):
     def replicas(self) -> int | None:
         """`spec.replicas`; None if there are none. ReviewError: it is not a number."""
         raw = self.spec.replicas
-        return _decoded(raw, int | None, "spec.replicas") if raw else None
+        return _decoded(raw, _number, "spec.replicas") if raw else None
 
     @property
     def controller(self) -> OwnerReference | None:
         """The owner that controls the workload. ReviewError: the owners cannot be read."""
         raw = self.metadata.owner_references
-        owners = _decoded(raw, tuple[OwnerReference, ...] | None, "metadata.ownerReferences") if raw else None
+        owners = _decoded(raw, _owners, "metadata.ownerReferences") if raw else None
         return next((each for each in owners or () if each.controller), None)
 
     @property
@@ -197,9 +200,9 @@ def is_stamped(workload: Workload) -> bool:
     return version == workload.template_label(label_names.VERSION) and is_version(version or "")
 
 
-def _decoded(raw: msgspec.Raw, as_: Any, what: str) -> Any:
+def _decoded(raw: msgspec.Raw, decode: Callable[[msgspec.Raw], T], what: str) -> T:
     """ReviewError: it is of another type."""
     try:
-        return msgspec.json.decode(raw, type=as_)
+        return decode(raw)
     except (ValueError, RecursionError) as error:
         raise ReviewError(f"{what} in the request cannot be read: {error}") from error

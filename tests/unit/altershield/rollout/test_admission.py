@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from altershield.api.rollout import Rollout
 from altershield.rollout.admission import State, Wanted, admit
-from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE, in_force, with_values
+from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE, in_force, plain, with_values
+from altershield.workloads.hold import Hold
 from tests.support.workloads import BY_NAME
 
 from .world import SPECS, World, fields_of
@@ -324,8 +325,13 @@ class Run:
     def unreserved(fields: dict[str, Any]) -> dict[str, Any]:
         return {path: value for path, value in fields.items() if value not in (NEVER_AVAILABLE, NO_DEADLINE)}
 
-    def sent(self, which: str) -> str | None:
+    def sent(self, which: str, fields: dict[str, Any]) -> str | None:
         known = self.world.annotation
+        if which == "stale" and known is None and self.stale is not None:
+            # a user's values that are those of a hold cannot be told from a copy of the held workload
+            of_copy = in_force(BY_NAME[self.kind], msgspec.json.decode(self.stale, type=Hold))
+            if fields_of(self.kind, with_values(self.world.spec, fields)) == dict(of_copy):
+                return "kept"
         if which == "more pods" and known is not None:
             more = json.loads(known)
             more["causes"][0]["pods"] = 11
@@ -337,7 +343,7 @@ class Run:
         self.stale = world.annotation or self.stale
         self.number += 1
         version, injected = f"v{self.number}", f"v{self.number}-injected" if injects else ""
-        sent = self.sent(annotation)
+        sent = self.sent(annotation, fields)
         if what == "release":
             world.request(version=version, annotation=sent, injected=injected)
         elif what == "base" and held is not None:
@@ -350,7 +356,7 @@ class Run:
             stored = fields_of(self.kind, world.spec)
             # a value that is in force already cannot be told from one that is not sent
             fields = {path: value for path, value in fields.items() if value != stored[path]}
-            self.own |= self.unreserved(fields)
+            self.own |= plain(fields) if held is None else self.unreserved(fields)
             world.request(spec=with_values(world.spec, fields), annotation=sent)
         elif what == "step" and held is not None:
             world.step(number)

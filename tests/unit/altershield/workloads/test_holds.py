@@ -62,13 +62,19 @@ def test_deployment_without_pods_is_paused_and_keeps_the_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("surge", "unavailable", "pods", "expected"),
-    [(0, 1, 3, 1), (1, 0, 3, 1), ("25%", "25%", 10, 5), ("25%", "25%", 1, 1), (0, 0, 3, 1), (None, None, 10, 5)],
+    ("surge", "unavailable", "with_surge", "without"),
+    [(0, 1, 1, 1), (1, 0, 1, 0), ("25%", "25%", 5, 2), (0, 0, 1, 1), (None, None, 5, 2), ("5%", "5%", 1, 0)],
 )
 def test_deployment_begins_with_no_more_pods_than_the_own_strategy_allows(
-    surge: Any, unavailable: Any, pods: int, expected: int
+    surge: Any, unavailable: Any, with_surge: int, without: int
 ) -> None:
-    assert BY_NAME["Deployment"].at_once(deployment(surge, unavailable), 10, pods) == expected
+    at_once, own = BY_NAME["Deployment"].at_once, deployment(surge, unavailable)
+    assert (at_once(own, 10, surge=True), at_once(own, 10, surge=False)) == (with_surge, without)
+
+
+def test_other_controllers_go_by_the_own_strategy_while_they_are_held() -> None:
+    for kind in ("StatefulSet", "DaemonSet", "CloneSet"):
+        assert BY_NAME[kind].at_once({}, 10, surge=True) is None
 
 
 @pytest.mark.parametrize(("replicas", "pods", "own", "partition"), [
