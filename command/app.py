@@ -33,6 +33,8 @@ _MODULES = {
     "repair": "requests",
     "rollback": "requests",
     "retry": "requests",
+    "promote": "requests",
+    "hold": "requests",
     "protect": "protection",
     "unprotect": "protection",
     "protected": "protection",
@@ -43,7 +45,7 @@ _MODULES = {
 }
 """The subcommands, in the order of the help, and the module of this package that has a function of the same name."""
 
-_GROUPS = ("breaker", "notify")
+_GROUPS = ("policy", "breaker", "notify")
 """The subcommands that have subcommands themselves. Their modules have an `app`."""
 
 

@@ -1,9 +1,9 @@
 """The dashboard AlterShield / Releases: releases under way, stalled, suspended and rolled back; verdicts."""
 
+from dashboards import release_steps
 from dashboards.board import SYSTEM, Row, board, values_of
 from dashboards.panels import (
     BLUE,
-    DOCS,
     GREEN,
     NEVER,
     ORANGE,
@@ -12,26 +12,18 @@ from dashboards.panels import (
     Column,
     Object,
     Query,
-    Steps,
     graph,
     stat,
-    table,
 )
-from dashboards.queries import CLUSTER, OURS, grown
+from dashboards.queries import OURS, grown
+from dashboards.release_tables import WHERE, listed, named
 
 _UNDER_WAY = 'state=~"Init|Running|TimeOutPreThreshold|Rollback"'
 _UNGATED = f"altershield_ungated_releases_total{{{OURS}}}"
-_WHERE = f'{CLUSTER}, namespace=~"$workload_namespace"'
-_ROLLBACKS = f"altershield_rollbacks_total{{{_WHERE}}}"
+_ROLLBACKS = f"altershield_rollbacks_total{{{WHERE}}}"
 _ENTERED = "altershield_release_entered_timestamp_seconds"
 _STALLED = "altershield_release_stalled_timestamp_seconds"
 _DAY = 24 * 3600
-_FIELD = "${{__data.fields.{}}}"
-_WHY = (
-    f"altershield why {_FIELD.format('Kind')}/{_FIELD.format('Workload')} -n {_FIELD.format('Namespace')}",
-    f"{DOCS}reference/commands.md#altershield-why",
-)
-"""The link's title is the command that explains the release. Its URL is the description of the command."""
 
 _WORKLOADS = values_of(
     "workload_namespace",
@@ -50,6 +42,7 @@ def dashboard() -> Object:
         [
             Row("Now, and in the time range", 4, [_now(), _trouble()]),
             Row("Workloads", 6, [[_suspended()], [_under_way()], [_stalled()], [_rolled_back()]]),
+            Row("Releases in steps", 6, [release_steps.numbers(), [release_steps.waiting()], release_steps.graphs()]),
             Row("Numbers of releases", 8, [[_states(), _kinds()], [_stalls(), _failed_by()]]),
             Row(
                 "Verdicts",
@@ -65,13 +58,6 @@ def _count(states: str) -> str:
     return f"sum(max by (cluster, state) (altershield_releases{{{states}, {OURS}}})) or vector(0)"
 
 
-def _named(metric: str, which: str, *labels: str) -> str:
-    """PromQL for the releases in the labels of a metric. `max`, because every replica shows the same releases."""
-    selected = ", ".join(filter(None, (which, _WHERE)))
-    by = ", ".join(("cluster", "namespace", "kind", "workload", "version", *labels))
-    return f"max by ({by}) ({metric}{{{selected}}})"
-
-
 def _now() -> list[Object]:
     return [
         stat(
@@ -84,7 +70,7 @@ def _now() -> list[Object]:
             "Stalled",
             "Number of releases that do not continue, where the release itself is not the cause. After 15 minutes an "
             "alert fires.",
-            f"count({_named(_STALLED, '')}) or vector(0)",
+            f"count({named(_STALLED, '')}) or vector(0)",
             steps=SELDOM,
         ),
         stat(
@@ -104,14 +90,14 @@ def _now() -> list[Object]:
 
 
 def _trouble() -> list[Object]:
-    suspended = f'{_ENTERED}{{state="Suspend", {_WHERE}}}'
+    suspended = f'{_ENTERED}{{state="Suspend", {WHERE}}}'
     by_health = 'state="Suspend", by="health"'
     return [
         stat(
             "Suspended by health",
             "Number of releases whose pods were not up in time, and that were not rolled back. The workload may be "
             "down. After an hour an alert fires.",
-            f"count({_named(_ENTERED, by_health)}) or vector(0)",
+            f"count({named(_ENTERED, by_health)}) or vector(0)",
             steps=NEVER,
         ),
         stat(
@@ -136,27 +122,8 @@ def _trouble() -> list[Object]:
     ]
 
 
-def _list(title: str, description: str, metric: str, which: str, late: Steps, *more: Column) -> Object:
-    since = _named(metric, which, *(column.source for column in more))
-    return table(
-        title,
-        description,
-        [Query(f"1000 * {since}"), Query(f"time() - {since}")],
-        [
-            Column("cluster", "Cluster"),
-            Column("namespace", "Namespace"),
-            Column("kind", "Kind"),
-            Column("workload", "Workload", link=_WHY),
-            Column("version", "Version"),
-            *more,
-            Column("Value #A", "Since", "dateTimeAsIso"),
-            Column("Value #B", "For", "s", late),
-        ],
-    )
-
-
 def _suspended() -> Object:
-    return _list(
+    return listed(
         "Suspended workloads",
         "Workloads that cannot be released until the failed version is repaired. Failed by: person, server (the "
         "AlterShield server), check (another check of a DefensePolicy), or health (pods were not up in time, and the "
@@ -170,7 +137,7 @@ def _suspended() -> Object:
 
 
 def _under_way() -> Object:
-    return _list(
+    return listed(
         "Releases under way",
         "Releases that are being verified or rolled back, and the time when they entered their state. An alert fires "
         "after more than an hour in one state, or ten minutes in Rollback. Releases of workloads with 0 replicas are "
@@ -184,7 +151,7 @@ def _under_way() -> Object:
 
 
 def _stalled() -> Object:
-    return _list(
+    return listed(
         "Stalled releases",
         "Releases that do not continue, where the release itself is not the cause, with the reason of the condition "
         "Stalled. They are neither rolled back nor suspended. The runbook of AlterShieldReleaseStuck explains each "
@@ -197,7 +164,7 @@ def _stalled() -> Object:
 
 
 def _rolled_back() -> Object:
-    return _list(
+    return listed(
         "Rolled-back versions",
         "Versions that were rolled back. Each is denied until a newer version succeeds. A release with another pod "
         "template has another version, and passes. The 100 oldest and the 100 newest.",
@@ -223,7 +190,7 @@ def _kinds() -> Object:
     return graph(
         "Releases by kind of workload",
         "Number of releases that have not succeeded, by kind of workload. At most 200 releases of each state count.",
-        Query(f"count by (kind) ({_named(_ENTERED, '')})", "{{kind}}"),
+        Query(f"count by (kind) ({named(_ENTERED, '')})", "{{kind}}"),
         unit="short",
         stacked=True,
     )
@@ -234,7 +201,7 @@ def _stalls() -> Object:
         "Stalled releases by reason",
         "Number of releases that do not continue, where the release itself is not the cause. Many releases with one "
         "reason at the same time point to a problem of the cluster.",
-        Query(f"count by (reason) ({_named(_STALLED, '', 'reason')})", "{{reason}}"),
+        Query(f"count by (reason) ({named(_STALLED, '', 'reason')})", "{{reason}}"),
         unit="short",
         stacked=True,
     )
@@ -247,7 +214,7 @@ def _failed_by() -> Object:
         "Number of suspended releases. person: somebody wrote the verdict. server: the AlterShield server gave the "
         "verdict. check: another check of a DefensePolicy gave it. health: pods were not up in time, and the release "
         "was not rolled back.",
-        Query(f"count by (by) ({_named(_ENTERED, which, 'by')})", "{{by}}"),
+        Query(f"count by (by) ({named(_ENTERED, which, 'by')})", "{{by}}"),
         unit="short",
         stacked=True,
     )

@@ -26,6 +26,7 @@ from altershield.api import labels, names
 from altershield.api.change_workload import WorkloadState
 from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.api.resources import GroupKind
+from altershield.api.rollout import PassedStep
 from altershield.api.workload_requests import Action
 from altershield.workloads import BY_KIND, applied, change_workload_name, named_kind
 from altershield.workloads.adapter import template_of
@@ -97,6 +98,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     releases had numbers."""
     way: str = ""
     """How the version came to be released (`Way`)."""
+    steps: tuple[PassedStep, ...] = ()
+    """Of a release in steps: the steps that are over, with their times."""
     earlier: tuple["Record", ...] = ()
     """The earlier releases of the version, the oldest first, without their actions; at most `MAX_EARLIER`. They do not
     change any more."""

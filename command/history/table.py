@@ -5,7 +5,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from altershield.api.change_workload import WorkloadState
+from altershield.api.meta import rfc3339
+from altershield.api.rollout import PassedStep
 from altershield.releases.history import CheckOutcome, Entry, Record
+from altershield.views.durations import age
 from altershield.views.history import Found
 from altershield.views.names import printable
 from altershield.views.releases import objects
@@ -28,7 +31,7 @@ class _Line(NamedTuple):
 
 def table(found: Found, *, wide: bool) -> list[str]:
     """The lines of the table: one for each release, the newest first. The version with a * is the present one."""
-    header = (*_HEADER, *(("REASON", "CHECKS") if wide else ()), "MESSAGE")
+    header = (*_HEADER, *(("REASON", "CHECKS", "STEPS") if wide else ()), "MESSAGE")
     lines = [
         _Line(each.entry, record, each.entry.version == found.workload.version and record is each.entry.record)
         for each in found.versions
@@ -54,6 +57,7 @@ def about(entry: Entry) -> list[str]:
         lines.append(
             f"version {entry.version}, {number} {by}: {end}" + (f": {record.message}" if record.message else "")
         )
+        lines += [_passed(each) for each in record.steps]
     for each in entry.record.actions:
         reason = f" ({each.reason})" if each.reason else ""
         lines.append(
@@ -66,7 +70,7 @@ def _row(line: _Line, *, wide: bool) -> Sequence[str]:
     record, entry = line.record, line.entry
     version = entry.version if wide else entry.version[:_DIGITS]
     images = entry.images if wide else tuple(short(each) for each in entry.images)
-    more = (record.reason or _UNKNOWN, _checks(record.checks)) if wide else ()
+    more = (record.reason or _UNKNOWN, _checks(record.checks), _steps(record.steps)) if wide else ()
     cells = (
         *(str(record.number or _UNKNOWN), version + ("*" if line.present else ""), ",".join(images) or _UNKNOWN),
         *(record.way or _UNKNOWN, record.released or _UNKNOWN, record.released_by or _UNKNOWN),
@@ -92,6 +96,18 @@ def _state(record: Record, *, present: bool) -> str:
             return record.state if present else _SUPERSEDED
         case _:
             return record.state or _UNKNOWN
+
+
+def _passed(step: PassedStep) -> str:
+    """A step that is over."""
+    pods = "1 pod" if step.pods == 1 else f"{step.pods} pods"
+    times = f"{rfc3339(step.begin_time_unix)} to {rfc3339(step.end_time_unix)}"
+    return f"  step {step.step}, {pods}: {times}" + (f", promoted by {step.promoted_by}" if step.promoted_by else "")
+
+
+def _steps(steps: Iterable[PassedStep]) -> str:
+    """How long each step took: `1=12m,2=5m`."""
+    return ",".join(f"{each.step}={age(each.end_time_unix - each.begin_time_unix)}" for each in steps) or "<none>"
 
 
 def _checks(checks: Iterable[CheckOutcome]) -> str:

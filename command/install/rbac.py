@@ -156,6 +156,16 @@ VERDICT_RULES = (
 """The permissions to give verdicts and to make requests. `kubectl patch --subresource=status` reads the object.
 `altershield approve` also creates a SelfSubjectReview, which every user may do."""
 
+APPROVE = "approve"
+"""The verb on ChangeWorkloads that a user needs to promote a release after a step with `approval`. An admission policy
+asks the authorizer about it."""
+
+APPROVAL_RULES = (
+    _rule(GROUP, ["changeworkloads"], f"get list watch {APPROVE}"),
+    _rule(GROUP, ["changeworkloads/status"], "get patch"),
+)
+"""The permissions to promote a release after a step with `approval`."""
+
 POLICY_RULES = (_rule(GROUP, ["defensepolicies"], "get list watch create update patch delete"),)
 """The permissions to write DefensePolicies."""
 
@@ -193,13 +203,15 @@ def user_roles() -> list[Object]:
 
     The built-in ClusterRoles `view`, `edit` and `admin` include the permissions to read. No built-in ClusterRole
     includes verdicts: a user who may give a verdict may end a suspension, and users with `edit` or `admin` make the
-    releases that are verified. For the same reason, none includes DefensePolicies: a policy can switch verification
-    off. None includes breakers, which can stop all deletions of pods. `edit` and `admin` include PodUnavailableBudgets,
-    as they include PodDisruptionBudgets. No role may delete a ChangeWorkload, because this would end a suspension.
+    releases that are verified. For the same reason, none includes approvals of releases in steps, and none includes
+    DefensePolicies: a policy can switch verification off. None includes breakers, which can stop all deletions of pods.
+    `edit` and `admin` include PodUnavailableBudgets, as they include PodDisruptionBudgets. No role may delete a
+    ChangeWorkload, because this would end a suspension.
     """
     return [
         _cluster_role(f"{NAME}-view", INSTALLED | _aggregated(_READERS), [right.rule for right in READER_RIGHTS]),
         _cluster_role(f"{NAME}-verdicts", INSTALLED, VERDICT_RULES),
+        _cluster_role(f"{NAME}-approvals", INSTALLED, APPROVAL_RULES),
         _cluster_role(f"{NAME}-policies", INSTALLED, POLICY_RULES),
         _cluster_role(f"{NAME}-breaker", INSTALLED, BREAKER_RULES),
         _cluster_role(f"{NAME}-break-glass", INSTALLED, BREAK_GLASS_RULES),

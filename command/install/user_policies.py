@@ -1,7 +1,8 @@
 """The ValidatingAdmissionPolicies for users.
 
-A user may write only their own user name as the name of the user who gives a verdict or makes a request. Through a
-DefensePolicy, AlterShield must not do anything that the author of the policy may not do.
+A user may write only their own user name as the name of the user who gives a verdict or makes a request. Who promotes a
+step with `approval` needs the permission for it. Through a DefensePolicy, AlterShield must not do anything that the
+author of the policy may not do.
 """
 
 from altershield.api import labels, pages
@@ -9,6 +10,7 @@ from altershield.api.policy import MAX_CHECKS
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, JOBS, SECRETS
 from altershield.releases import history
 from command.install.admission_policy import USER, Object, admission_policy, validation
+from command.install.rbac import APPROVE
 
 _REQUEST = f"""\
 !has(object.status) || !has(object.status.request) ||
@@ -20,6 +22,43 @@ _ACTIONS = """\
 (has(oldObject.status) && has(oldObject.status.actions) ? oldObject.status.actions : [])"""
 
 _NOTIFIED = _ACTIONS.replace("actions", "notified")
+
+# Whoever may patch the status could otherwise skip a soak or an approval.
+_ROLLOUT = """\
+(has(object.status) && has(object.status.rollout)) == (has(oldObject.status) && has(oldObject.status.rollout)) &&
+(!has(object.status) || !has(object.status.rollout) || object.status.rollout == oldObject.status.rollout)"""
+
+_PROMOTES = """\
+has(object.status) && has(object.status.request) && has(object.status.request.verb) &&
+object.status.request.verb in ['Promote', 'PromoteFull'] &&
+!(has(oldObject.status) && has(oldObject.status.request) && object.status.request == oldObject.status.request)"""
+
+_ROLLOUT_OF_POLICY = "oldObject.spec.policy.rollout"
+_HAS_ROLLOUT = f"has(oldObject.spec) && has(oldObject.spec.policy) && has({_ROLLOUT_OF_POLICY})"
+_STEPS = f"{_HAS_ROLLOUT} && has({_ROLLOUT_OF_POLICY}.steps) ? {_ROLLOUT_OF_POLICY}.steps : []"
+_STEP = """\
+has(oldObject.status) && has(oldObject.status.rollout) && has(oldObject.status.rollout.step) ?
+oldObject.status.rollout.step : 0"""
+
+# The phase does not count: a request that is made in the soak may be carried out after it. `PromoteFull` skips all
+# later approvals. Before the first step, the request may be carried out in any step.
+_NEEDS_APPROVAL = """\
+variables.promotes && (object.status.request.verb == 'PromoteFull' || variables.step < 1 ?
+variables.steps.exists(s, has(s.approval) && s.approval) :
+size(variables.steps) >= variables.step && has(variables.steps[variables.step - 1].approval) &&
+variables.steps[variables.step - 1].approval)"""
+
+_MAY_APPROVE = f"""\
+!variables.needsApproval || authorizer.group('{CHANGE_WORKLOADS.group}').resource('{CHANGE_WORKLOADS.plural}')
+.namespace(request.namespace).name(request.name).check('{APPROVE}').allowed()"""
+
+_OTHER_APPROVER = f"""\
+!variables.needsApproval || !has({_ROLLOUT_OF_POLICY}.otherApprover) || !{_ROLLOUT_OF_POLICY}.otherApprover ||
+!has(oldObject.spec.releasedBy) || oldObject.spec.releasedBy != {USER}"""
+
+_SAME_RELEASER = """\
+request.operation == 'CREATE' || (has(object.spec.releasedBy) ? object.spec.releasedBy : '') ==
+(has(oldObject.spec.releasedBy) ? oldObject.spec.releasedBy : '')"""
 
 _BEFORE = "has(oldObject.status) && has(oldObject.status.podResults) ? oldObject.status.podResults : []"
 
@@ -61,8 +100,19 @@ def user_policies(reconciler: str) -> list[Object]:
             validation(_REQUEST, f"'status.request.by has to be your user name: ' + {USER} + '{_DECISIONS}'"),
             validation(_ACTIONS, f"'only AlterShield writes status.actions{_DECISIONS}'"),
             validation(_NOTIFIED, f"'only AlterShield writes status.notified; see {pages.NOTIFICATIONS}'"),
+            validation(_ROLLOUT, f"'only AlterShield writes status.rollout{_DECISIONS}'"),
+            validation(
+                _MAY_APPROVE,
+                "'this step needs the approval of a person, and you may not approve: ask for the ClusterRole "
+                f"altershield-approvals in the namespace ' + request.namespace + '{_DECISIONS}'",
+            ),
+            validation(
+                _OTHER_APPROVER,
+                f"'you released this version, and its DefensePolicy demands that another user approves it{_DECISIONS}'",
+            ),
         ],
         subresource="status",
+        variables={"promotes": _PROMOTES, "steps": _STEPS, "step": _STEP, "needsApproval": _NEEDS_APPROVAL},
     )
     verdicts = admission_policy(
         "verdicts",
@@ -86,7 +136,10 @@ def user_policies(reconciler: str) -> list[Object]:
         "applied",
         [CHANGE_WORKLOADS],
         users,
-        [validation(_SAME_POLICY, f"'only AlterShield writes spec.policy of ChangeWorkloads{_AUTHORS}'")],
+        [
+            validation(_SAME_POLICY, f"'only AlterShield writes spec.policy of ChangeWorkloads{_AUTHORS}'"),
+            validation(_SAME_RELEASER, f"'only AlterShield writes spec.releasedBy of ChangeWorkloads{_DECISIONS}'"),
+        ],
         operations=("CREATE", "UPDATE"),
     )
     return [*requests, *verdicts, *_checks(reconciler, users), *accepted, *applied, *_history(users)]

@@ -116,6 +116,37 @@ retry = _command(
 )
 
 
+hold = _command(
+    Verb.HOLD,
+    """Hold a release in steps: no further step begins until somebody promotes it.
+
+    The pods that have the version keep it, and are verified. A soak goes on, and the release waits at its end.
+    """,
+)
+
+
+def promote(
+    workload: Workload,
+    full: Annotated[
+        bool, typer.Option("--full", help="Later steps have no soak and no approval either. Each is still verified.")
+    ] = False,
+    message: Reason = "",
+    namespace: Namespace = "",
+    wait: Wait = False,
+    timeout: Timeout = "0",
+    output: Printed = None,
+    context: options.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Let a release in steps take its next step now, without the rest of its soak and without further approval.
+
+    A step whose pods are not verified yet cannot be promoted: the command says what is missing. It also ends the hold
+    of a person. A step of which the policy says `approval` needs the permission `approve` on `changeworkloads`.
+    """
+    verb = Verb.PROMOTE_FULL if full else Verb.PROMOTE
+    _run(verb, workload, message, namespace, wait, timeout, output, context, kubeconfig)
+
+
 def rollback(
     workload: Workload,
     to: Annotated[

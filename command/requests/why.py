@@ -10,11 +10,9 @@ from typing import Annotated
 import msgspec
 import typer
 
-from altershield import releases
-from altershield.api import labels
 from altershield.api.change_pod import ChangePod
-from altershield.api.names import change_workload_of, is_name
-from altershield.api.resources import CHANGE_PODS, PODS
+from altershield.api.names import is_name
+from altershield.api.resources import PODS
 from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.client import Client
 from altershield.kube.errors import ForbiddenError
@@ -22,6 +20,7 @@ from altershield.process import options
 from altershield.views import finding
 from altershield.views.named import Named, named
 from altershield.views.releases import objects
+from altershield.views.releases.batches import batches_of
 from altershield.views.releases.model import Release, demand, outcomes, shown
 from altershield.views.releases.reading import Reader
 from altershield.views.releases.words import with_words
@@ -159,12 +158,4 @@ async def _blocking(client: Client, workload: Workload) -> list[Pod]:
 async def _batches(client: Client, found: Sequence[Release]) -> list[ChangePod]:
     """The ChangePods of the present release."""
     present = next((each for each in found if each.present and each.stored is not None), None)
-    if present is None or present.stored is None:
-        return []
-    metadata = present.stored.metadata
-    selector = f"{labels.VERSION}={releases.version_of(present.stored.release)}"
-    try:
-        listed = await client.list(CHANGE_PODS, metadata.namespace, as_=ChangePod, label_selector=selector)
-    except ForbiddenError:
-        return []
-    return [each for each in listed.items if change_workload_of(each.metadata.name) == metadata.name]
+    return [] if present is None or present.stored is None else await batches_of(client, present.stored)

@@ -1,6 +1,7 @@
 """The command line of `altershield status`."""
 
 import asyncio
+import functools
 import sys
 import time
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from altershield.kube.client import Client
 from altershield.process import options
 from altershield.releases import Outcome
 from altershield.views.durations import age, seconds
+from altershield.views.releases.goals import Goal, demand_step, reached
 from altershield.views.releases.model import Snapshot, StatusError, demand, outcomes, shown, under_way
 from altershield.views.releases.nothing import demand_namespace, why_nothing
 from altershield.views.releases.reading import Reader
@@ -23,6 +25,7 @@ from command.namespace_option import Namespace, require_namespace
 from command.status.exit_codes import exit_code
 from command.status.printers import Output, Printer
 from command.status.table import progress
+from command.status.trees import Trees
 
 
 class Mode(NamedTuple):
@@ -36,6 +39,12 @@ class Mode(NamedTuple):
     """Whether it is a success that there is no release."""
     asked: frozenset[str] = frozenset()
     """Versions whose success is what the user asked for, although another version was rolled back."""
+    goal: Goal = Goal()
+    """How far a release has to come."""
+
+    def outcomes(self, snapshot: Snapshot) -> list[Outcome]:
+        """The outcome of each workload. A release that has come as far as the goal counts as a success."""
+        return outcomes(snapshot, self.asked, functools.partial(reached, self.goal))
 
 
 Workloads = Annotated[
@@ -89,9 +98,13 @@ def status(
 ) -> None:
     """Show releases: their state, the numbers of pods that passed, failed and wait, and the reason for the state.
 
-    The version with a * is the present one. The exit code is 3 if a release is suspended, else 4 if one is under way,
-    else 5 if one was rolled back, else 0. A present pod template that is not verified yet is under way. The exit code
-    is 1 if a workload does not exist, if there is no release to show, or if you may not list them.
+    The version with a * is the present one. If you name a workload whose release is made in steps, the steps follow as
+    a tree: their pods, checks and times, what the release waits for, and its earliest end. With -w on a terminal, both
+    are drawn again.
+
+    The exit code is 3 if a release is suspended, else 4 if one is under way, else 5 if one was rolled back, else 0. A
+    present pod template that is not verified yet is under way. The exit code is 1 if a workload does not exist, if
+    there is no release to show, or if you may not list them.
     """
     limit = seconds(timeout, "--timeout")
     if limit and not wait:
@@ -124,16 +137,18 @@ async def show(
 ) -> int:
     """Show the releases of the selections, and return the exit code. An empty namespace means all namespaces."""
     reader, printer = Reader(client, namespace, selections), Printer(output, namespace)
+    trees = Trees(client, printer, wanted=printer.is_table and any(selection.name for selection in selections))
     snapshot = await reader.read()
     if not snapshot.workloads and any(selection.name for selection in selections):
         await demand_namespace(client, namespace)
     demand(snapshot, selections, namespace)
+    demand_step(mode.goal, shown(snapshot))
     if mode.watch and not mode.wait and not shown(snapshot):
         print(f"{await why_nothing(client, namespace, selections)}; waiting for releases", file=sys.stderr, flush=True)
-    if mode.watch or (mode.wait and Outcome.UNDER_WAY in outcomes(snapshot)):
+    if mode.watch or (mode.wait and Outcome.UNDER_WAY in mode.outcomes(snapshot)):
         try:
-            async with asyncio.timeout(mode.timeout):
-                snapshot = await _follow(reader, printer, selections, namespace, mode)
+            async with asyncio.timeout(mode.timeout), trees.drawn_again():
+                snapshot = await _follow(reader, printer, trees, selections, namespace, mode)
         except TimeoutError:
             snapshot = await reader.read()
             _report_timeout(snapshot, mode)
@@ -144,37 +159,41 @@ async def show(
         print(text, file=sys.stderr)
     if not mode.watch:
         found = shown(snapshot)
-        printer.whole(await with_words(client, found, time.time()) if output in (None, Output.WIDE) else found)
-    return exit_code(outcomes(snapshot, mode.asked))
+        printer.whole(await with_words(client, found, time.time()) if printer.is_table else found)
+        await trees.whole(found)
+    return exit_code(mode.outcomes(snapshot))
 
 
 async def _follow(
-    reader: Reader, printer: Printer, selections: Sequence[Selection], namespace: str, mode: Mode
+    reader: Reader, printer: Printer, trees: Trees, selections: Sequence[Selection], namespace: str, mode: Mode
 ) -> Snapshot:
-    """Show the changes. With --wait, return the first snapshot in which no release is under way."""
+    """Show the changes. With --wait, return the first snapshot in which each release has come as far as the goal, or is
+    not under way."""
     said = ""
     async with aclosing(reader.changes()) as snapshots:
         async for snapshot in snapshots:
-            if mode.watch:
+            if mode.watch and not await trees.draw(shown(snapshot)):
                 printer.changes(shown(snapshot))
+                await trees.changes(shown(snapshot))
             if not mode.wait:
                 continue
             demand(snapshot, selections, namespace)
-            if Outcome.UNDER_WAY not in outcomes(snapshot):
+            demand_step(mode.goal, shown(snapshot))
+            if Outcome.UNDER_WAY not in mode.outcomes(snapshot):
                 return snapshot
-            lines = "\n".join(_waits_for(snapshot))
+            lines = "\n".join(_waits_for(snapshot, mode))
             if not mode.watch and lines != said:
                 said = lines
                 print(lines, file=sys.stderr, flush=True)
     raise AssertionError("changes never end")
 
 
-def _waits_for(snapshot: Snapshot) -> list[str]:
-    """A line for each present release that is under way."""
-    return [progress(release) for release in shown(snapshot) if under_way(release)]
+def _waits_for(snapshot: Snapshot, mode: Mode) -> list[str]:
+    """A line for each present release that is under way, and has not come as far as the goal."""
+    return [progress(each) for each in shown(snapshot) if under_way(each) and not reached(mode.goal, each)]
 
 
 def _report_timeout(snapshot: Snapshot, mode: Mode) -> None:
     if mode.timeout is not None:
-        for line in _waits_for(snapshot):
+        for line in _waits_for(snapshot, mode):
             print(f"error: timed out after {age(mode.timeout)} {line[0].lower()}{line[1:]}", file=sys.stderr)

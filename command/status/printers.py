@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 
 from rich.console import Console
+from rich.text import Text
 
 from altershield.views.releases import objects
 from altershield.views.releases.model import Release, StoredRelease
@@ -20,13 +21,15 @@ class Output(StrEnum):
 
 
 class Printer:
-    """Prints releases to stdout. An empty `namespace` means all namespaces."""
+    """Prints releases to stdout. An empty `namespace` means all namespaces. `console`: where tables go, stdout by
+    default."""
 
-    def __init__(self, output: Output | None, namespace: str) -> None:
+    def __init__(self, output: Output | None, namespace: str, console: Console | None = None) -> None:
         self._output = output
+        self.is_table = output in (None, Output.WIDE)
         self._layout = Layout(namespaces=not namespace, wide=output is Output.WIDE)
         self._columns = Columns(len(self._layout.header))
-        self._console = Console(highlight=False, soft_wrap=True)
+        self._console = console or Console(highlight=False, soft_wrap=True)
         self._has_header = False
         self._printed: dict[object, object] = {}
 
@@ -44,21 +47,40 @@ class Printer:
 
     def changes(self, releases: Sequence[Release]) -> None:
         """Print the releases that changed since the last call. The first call prints all of them."""
-        if self._output in (None, Output.WIDE):
+        if self.is_table:
             self._table(list(self._changed_rows(releases)))
         else:
             self._objects(list(self._changed_releases(releases)))
         sys.stdout.flush()
+
+    def screen(self, releases: Sequence[Release], more: Sequence[str]) -> Text:
+        """The table of all releases, and more lines below it, to draw again and again."""
+        rows = [row(release, self._layout, time.time()) for release in releases]
+        lines = self._lines([self._layout.header], rows)
+        return Text("\n").join([*lines, *(Text(line) for line in (["", *more] if more else ()))])
+
+    @property
+    def console(self) -> Console:
+        return self._console
+
+    def more(self, lines: Sequence[str]) -> None:
+        """Print lines below the table."""
+        if lines:
+            _lines(["", *lines])
+            sys.stdout.flush()
 
     def _table(self, rows: Sequence[Row]) -> None:
         if not rows:
             return
         header = [] if self._has_header else [self._layout.header]
         self._has_header = True
+        for line in self._lines(header, rows):
+            self._console.print(line)
+
+    def _lines(self, header: Sequence[Sequence[str]], rows: Sequence[Row]) -> list[Text]:
         lines = self._columns.lines([*header, *(each.cells for each in rows)])
         styles = [*("bold" for _ in header), *(each.style for each in rows)]
-        for line, style in zip(lines, styles, strict=True):
-            self._console.print(line, style=style, markup=False)
+        return [Text(line, style) for line, style in zip(lines, styles, strict=True)]
 
     def _objects(self, stored_releases: Sequence[StoredRelease]) -> None:
         if self._output is Output.NAME:

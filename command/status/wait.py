@@ -8,9 +8,18 @@ import typer
 from altershield.kube.client import Client
 from altershield.process import options
 from altershield.views.durations import seconds
+from altershield.views.releases.goals import What, parse_goal
 from altershield.views.selection import parse, types
 from command.namespace_option import Namespace, require_namespace
 from command.status.command import Mode, show
+
+_SHOWN_STEPS = 5  # that the completion names
+
+
+def _goals(incomplete: str) -> list[str]:
+    """The values of --for that begin with `incomplete`, for shell completion."""
+    known = (What.DONE.value, What.VERIFIED.value, *(f"step={number}" for number in range(1, _SHOWN_STEPS + 1)))
+    return [each for each in known if each.startswith(incomplete)]
 
 
 def wait(
@@ -21,6 +30,16 @@ def wait(
         ),
     ],
     namespace: Namespace = "",
+    until: Annotated[
+        str,
+        typer.Option(
+            "--for",
+            metavar="done|verified|step=N",
+            autocompletion=_goals,
+            help="What to wait for: `done`; `verified`, all pods of the present step are verified; or `step=2`, this "
+            "step or a later one has passed. A release without steps has to be done.",
+        ),
+    ] = What.DONE.value,
     timeout: Annotated[
         str,
         typer.Option("--timeout", help="Stop after this time with the exit code 4, as 90s or 5m. 0: no timeout."),
@@ -30,15 +49,16 @@ def wait(
 ) -> None:
     """Wait until no release of these workloads is under way, then show them. It is `altershield status --wait`.
 
-    The exit code is 3 if a release is suspended, else 4 after the timeout, else 5 if one was rolled back, else 0. The
-    wait continues while the present pod template is not verified. The exit code is 1 if there is no such release.
+    With --for, wait until each of these releases has come so far, or has ended. The exit code is 3 if a release is
+    suspended, else 4 after the timeout, else 5 if one was rolled back, else 0. The wait continues while the present pod
+    template is not verified. The exit code is 1 if there is no such release.
     """
     require_namespace(namespace)
-    limit, selections = seconds(timeout, "--timeout"), parse(workload)
+    limit, selections, goal = seconds(timeout, "--timeout"), parse(workload), parse_goal(until)
 
     async def run() -> int:
         async with await Client.connect(kubeconfig, context=context) as client:
-            mode = Mode(watch=False, wait=True, timeout=limit or None)
+            mode = Mode(watch=False, wait=True, timeout=limit or None, goal=goal)
             return await show(client, namespace or client.namespace, selections, None, mode)
 
     raise typer.Exit(asyncio.run(run()))

@@ -17,6 +17,8 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.flow_control import FlowControlSpec, LimitRule, Mode, PodDeletionFlowControl
 from altershield.api.meta import Condition, ObjectMeta, OwnerReference
 from altershield.api.namespace import Namespace
+from altershield.api.rollout import Phase as RolloutPhase
+from altershield.api.rollout import RolloutStatus, WaitingFor
 from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
 from altershield.process.certificate import Certificate
@@ -36,10 +38,14 @@ from reconciler.cluster.release import Release
 from reconciler.flow_control.flow_control_reconciler import WATCH as FLOW_CONTROLS
 from reconciler.manager import Manager
 from reconciler.options import Options
+from reconciler.releases.step_gauges import APPROVAL
 from reconciler.releases.terms.snapshot import StallReason
 
 _ENTERED = "altershield_release_entered_timestamp_seconds"
 _STALLED = "altershield_release_stalled_timestamp_seconds"
+
+_STEP = "altershield_release_step"
+_STEP_WAITING = "altershield_release_step_waiting_timestamp_seconds"
 
 _REASONS = f"the reason of the condition `Stalled`: {code_list(STALL_REASONS)}"
 _NAMESPACE = "the workload's namespace, or `(other)`"
@@ -49,10 +55,15 @@ _OF_A_RELEASE = {
     "workload": "the workload's name",
     "version": "the release's version, 32 hex digits",
 }
+_OF_RELEASES = (_ENTERED, _STALLED, _STEP, _STEP_WAITING)
 
 OPEN_LABELS = {
     ("altershield_build_info", "version"): "of AlterShield",
-    **{(metric, label): text for metric in (_ENTERED, _STALLED) for label, text in _OF_A_RELEASE.items()},
+    **{
+        (metric, label): text
+        for metric in (_ENTERED, _STALLED, _STEP, _STEP_WAITING)
+        for label, text in _OF_A_RELEASE.items()
+    },
     (_ENTERED, "state"): "as in `altershield_releases`, but for `Success`",
     (_ENTERED, "by"): f"who failed the release: {code_list(by for by in By if by)}; empty if nobody did",
     (
@@ -60,6 +71,8 @@ OPEN_LABELS = {
         "stalled",
     ): "the `reason` of `altershield_release_stalled_timestamp_seconds`; empty if the release is not stalled",
     (_STALLED, "reason"): _REASONS,
+    (_STEP, "phase"): "as in `altershield_releases_in_steps`; empty: of a newer release of AlterShield",
+    (_STEP_WAITING, "reason"): f"{code_list((APPROVAL, *WaitingFor))}; empty: of a newer release of AlterShield",
     ("altershield_budget_missing_pods", "namespace"): "the budget's namespace",
     ("altershield_budget_missing_pods", "budget"): "the budget's name",
     ("altershield_deletion_breaker", "mode"): code_list(Mode),
@@ -185,7 +198,8 @@ def _row(family: list[Metric]) -> tuple[str, ...]:
 
 
 def release(cached: Caches) -> None:
-    """Put a stalled release into the caches: only such a release has a series in every family."""
+    """Put a release in steps that is stalled and waits for a person into the caches: only such a release has a series
+    in every family."""
     adapter = ADAPTERS[0]
     kind, version, namespace = adapter.resource.kind, "0" * 32, "shop"
     own = {labels.VERSION: version, labels.DEFENSE_STATUS: labels.PROCESSED}
@@ -199,11 +213,12 @@ def release(cached: Caches) -> None:
     reference = WorkloadRef(adapter.resource.api_version, kind, "web", "uid")
     owner = OwnerReference(kind, "web", "uid", adapter.resource.api_version, controller=True)
     stalled = Condition(ConditionType.STALLED, "True", StallReason.PAUSED, last_transition_time="1970-01-01T00:00:00Z")
+    waiting = RolloutStatus(phase=RolloutPhase.WAITING_FOR_APPROVAL, step=1, steps=2, phase_time_unix=1)
     cached.releases.observe(
         Release(
             metadata=ObjectMeta(name, namespace, resource_version="1", owner_references=(owner,)),
             spec=ChangeWorkloadSpec(name, "web", "web", version, 1, 60, "", 0, reference),
-            status=ChangeWorkloadStatus(status=WorkloadState.RUNNING, conditions=(stalled,)),
+            status=ChangeWorkloadStatus(status=WorkloadState.RUNNING, conditions=(stalled,), rollout=waiting),
         )
     )
 

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, unix
-from altershield.releases import texts
+from altershield.api.rollout import Phase
+from altershield.releases import steps, texts
 from altershield.releases.release import since, state, ungated, version_of
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
 from reconciler.cluster.verdicts import HELD
 from reconciler.receivers.vocabulary import Event
 
-LASTING = (Event.SUSPENDED, Event.APPROVAL_NEEDED)
+LASTING = (Event.SUSPENDED, Event.APPROVAL_NEEDED, Event.STEP_WAITING, Event.STEP_FAILED)
 """Events that begin a state. The state ends later."""
 
 
@@ -77,6 +78,7 @@ def _found(release: Release, batches: Iterable[Batch]) -> Iterator[Occurrence]:
         failed = find_condition(conditions, ConditionType.VERIFIED)
         reason = failed.reason if failed is not None else ""
         yield occurrence(release, Event.SUSPENDED, since(release), reason, texts.why(release, current=True))
+    yield from _of_steps(release)
     undone = find_condition(conditions, ConditionType.ROLLED_BACK)
     if undone is not None and undone.is_true:
         yield _of_condition(release, Event.ROLLED_BACK, undone)
@@ -87,6 +89,21 @@ def _found(release: Release, batches: Iterable[Batch]) -> Iterator[Occurrence]:
     if waiting:
         at, condition = min(waiting, key=lambda each: each[0])
         yield occurrence(release, Event.APPROVAL_NEEDED, at, condition.reason, condition.message)
+
+
+def _of_steps(release: Release) -> Iterator[Occurrence]:
+    """The events of a release in steps. A hold by a person is none: somebody decided it."""
+    status = release.status.rollout
+    match status.phase:
+        case Phase.WAITING_FOR_APPROVAL:
+            event = Event.STEP_WAITING
+        case Phase.STOPPED:
+            event = Event.STEP_FAILED
+        case _:
+            return
+    pods = texts.named(release)
+    message = steps.sentence(status) + (f"; failed: {pods}" if pods and event is Event.STEP_FAILED else "")
+    yield occurrence(release, event, status.phase_time_unix, status.phase, message)
 
 
 def _of_condition(release: Release, event: Event, condition: Condition) -> Occurrence:

@@ -25,6 +25,8 @@ _TITLES = {
     Event.SUSPENDED: "failed its verification: further releases are denied",
     Event.ROLLED_BACK: "was rolled back",
     Event.APPROVAL_NEEDED: "waits for your verdict",
+    Event.STEP_WAITING: "waits for your promotion",
+    Event.STEP_FAILED: "failed in a step: no further pod gets its version",
     Event.UNGATED: "was not reviewed by a gatekeeper",
     Event.TEST: "is a test of AlterShield's notifications",
 }
@@ -32,10 +34,15 @@ _ALERTS = {
     Event.SUSPENDED: "AlterShieldReleaseSuspendedNotification",
     Event.ROLLED_BACK: "AlterShieldReleaseRolledBackNotification",
     Event.APPROVAL_NEEDED: "AlterShieldApprovalNeededNotification",
+    Event.STEP_WAITING: "AlterShieldStepWaitingNotification",
+    Event.STEP_FAILED: "AlterShieldStepFailedNotification",
     Event.UNGATED: "AlterShieldUngatedReleaseNotification",
     Event.TEST: "AlterShieldTestNotification",
 }
 """The names differ from those of the chart's alerts, which come from metrics."""
+
+_VERBS = {Event.STEP_WAITING: "promote"}
+"""The command that a message names, if it is not `altershield why`."""
 
 _DIRECTIONS = re.compile(r"[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 """Characters that change the direction of the text around them."""
@@ -80,7 +87,8 @@ def _text(receiver: Receiver, occurrence: Occurrence, cluster: str) -> str:
     where = f" of {values['cluster']}" if cluster else ""
     name = f"{values['kind']} {values['namespace']}/{values['workload']}"
     summary = f"AlterShield{where}: the release of {name} {_TITLES[occurrence.event]}. {values['message']}".rstrip()
-    command = f"altershield why {values['kind'].lower()}/{values['workload']} -n {values['namespace']}"
+    verb = _VERBS.get(occurrence.event, "why")
+    command = f"altershield {verb} {values['kind'].lower()}/{values['workload']} -n {values['namespace']}"
     if receiver.template:
         values |= {"summary": summary, "command": command}
         text = PLACEHOLDER.sub(lambda match: values[match[1]], receiver.template)

@@ -1,9 +1,7 @@
 """Metrics of releases: their number in each state, and the oldest and newest releases that have not succeeded. Also the
 settings and the modes of policies, which decide the consequences of a failure."""
 
-import heapq
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
@@ -13,17 +11,9 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, time_of
 from altershield.api.ops_config import BLOCKING, BRANCH, ROLLBACK
 from altershield.api.policy import Mode
-from altershield.releases.release import version_of
 from reconciler.cluster.caches import Caches
-from reconciler.cluster.ownership import is_controlled_by, workload_key
 from reconciler.cluster.release import Release
-
-_MAX_RELEASES = 100
-"""The number of the oldest releases of each state that are exported, and of the newest releases. Each release is a
-series, and many failures at once must not fill Prometheus. The oldest releases have waited for the longest time. The
-newest releases show the present problems."""
-
-T = TypeVar("T")
+from reconciler.releases.series import MAX_RELEASES, governed_workload, labels_of, oldest_and_newest
 
 
 def families(caches: Caches) -> Iterator[Metric]:
@@ -37,13 +27,13 @@ def families(caches: Caches) -> Iterator[Metric]:
         "altershield_release_entered_timestamp_seconds",
         "When a release that has not succeeded entered its state: each workload's current one, unless it has no pods "
         "to verify (condition NoReplicas), and versions that were rolled back and are now denied. At most the "
-        f"{_MAX_RELEASES} oldest and the {_MAX_RELEASES} newest of each state. All replicas export them.",
+        f"{MAX_RELEASES} oldest and the {MAX_RELEASES} newest of each state. All replicas export them.",
         labels=["namespace", "kind", "workload", "version", "state", "by", "stalled"],
     )
     stalled = GaugeMetricFamily(
         "altershield_release_stalled_timestamp_seconds",
         "Since when a workload's current release does not go on, and the cause is not the release (condition "
-        f"Stalled). At most the {_MAX_RELEASES} oldest and the {_MAX_RELEASES} newest. All replicas export them.",
+        f"Stalled). At most the {MAX_RELEASES} oldest and the {MAX_RELEASES} newest. All replicas export them.",
         labels=["namespace", "kind", "workload", "version", "reason"],
     )
     waiting: list[tuple[float, list[str]]] = []
@@ -53,20 +43,16 @@ def families(caches: Caches) -> Iterator[Metric]:
             continue
         wanting = [release for release in in_state if _wants_attention(release, caches)]
         waiting += [found for release in wanting if (found := _stalled(release)) is not None]
-        for release in _oldest_and_newest(wanting, releases.since):
+        for release in oldest_and_newest(wanting, releases.since):
             condition = releases.stalled(release)
             reason = condition.reason if condition is not None else ""
-            entered.add_metric([*_series(release), state, releases.failed_by(release), reason], releases.since(release))
-    for since, series in _oldest_and_newest(waiting, lambda each: each[0]):
+            entered.add_metric(
+                [*labels_of(release), state, releases.failed_by(release), reason], releases.since(release)
+            )
+    for since, series in oldest_and_newest(waiting, lambda each: each[0]):
         stalled.add_metric(series, since)
     yield from (counts, entered, stalled)
     yield from _enforcement(caches)
-
-
-def _oldest_and_newest(found: Sequence[T], since: Callable[[T], float]) -> Sequence[T]:
-    if len(found) <= 2 * _MAX_RELEASES:
-        return found
-    return heapq.nsmallest(_MAX_RELEASES, found, key=since) + heapq.nlargest(_MAX_RELEASES, found, key=since)
 
 
 def _enforcement(caches: Caches) -> Iterator[Metric]:
@@ -92,30 +78,19 @@ def _enforcement(caches: Caches) -> Iterator[Metric]:
     yield from (enabled, policies)
 
 
-def _series(release: Release) -> list[str]:
-    """The label values of a release."""
-    workload, namespace, name = workload_key(release)
-    return [namespace, workload.kind.lower(), name, version_of(release)]
-
-
 def _stalled(release: Release) -> tuple[float, list[str]] | None:
     """Since when the release is stalled (Unix seconds), and its label values; None if it is not."""
     condition = releases.stalled(release)
     if condition is None:
         return None
     since = time_of(condition.last_transition_time, releases.since(release))
-    return since, [*_series(release), condition.reason]
+    return since, [*labels_of(release), condition.reason]
 
 
 def _wants_attention(release: Release, caches: Caches) -> bool:
     """Whether the release needs attention, in a governed namespace."""
-    key = workload_key(release)
-    if not caches.governed(key.namespace) or key.kind not in caches.workloads:
-        return False
-    workload = caches.workload(key)
-    if workload is None or not is_controlled_by(release, workload) or _is_empty(release):
-        return False
-    return releases.wants_attention(release, workload)
+    workload = governed_workload(release, caches)
+    return workload is not None and not _is_empty(release) and releases.wants_attention(release, workload)
 
 
 def _is_empty(release: Release) -> bool:

@@ -1,13 +1,17 @@
-"""What is counted about releases: how they ended, rollbacks, and releases that no gatekeeper reviewed."""
+"""What is counted about releases: how they ended, their steps, rollbacks, and releases that no gatekeeper reviewed."""
+
+from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from altershield.api.change_workload import WorkloadState
+from altershield.api.rollout import PassedStep
 from altershield.process.metrics import MAX_NAMESPACES, OTHER_NAMESPACES, NamespaceLabels
 from reconciler.releases.findings.ungated import UngatedReason
 from reconciler.releases.terms.snapshot import RollbackReason
 
 _RELEASE_SECONDS = (5, 10, 20, 30, 60, 120, 180, 300, 600, 1200, 1800, 3600)
+_STEP_SECONDS = (30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 43200, 86400, 604800)
 _RESULTS = {
     WorkloadState.SUCCESS: "success",
     WorkloadState.SUSPEND: "suspended",
@@ -40,6 +44,12 @@ class ReleaseMetrics:
             buckets=_RELEASE_SECONDS,
             registry=registry,
         )
+        self._step_duration = Histogram(
+            "altershield_step_duration_seconds",
+            "Time from the begin of a step of a release to its end, with its soak and the waits for people.",
+            buckets=_STEP_SECONDS,
+            registry=registry,
+        )
         for cause in _ROLLBACKS:
             self._rollbacks.labels(OTHER_NAMESPACES, cause)
         for reason in _UNGATED.values():
@@ -50,6 +60,12 @@ class ReleaseMetrics:
     def ended(self, state: str, seconds: float) -> None:
         """Count a release that entered the end state `state`, `seconds` after it began."""
         self._release_duration.labels(_RESULTS[WorkloadState(state)]).observe(seconds)
+
+    def steps_passed(self, before: Sequence[PassedStep], after: Sequence[PassedStep]) -> None:
+        """Count the steps that passed. `before`, `after`: the steps that were and are over."""
+        for each in after:
+            if each not in before:
+                self._step_duration.observe(max(0, each.end_time_unix - each.begin_time_unix))
 
     def rolled_back(self, namespace: str, reason: str) -> None:
         """Count a rollback."""

@@ -28,6 +28,7 @@ from reconciler.releases.metrics import ReleaseMetrics
 from reconciler.releases.pods.health import Timing
 from reconciler.releases.reads.groups import PodGroupsCache
 from reconciler.releases.reconciler import ReleaseReconciler
+from reconciler.releases.step_gauges import step_families
 from reconciler.subject import CHECKING_WORKERS, Controller, Parts, Subject
 
 
@@ -149,6 +150,7 @@ def start(parts: Parts[WorkloadKey]) -> Controller[WorkloadKey]:
     )
     routes = ReleaseRoutes(parts.caches, parts.queue, releases.groups_cache)
     parts.registry.register(Gauges(lambda: families(parts.caches)))
+    parts.registry.register(Gauges(lambda: step_families(parts.caches, parts.slewed_clock())))
     # another leader may have decided since an earlier term of this process
     return Controller(
         reconcile=releases.reconcile,

@@ -147,6 +147,7 @@ def test_objects_of_a_release_can_be_renamed(release: Release, system: Kubectl) 
         "renamed",
         "renamed-view",
         "renamed-verdicts",
+        "renamed-approvals",
         "renamed-policies",
         "renamed-breaker",
         "renamed-budgets",

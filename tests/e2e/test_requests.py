@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from command.app import main
+from tests.e2e.requests import actions, patch_status
 from tests.e2e.sleep import SUSPEND, TEMPLATE_PATCH, VERSION, release, succeed, suspend
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
@@ -27,11 +28,6 @@ def altershield(kubectl: Kubectl, capfd: pytest.CaptureFixture[str]) -> Run:
         return done
 
     return run
-
-
-def actions(kubectl: Kubectl, version: str) -> list[Json]:
-    found: list[Json] = kubectl.json("changeworkload", f"sleep--x--{version}")["status"].get("actions", [])
-    return found
 
 
 def is_suspended(kubectl: Kubectl) -> bool:
@@ -56,13 +52,6 @@ def test_approve_ends_the_suspension_of_a_false_alarm(kubectl: Kubectl, altershi
     kubectl("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
     assert kubectl.labels("deployment", "sleep")[VERSION] != version
     eventually(lambda: "RequestCarriedOut" in kubectl("get", "events"), "the Event")
-
-
-def patch_status(kubectl: Kubectl, resource: str, name: str, status: Json) -> Json:
-    """Patch the status as the documentation shows. Returns the answer, or the error as `denied`."""
-    patch = json.dumps({"status": status})
-    done = kubectl.run("patch", resource, name, "--subresource=status", "--type=merge", "-p", patch, "-o", "json")
-    return dict(json.loads(done.stdout)) if done.returncode == 0 else {"denied": done.stderr}
 
 
 @pytest.fixture

@@ -18,11 +18,14 @@ from typing import Any
 import yaml
 
 from altershield.admission.webhooks import VALIDATING
-from altershield.api.change_workload import WorkloadState
+from altershield.api.annotations import ROLLOUT
+from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import (
     CHANGE_PODS,
+    CHANGE_WORKLOADS,
+    DEFENSE_POLICIES,
     DEPLOYMENTS,
     MUTATING_WEBHOOKS,
     POD_DELETION_FLOW_CONTROLS,
@@ -136,6 +139,7 @@ def watched(directory: Path, prometheus: str, rules: Path) -> Iterator[tuple[Wat
         eventually(lambda: seen.value("min(altershield_certificate_lifetime_seconds) > 0"), "a certificate")
         processes.since = time.time()
         asyncio.run(_story(processes))
+        asyncio.run(_steps(processes, seen))
         asyncio.run(_denials(processes, seen))
         asyncio.run(_protect(processes, seen))
         serving.close()
@@ -228,6 +232,37 @@ async def _story(processes: Watched) -> None:
             stalled["spec"]["paused"] = True
             await client.create(DEPLOYMENTS, stalled, NAMESPACE)
             await _suspend(story)
+
+
+async def _steps(processes: Watched, seen: Prometheus) -> None:
+    """A release in steps, whose first step passed, and whose second step waits for a person."""
+    name = "stepwise"
+    spec = {
+        "selector": {"matchLabels": {"app": name}},
+        "rollout": {"steps": [{"pods": 1, "soakSeconds": 1}, {"pods": 2, "soakSeconds": 1, "approval": True}]},
+    }
+    held = {**manifest(), "metadata": {"name": name, "labels": {"app": name}}}
+
+    async def is_known() -> bool:
+        """Whether the gatekeeper knows the policy, and would hold a release."""
+        patch = {"spec": {"template": {"metadata": {"annotations": {"probe": "1"}}}}}
+        path = DEPLOYMENTS.path(NAMESPACE, name)
+        answer = await client.request("PATCH", path, query={"dryRun": "All"}, body=patch, content_type=PatchType.MERGE)
+        return ROLLOUT.encode() in answer
+
+    async def is_verified() -> bool:
+        found = (await client.list(CHANGE_WORKLOADS, NAMESPACE, as_=ChangeWorkload)).items
+        return any(each.spec.service_name == name and each.status.status == WorkloadState.SUCCESS for each in found)
+
+    async with await Client.connect(str(processes.kubeconfig)) as client:
+        await client.create(DEPLOYMENTS, held, NAMESPACE)
+        await until(is_verified, "the first version to succeed")
+        await client.create(DEFENSE_POLICIES, _new(DEFENSE_POLICIES, name, spec), NAMESPACE)
+        await until(is_known, "the gatekeeper to know the policy")
+        release = {"spec": {"template": {"metadata": {"annotations": {"release": "2"}}}}}
+        await client.patch(DEPLOYMENTS, release, name, NAMESPACE)
+    waits = f'altershield_release_step_waiting_timestamp_seconds{{workload="{name}", reason="approval"}}'
+    await asyncio.to_thread(eventually, functools.partial(seen.value, waits), "the release to wait for a person")
 
 
 async def _suspend(story: Story) -> None:

@@ -78,6 +78,36 @@ def test_prometheus_accepts_the_configuration_in_the_docs(promtool: Promtool, tm
     promtool("check", "config", tmp_path / "prometheus.yaml")
 
 
+def test_rule_in_the_docs_names_held_deployments_as_the_alert_that_it_inhibits(
+    promtool: Promtool, tmp_path: Path
+) -> None:
+    page = (RUNBOOKS.parent / "watch.md").read_text()
+    blocks = [yaml.safe_load(block) for block in re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)]
+    (shown,) = [block for block in blocks if "groups" in block]
+    (inhibition,) = [rule for block in blocks for rule in block.get("inhibit_rules", ())]
+    assert inhibition["equal"] == ["cluster", "namespace", "deployment"]
+    ((rule,),) = [group["rules"] for group in shown["groups"]]
+    assert inhibition["source_matchers"] == [f'alertname="{rule["alert"]}"']
+    step = 'altershield_release_step{{pod="{}", namespace="shop", kind="{}", workload="{}", version="v", phase="{}"}}'
+    held = [("a", "deployment", "web", "Soaking"), ("b", "deployment", "web", "Soaking")]
+    others = [("a", "deployment", "failed", "Stopped"), ("a", "statefulset", "db", "Soaking")]
+    labels = {"severity": "none", "namespace": "shop", "workload": "web", "deployment": "web"}
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": step.format(*each), "values": "2x5"} for each in (*held, *others)],
+        "alert_rule_test": [
+            {
+                "alertname": rule["alert"],
+                "eval_time": "2m",
+                "exp_alerts": [{"exp_labels": labels, "exp_annotations": {}}],
+            }
+        ],
+    }
+    (tmp_path / "rules.yaml").write_text(yaml.safe_dump(shown))
+    (tmp_path / "tests.yaml").write_text(yaml.safe_dump({"rule_files": ["rules.yaml"], "tests": [test]}))
+    promtool("test", "rules", tmp_path / "tests.yaml")
+
+
 def test_all_required_alerts_exist() -> None:
     assert {rule["alert"] for rule in rules()} == ALERTS
 

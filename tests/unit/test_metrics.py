@@ -75,6 +75,11 @@ CONTRACT = {
         "altershield_release_duration_seconds": (HISTOGRAM, "le result"),
         "altershield_release_entered_timestamp_seconds": (GAUGE, "by kind namespace stalled state version workload"),
         "altershield_release_stalled_timestamp_seconds": (GAUGE, "kind namespace reason version workload"),
+        "altershield_releases_in_steps": (GAUGE, "phase"),
+        "altershield_oldest_held_release_seconds": (GAUGE, ""),
+        "altershield_release_step": (GAUGE, "kind namespace phase version workload"),
+        "altershield_release_step_waiting_timestamp_seconds": (GAUGE, "kind namespace reason version workload"),
+        "altershield_step_duration_seconds": (HISTOGRAM, "le"),
     },
     "certgen": {
         **SHARED,
@@ -89,10 +94,14 @@ CONTRACT = {
 COMPONENTS = pytest.mark.parametrize("component", CONTRACT)
 ENTERED = "altershield_release_entered_timestamp_seconds"
 STALLED = "altershield_release_stalled_timestamp_seconds"
+STEP = "altershield_release_step"
+STEP_WAITING = "altershield_release_step_waiting_timestamp_seconds"
+OLDEST_HELD = "altershield_oldest_held_release_seconds"
 MISSING = "altershield_budget_missing_pods"
 WARNS = "altershield_deletion_limit_warn_ratio"
 SHOW_THE_EXAMPLE = {
     "altershield_releases",
+    "altershield_releases_in_steps",
     "altershield_cached_objects",
     "altershield_queue_depth",
     "altershield_queue_oldest_seconds",
@@ -101,6 +110,9 @@ SHOW_THE_EXAMPLE = {
     "altershield_deletion_breaker",
 }
 """The metrics that the examples of the reference page change, and the settings, of which two are on."""
+
+OF_THE_EXAMPLE = (ENTERED, STALLED, STEP, STEP_WAITING, OLDEST_HELD, MISSING, WARNS)
+"""The metrics that only the examples have a series of, or a value other than 0."""
 
 
 @pytest.fixture
@@ -132,9 +144,7 @@ async def test_all_series_exist_from_the_start_with_0(found: dict[str, Collector
         values = {sample.value for sample in metric.samples}
         if metric.name in SHOW_THE_EXAMPLE:
             assert 0 in values, metric.name
-        elif metric.name not in (ENTERED, STALLED, MISSING, WARNS) and not metric.name.startswith(
-            "altershield_memory_"
-        ):
+        elif metric.name not in OF_THE_EXAMPLE and not metric.name.startswith("altershield_memory_"):
             assert values == {metric.name == "altershield_build_info"}, metric.name
 
 
@@ -158,7 +168,7 @@ async def test_metric_has_a_help_text_and_a_name_with_its_unit(
 def test_only_bounded_numbers_of_objects_and_namespaces_have_labels_with_free_values() -> None:
     counted = {"altershield_admission_denials", "altershield_rollbacks"}
     of_flow_controls = {"altershield_deletion_breaker", "altershield_deletion_limit_used_ratio", WARNS}
-    bounded = {ENTERED, STALLED, MISSING, *of_flow_controls}
+    bounded = {ENTERED, STALLED, STEP, STEP_WAITING, MISSING, *of_flow_controls}
     assert {metric for metric, _ in OPEN_LABELS} == {"altershield_build_info", *bounded, *counted}
 
 

@@ -1,7 +1,7 @@
 """The workloads and ChangeWorkloads of a cluster at one moment, and the releases that follow from them. All functions
 are pure."""
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -11,7 +11,7 @@ from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload, WorkloadRef
 from altershield.api.meta import ObjectMeta
 from altershield.errors import AlterShieldError
-from altershield.releases import Outcome
+from altershield.releases import Outcome, steps
 from altershield.views.selection import Selection
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
@@ -55,7 +55,13 @@ class Release(NamedTuple):
     def message(self) -> str:
         """The reason for its state, in one line; empty if there is none, or if it has no ChangeWorkload."""
         why = "" if self.stored is None else releases.why(self.stored.release, current=self.present)
-        return "; ".join(filter(None, (why, self.words)))
+        return "; ".join(filter(None, (self._step, why, self.words)))
+
+    @property
+    def _step(self) -> str:
+        """Where a present release in steps is."""
+        status = self.stored.release.status.rollout if self.stored is not None and self.present else None
+        return steps.sentence(status) if status is not None and steps.in_steps(status) else ""
 
     @property
     def pending(self) -> bool:
@@ -101,13 +107,28 @@ def shown(snapshot: Snapshot) -> list[Release]:
     return found
 
 
-def outcomes(snapshot: Snapshot, asked: Container[str] = ()) -> list[Outcome]:
-    """The outcome of each workload that has a release. `asked`: as for `releases.outcome`."""
+def outcomes(
+    snapshot: Snapshot, asked: Container[str] = (), arrived: Callable[[Release], bool] = lambda _: False
+) -> list[Outcome]:
+    """The outcome of each workload that has a release. `asked`: as for `releases.outcome`. `arrived`: whether a release
+    that is under way has come as far as the user waits for; then it counts as a success."""
     return [
-        releases.outcome(workload, (each.release for each in stored_releases), asked)
+        _outcome(workload, stored_releases, asked, arrived)
         for workload, stored_releases in _families(snapshot)
         if workload.version or stored_releases
     ]
+
+
+def _outcome(
+    workload: Workload,
+    stored_releases: Sequence[StoredRelease],
+    asked: Container[str],
+    arrived: Callable[[Release], bool],
+) -> Outcome:
+    found = releases.outcome(workload, (each.release for each in stored_releases), asked)
+    if found is Outcome.UNDER_WAY and any(arrived(Release(workload, each)) for each in stored_releases):
+        return Outcome.SUCCEEDED
+    return found
 
 
 def under_way(release: Release) -> bool:

@@ -9,6 +9,8 @@ from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, has_reason
 from altershield.api.names import is_name
+from altershield.api.rollout import Phase, RolloutStatus
+from altershield.releases import steps
 from altershield.releases.release import OBSERVING
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
@@ -74,11 +76,27 @@ def about_release(change: ChangeWorkload | None, workload: Workload, program: st
                 if stalled is not None and stalled.reason == _CHECK_HELD:
                     yield from _held(change, commands)
                     return
+                yield from _in_steps(change.status.rollout, commands)
                 yield from _under_way(commands, change if stalled is not None else None)
+                if steps.in_steps(change.status.rollout) and stalled is None:
+                    yield from commands.rollback(change, "the version is bad: ")
     if denied and not workload.suspended:
         yield Advice(
             "the denied version is good now: let it pass, then release it", commands.altershield("repair", _REASON)
         )
+
+
+def _in_steps(status: RolloutStatus, commands: _Commands) -> Iterator[Advice]:
+    """How to let a release in steps go on, and how to hold it."""
+    if not steps.in_steps(status):
+        return
+    if steps.waits_for_person(status):
+        yield Advice("the version is good: let the next step begin", commands.altershield("promote", _REASON))
+        yield Advice("no step has to soak any more", commands.altershield("promote", "--full", _REASON))
+        return
+    if status.phase == Phase.SOAKING:
+        yield Advice("the rest of this soak is not needed", commands.altershield("promote", _REASON))
+    yield Advice("no further step must begin for now", commands.altershield("hold", _REASON))
 
 
 def _suspended(change: ChangeWorkload, commands: _Commands) -> Iterator[Advice]:

@@ -15,6 +15,7 @@ from altershield.releases.texts import ONLY_REPAIRS, why_failed
 from altershield.views.durations import age
 from altershield.views.names import printable, workload_name
 from altershield.views.releases.model import Release, waits
+from altershield.views.releases.steps import tree
 from altershield.views.why.advice import about_blocking, about_release
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
@@ -49,6 +50,7 @@ def explain(
     else:
         lines += _fields(_about(change, present, batches, now))
         lines += _fields(_blocking(blocking, change.spec.create_time_unix, now))
+        lines += tree(present, batches, now, program)
         lines += _pods(change)
         lines += _actions(change, now)
     for other in shown:

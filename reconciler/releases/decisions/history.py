@@ -66,6 +66,7 @@ def record(
         mode=policy.mode.value if policy.name else "",
         would=would(policy, status).value,
         actions=_actions(release, status, known),
+        steps=status.rollout.passed_steps,
     )
 
 

@@ -104,6 +104,7 @@ class Executor:
             before = release
             release = await self._writer.save_release(release, decision.status, lists=decision.lists)
             self._events.write(release, workload)
+            self._metrics.steps_passed(before.status.rollout.passed_steps, decision.status.rollout.passed_steps)
             if decision.status.status != before.status.status:
                 self._count_end(before, decision.status)
         for effect in decision.after:

@@ -14,6 +14,7 @@ from altershield.api.change_workload import (
 )
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, ObjectMeta, OwnerReference
+from altershield.api.rollout import Rollout, RolloutStatus
 from altershield.views.releases.model import StoredRelease
 from altershield.workloads import change_workload_name
 from altershield.workloads.workload import Workload
@@ -63,3 +64,17 @@ def stored(of: ChangeWorkload, **metadata: Any) -> StoredRelease:
     obj = msgspec.to_builtins(of)
     obj["metadata"] |= metadata
     return StoredRelease(of, msgspec.json.encode(obj))
+
+
+def in_steps(rollout: Rollout, status: RolloutStatus, state: WorkloadState = WorkloadState.RUNNING) -> ChangeWorkload:
+    """A release in steps, of a workload with one pod unless its replicas are set."""
+    made = release(ChangeWorkloadStatus(status=state, rollout=status))
+    policy = msgspec.structs.replace(made.spec.policy, namespace="shop", name="steps", rollout=rollout)
+    return msgspec.structs.replace(made, spec=msgspec.structs.replace(made.spec, policy=policy))
+
+
+def scaled(replicas: int) -> Workload:
+    """The workload with so many replicas."""
+    obj = manifest()
+    obj["spec"]["replicas"] = replicas
+    return BY_NAME["Deployment"].read(msgspec.json.encode(obj))

@@ -95,7 +95,7 @@ def test_role_verdicts_is_not_aggregated_and_may_only_patch_status() -> None:
 
 
 def test_role_policies_is_not_aggregated_and_may_not_write_the_status() -> None:
-    _, _, policies, *_ = rbac.user_roles()
+    _, _, _, policies, *_ = rbac.user_roles()
     assert not [key for key in policies["metadata"]["labels"] if "aggregate-to-" in key]
     (rule,) = policies["rules"]
     assert rule["resources"] == ["defensepolicies"]

@@ -167,3 +167,9 @@ def test_any_text_makes_a_message_of_bounded_length(type_: str, text: str, templ
 def test_text_is_cut_at_2000_bytes() -> None:
     text = body(receiver(template="{{message}}" * 20), happened(message="e" * 1000))["text"]
     assert len(text) == 2000
+
+
+def test_message_about_a_step_that_waits_names_the_command_that_promotes() -> None:
+    text = body(receiver(), happened(Event.STEP_WAITING, message="step 2 of 4"))["text"]
+    assert text.endswith("What to do: altershield promote deployment/web -n shop")
+    assert "waits for your promotion. step 2 of 4" in text

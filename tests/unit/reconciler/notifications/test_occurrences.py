@@ -8,6 +8,7 @@ from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, rfc3339
 from altershield.api.pod_verdicts import PodInfo
+from altershield.api.rollout import Phase, RolloutStatus
 from reconciler.cluster import batch
 from reconciler.cluster import release as projection
 from reconciler.cluster.batch import Batch
@@ -98,3 +99,35 @@ def test_id_stays_the_same_for_one_event_and_differs_for_each_other() -> None:
     ids = [{each.id for each in occurrences(release(status), ())} for status in (first, first, again)]
     assert ids[0] == ids[1]
     assert len(ids[0] | ids[2]) == 3
+
+
+@pytest.mark.parametrize("phase", [each for each in Phase if each not in (Phase.WAITING_FOR_APPROVAL, Phase.STOPPED)])
+def test_step_that_goes_on_or_is_held_by_a_person_has_nothing_to_tell(phase: Phase) -> None:
+    own = RolloutStatus(phase=phase, step=2, steps=4, phase_time_unix=NOW, waiting_for=("person",))
+    assert events(ChangeWorkloadStatus(WorkloadState.RUNNING, rollout=own)) == []
+
+
+def test_step_that_waits_for_approval_is_told_with_the_time_of_its_phase() -> None:
+    own = RolloutStatus(phase=Phase.WAITING_FOR_APPROVAL, step=2, steps=4, pods=3, phase_time_unix=NOW + 9)
+    assert events(ChangeWorkloadStatus(WorkloadState.RUNNING, rollout=own)) == [
+        (
+            "step-waiting",
+            NOW + 9,
+            "WaitingForApproval",
+            "step 2 of 4: its 3 pods are verified, and a person has to promote the release",
+        )
+    ]
+
+
+def test_failed_step_is_told_with_its_pods() -> None:
+    own = RolloutStatus(phase=Phase.STOPPED, step=2, steps=4, pods=3, updated=3, phase_time_unix=NOW + 9)
+    failed = (PodInfo("web-1", verdict="unpass", message="find error"),)
+    status = ChangeWorkloadStatus(WorkloadState.RUNNING, rollout=own, defense_check_fail_pods=failed)
+    assert events(status) == [
+        (
+            "step-failed",
+            NOW + 9,
+            "Stopped",
+            "step 2 of 4: stopped, 3 of 3 pods have the version; failed: web-1 (find error)",
+        )
+    ]

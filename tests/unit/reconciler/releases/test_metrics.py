@@ -1,48 +1,26 @@
 """Which releases the metrics show, and that each end is counted once."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
 
-from altershield.api import labels, names
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.meta import Condition
 from altershield.api.namespace import Namespace
 from altershield.api.resources import CHANGE_PODS
-from altershield.kube.client import Client
-from altershield.kube.configuration import Configuration
-from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches
 from reconciler.releases.gauges import families
 from reconciler.releases.metrics import ReleaseMetrics
 from tests.fault.reconciler_cluster import running_cluster, version
 from tests.support.workloads import BY_NAME, GROUP_KINDS
-from tests.unit.altershield.releases.builders import NOW, V1, V2, release, workload
+from tests.unit.altershield.releases.builders import NOW, V1, V2, workload
+from tests.unit.reconciler.releases.cached import put_release
 
 ENTERED = "altershield_release_entered_timestamp_seconds"
 UNFINISHED = [state for state in WorkloadState if state not in (WorkloadState.SUCCESS, WorkloadState.FAILED)]
 Labels = dict[str, str]
-
-
-@pytest.fixture
-async def caches() -> AsyncIterator[Caches]:
-    """Caches of the empty governed namespace `default`."""
-    async with Client(Configuration(host="https://127.0.0.1")) as client:
-        caches = Caches(client, names.SYSTEM_NAMESPACE)
-        governed = {"name": "default", "labels": {labels.GOVERNED: labels.GOVERNED_VALUE}, "resourceVersion": "1"}
-        caches.namespaces.observe(msgspec.convert({"metadata": governed}, Namespace))
-        yield caches
-
-
-def put_release(
-    caches: Caches, name: str, status: ChangeWorkloadStatus, present: str = V1, kind: str = "Deployment"
-) -> None:
-    """Put a workload at the version `present`, and the ChangeWorkload of its version V1."""
-    caches.workloads[GROUP_KINDS[kind]].observe(workload(present, kind=kind, name=name))
-    caches.releases.observe(projection.read(msgspec.json.encode(release(V1, status, kind=kind, name=name))))
 
 
 def shown(caches: Caches, family: str = ENTERED) -> list[tuple[Labels, float]]:

@@ -19,11 +19,23 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, ObjectMeta, rfc3339
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import AppliedPolicy, Mode, OnPauseEnd
+from altershield.api.rollout import Phase, WaitingFor
 from altershield.api.workload_requests import Action, Request
 from altershield.views.releases.model import Release
 from altershield.views.why.release import explain
 from altershield.workloads.workload import Held
-from tests.unit.altershield.views.builders import DONE, ROLLED_BACK, V1, V2, release, stored, workload
+from tests.unit.altershield.releases.steps import ROLLOUT, SOAKING
+from tests.unit.altershield.views.builders import (
+    DONE,
+    ROLLED_BACK,
+    V1,
+    V2,
+    in_steps,
+    release,
+    scaled,
+    stored,
+    workload,
+)  # fmt: skip
 from tests.unit.altershield.workloads.objects import pod
 
 NOW = 1_700_000_000
@@ -295,3 +307,22 @@ def test_commands_to_paste_begin_as_the_user_called_the_command() -> None:
         "kubectl altershield approve",
         "kubectl altershield repair",
     ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({}, ["promote", "hold", "wait"]),
+        ({"phase": Phase.VERIFYING}, ["hold", "wait"]),
+        ({"phase": Phase.WAITING_FOR_APPROVAL}, ["promote", "promote", "wait"]),
+        ({"waiting_for": (WaitingFor.PERSON,)}, ["promote", "promote", "wait"]),
+        ({"phase": Phase.DONE}, ["wait"]),
+    ],
+)
+def test_release_in_steps_has_its_steps_and_the_commands_that_promote_and_hold(
+    changes: dict[str, object], wanted: list[str]
+) -> None:
+    of = in_steps(ROLLOUT, msgspec.structs.replace(SOAKING, **changes))
+    found = explain([Release(scaled(10), stored(of))], [], NOW)
+    assert commands(found) == wanted
+    assert f"Steps of deployment.apps/web, version {V1[:12]}:" in found

@@ -5,6 +5,7 @@ import pytest
 
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef
 from altershield.api.meta import Condition, rfc3339
+from altershield.api.rollout import PassedStep, RolloutStatus
 from altershield.api.workload_requests import MAX_ACTIONS, Action
 from altershield.releases.history import CheckOutcome, Record, Way
 from altershield.workloads.meta import NO_OWNER, Meta
@@ -257,3 +258,11 @@ def test_present_version_and_targets_of_rollbacks_are_in_use() -> None:
     found = in_use(workload(V1), [of("Success", previous=previous), of("Rollback", rollback_target=target)])
     assert {V1, V2, "uid-1", "f" * 32, "uid-0"} <= found
     assert "" not in found
+
+
+def test_record_has_the_steps_that_are_over_also_of_earlier_releases() -> None:
+    steps = (PassedStep(1, 1, NOW, NOW + 9, "ann"),)
+    found = record(of("Running"), of("Success", rollout=RolloutStatus(phase="Done", passed_steps=steps)).status, ())
+    assert found.steps == steps
+    again = logged(Record(), found, Way.AGAIN, 2, again=True)
+    assert again.earlier[0].steps == steps

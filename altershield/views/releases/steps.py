@@ -1,0 +1,123 @@
+"""The steps of a release as a tree. Pure functions."""
+
+from collections.abc import Iterator, Sequence
+
+from altershield.api.change_pod import ChangePod
+from altershield.api.change_workload import ChangeWorkload
+from altershield.api.check_results import CheckState
+from altershield.api.meta import rfc3339
+from altershield.api.rollout import Phase
+from altershield.releases import steps
+from altershield.releases.steps import StepState, StepView
+from altershield.views.durations import age
+from altershield.views.names import printable, workload_name
+from altershield.views.releases.model import Release
+
+_DIGITS = 12  # of a version
+_STATE_WIDTH = 18
+_BY_SEVERITY = (CheckState.PASSED, CheckState.RUNNING, CheckState.UNKNOWN, CheckState.FAILED)
+
+
+def has_steps(release: Release) -> bool:
+    """Whether this is the present release of its workload, and it is made in steps."""
+    return release.stored is not None and _of(release) is not None
+
+
+def tree(release: Release, batches: Sequence[ChangePod], now: float, program: str) -> list[str]:
+    """The steps of a release, what it waits for, its earliest end, and the command that promotes it. Empty if it is
+    not the present release, or is not made in steps. `batches`: its ChangePods; `program`: the beginning of the
+    command."""
+    change = _of(release)
+    if change is None:
+        return []
+    metadata = release.workload.metadata
+    name = workload_name(release.workload.group_kind, metadata.name)
+    lines = [f"Steps of {name}, version {release.version[:_DIGITS]}:"]
+    shown = steps.views(change, release.workload.replicas)
+    for each in shown:
+        last = each is shown[-1]
+        lines.append(f"{'└─' if last else '├─'} {_line(each, change, now)}".rstrip())
+        checks = _check_states(_batches_in(each, batches)) if each.taken else []
+        lines += [f"{'  ' if last else '│ '}      checks: {', '.join(checks)}"] if checks else []
+    lines += _about(release, change, now, program)
+    return [printable(line) for line in lines]
+
+
+def _of(release: Release) -> ChangeWorkload | None:
+    """The ChangeWorkload of a present release in steps."""
+    if release.stored is None or release.pending or not release.present:
+        return None
+    change = release.stored.release
+    return change if change.status.rollout.phase and change.spec.policy.rollout is not None else None
+
+
+def _line(step: StepView, change: ChangeWorkload, now: float) -> str:
+    count = "1 pod" if step.pods == 1 else f"{step.pods} pods"
+    return f"{step.number:<3} {count:<10} {step.state:<{_STATE_WIDTH}} {'; '.join(_details(step, change, now))}"
+
+
+def _details(step: StepView, change: ChangeWorkload, now: float) -> Iterator[str]:
+    status = change.status.rollout
+    if step.state == StepState.PASSED:
+        yield f"{rfc3339(step.begin)} to {rfc3339(step.end)} ({age(step.end - step.begin)})"
+        if step.promoted_by:
+            yield f"promoted by {step.promoted_by}"
+    elif step.present:
+        yield f"{status.updated} updated, {status.passed} passed"
+        if status.phase == Phase.SOAKING:
+            yield f"soak until {rfc3339(status.soak_end_time_unix)}{_left(status.soak_end_time_unix, now)}"
+        elif status.phase not in (Phase.WAITING_FOR_APPROVAL, Phase.STOPPED, Phase.DONE, Phase.ABORTED):
+            yield from _soak(step)
+        if step.approval and status.phase not in (Phase.STOPPED, Phase.DONE, Phase.ABORTED):
+            yield "approval by a person"
+    elif step.state == StepState.PENDING:
+        yield from _soak(step)
+        if step.approval:
+            yield "approval by a person"
+
+
+def _soak(step: StepView) -> Iterator[str]:
+    if step.soak_seconds:
+        yield f"soak {age(step.soak_seconds)}"
+
+
+def _left(at: int, now: float) -> str:
+    return f" (in {age(at - now)})" if at > now else " (now)"
+
+
+def _about(release: Release, change: ChangeWorkload, now: float, program: str) -> Iterator[str]:
+    status = change.status.rollout
+    for index, each in enumerate(steps.reasons(status)):
+        yield f"{'Waits for:' if not index else '':<14}{each}"
+    end = steps.earliest_end(change, release.workload.replicas, now)
+    if end:
+        yield f"{'Earliest end:':<14}{rfc3339(end)}{_left(end, now)}, without waiting for pods and for people"
+    if steps.waits_for_person(status):
+        yield f"{'To go on:':<14}{promote_command(release, program)}"
+
+
+def promote_command(release: Release, program: str) -> str:
+    """The command that promotes the release."""
+    metadata = release.workload.metadata
+    return f"{program} promote {release.workload.kind.lower()}/{metadata.name} -n {metadata.namespace}"
+
+
+def _batches_in(step: StepView, batches: Sequence[ChangePod]) -> list[ChangePod]:
+    """The batches that were created in this step."""
+    end = step.end or float("inf")
+    return [each for each in batches if step.begin <= each.spec.create_time_unix < end]
+
+
+def _check_states(batches: Sequence[ChangePod]) -> list[str]:
+    """The worst state of each check in these batches, as `errors/PostBatch Passed`."""
+    worst: dict[tuple[str, str], str] = {}
+    for batch in batches:
+        for each in batch.status.checks:
+            key = each.name, each.phase
+            if key not in worst or _severity(each.state) > _severity(worst[key]):
+                worst[key] = each.state
+    return [f"{name}/{phase} {state}" for (name, phase), state in sorted(worst.items())]
+
+
+def _severity(state: str) -> int:
+    return _BY_SEVERITY.index(CheckState(state)) if state in set(CheckState) else 0

@@ -1,0 +1,75 @@
+"""The command line of `altershield policy check`."""
+
+import asyncio
+import sys
+from typing import Annotated
+
+import typer
+
+from altershield.errors import AlterShieldError
+from altershield.kube.client import Client
+from altershield.process import options
+from command.namespace_option import Namespace, require_namespace
+from command.policy.checking import Checked, locally, on_server
+from command.policy.file import read
+from command.policy.printing import lines
+
+_MAX_REPLICAS = 1_000_000
+
+app = typer.Typer(help="Check DefensePolicies before they are applied.", no_args_is_help=True)
+
+
+class PolicyRefusedError(AlterShieldError):
+    """A policy is not accepted."""
+
+
+@app.callback()
+def _common() -> None:
+    """Check DefensePolicies before they are applied."""
+
+
+@app.command()
+def check(
+    file: Annotated[
+        str, typer.Option("--filename", "-f", help="The file with DefensePolicies, in YAML or JSON. -: stdin.")
+    ],
+    replicas: Annotated[
+        int,
+        typer.Option(
+            "--replicas", min=0, max=_MAX_REPLICAS, help="The replicas of the workload for which the steps are shown."
+        ),
+    ] = 10,
+    offline: Annotated[
+        bool,
+        typer.Option(
+            "--offline",
+            help="Ask no cluster: check the types, the bounds and the names of the fields, and what the reconciler "
+            "accepts. The rules of the API server between fields and its admission policies are not checked.",
+        ),
+    ] = False,
+    namespace: Namespace = "",
+    context: options.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Check whether DefensePolicies are accepted, and show the steps of a release of so many replicas.
+
+    The command sends each policy to the API server as a dry run, which stores nothing, and applies the rules of the
+    reconciler. Which URLs and receivers exist, only the reconciler knows: it says so in the policy's condition
+    Accepted. The least time of a release is that of its soaks. The exit code is 1 if a policy is not accepted.
+    """
+    require_namespace(namespace)
+    found = read(file)
+
+    async def run() -> list[Checked]:
+        if offline:
+            return [locally(each, namespace) for each in found]
+        async with await Client.connect(kubeconfig, context=context) as client:
+            return [await on_server(client, each, namespace or client.namespace) for each in found]
+
+    checked = asyncio.run(run())
+    for each in checked:
+        sys.stdout.writelines(f"{line}\n" for line in lines(each, replicas))
+    refused = [each.name for each in checked if each.problem]
+    if refused:
+        sys.stdout.flush()
+        raise PolicyRefusedError(f"not accepted: {', '.join(refused)}; correct what is said above, then check again")

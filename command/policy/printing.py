@@ -1,0 +1,58 @@
+"""What `altershield policy check` prints. Pure functions."""
+
+from collections.abc import Iterator
+
+from altershield.api.policy import DefensePolicySpec, Mode
+from altershield.api.rollout import Rollout
+from altershield.releases import steps
+from altershield.releases.steps import StepState, StepView
+from altershield.views.durations import age
+from altershield.views.names import printable
+from command.policy.checking import Checked
+
+
+def lines(checked: Checked, replicas: int) -> list[str]:
+    """The lines about a policy. `replicas`: those of the workload whose release is shown."""
+    found = [f"defensepolicy {checked.name}: {f'not accepted: {checked.problem}' if checked.problem else 'accepted'}"]
+    if not checked.problem and checked.spec is not None:
+        found += _steps(checked.spec, replicas)
+    return [printable(line) for line in found]
+
+
+def _steps(spec: DefensePolicySpec, replicas: int) -> Iterator[str]:
+    if spec.rollout is None:
+        yield "No steps: the workload's own strategy applies."
+        return
+    match spec.mode:
+        case Mode.OBSERVE | Mode.WARN:
+            yield f"The mode {spec.mode.value} holds nothing: a release takes no steps. With the mode enforce:"
+        case Mode.ENFORCE:
+            pass
+    if not replicas:
+        yield "No steps: a workload with 0 replicas is released as without steps."
+        return
+    yield f"Steps of a release of {_pods(replicas)}:"
+    plan = steps.plan(spec.rollout, replicas)
+    for each in plan:
+        edge = "└─" if each is plan[-1] else "├─"
+        yield f"{edge} {each.number:<3} {_pods(each.pods):<11} {_step(each, plan)}"
+    yield f"Least time: {age(steps.least_seconds(spec.rollout, replicas))}, {_without(plan, spec.rollout)}"
+
+
+def _step(step: StepView, plan: list[StepView]) -> str:
+    if step.state == StepState.SKIPPED:
+        return "skipped: it has no more pods than an earlier step"
+    details = [f"soak {age(step.soak_seconds)}" if step.soak_seconds else "no soak"]
+    details += ["then a person has to promote the release"] if step.approval else []
+    details += ["by the workload's own strategy"] if step is plan[-1] else []
+    return ", ".join(details)
+
+
+def _without(plan: list[StepView], rollout: Rollout) -> str:
+    approvals = sum(each.approval for each in plan if each.state != StepState.SKIPPED)
+    people = f" and for {approvals} approval{'s' if approvals > 1 else ''}" if approvals else ""
+    return f"without waiting for pods and checks{people}; a step fails after {age(rollout.step_deadline_seconds)}"
+
+
+def _pods(count: int) -> str:
+    return "1 pod" if count == 1 else f"{count} pods"
