@@ -20,6 +20,7 @@ from altershield.kube.errors import ConflictError
 from reconciler.batches.check_run import Answer, Ask, Step
 from reconciler.batches.metrics import UNCHECKED_ENDS, BatchMetrics
 from reconciler.batches.nodes import Reception, awaits_node, is_of_this_run, refusal, with_doubtful_pass, with_node
+from reconciler.batches.old_pods import needs_old_pods, old_pods
 from reconciler.batches.plan import Checks, kind_of, plan, subject
 from reconciler.batches.skipping import Skipper
 from reconciler.batches.transitions import BatchSnapshot, decide, received
@@ -172,7 +173,8 @@ class BatchReconciler:
         check = self._checks.get(kind_of(planned.spec))
         if check is None or release is None:
             return Unknown("the check is not configured any more" if check is None else "the release does not exist")
-        of_check = subject(change_pod, release, planned, ask.phase)
+        others = old_pods(self._caches, release) if needs_old_pods(planned.spec) else ()
+        of_check = subject(change_pod, release, planned, ask.phase, others)
         if ask.step is Step.START:
             return await check.start(of_check)
         handle = of_check.entry.handle if of_check.entry is not None else ""

@@ -46,8 +46,14 @@ def _planned(spec: CheckSpec, check: Check | None) -> Planned:
     return Planned(spec, check.availability, check.repeatable)
 
 
-def subject(change_pod: ChangePod, release: ChangeWorkload, planned: Planned, phase: Phase) -> Subject:
-    """The subject of a request to a check."""
+def subject(
+    change_pod: ChangePod,
+    release: ChangeWorkload,
+    planned: Planned,
+    phase: Phase,
+    old_pods: tuple[str, ...] = (),
+) -> Subject:
+    """The subject of a request to a check. `old_pods`: see `Subject.old_pods`."""
     status = change_pod.status
     entry = entry_of(status.checks, planned.spec.name, phase)
     started = float(entry.start_time_unix) if entry is not None else 0.0
@@ -59,4 +65,5 @@ def subject(change_pod: ChangePod, release: ChangeWorkload, planned: Planned, ph
         phase=phase,
         started=started,
         deadline=started + (planned.spec.timeout_seconds or default),
+        old_pods=old_pods,
     )

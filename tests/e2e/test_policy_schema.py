@@ -14,6 +14,7 @@ from tests.docs.pages import ROOT, blocks
 from tests.support.kubectl import Kubectl
 
 PROMETHEUS = {"url": "http://prometheus.monitoring:9090", "query": "up", "max": "0.05"}
+COMPARE = {"metric": 'sum(errors{pod=~"$pods"})', "maxRatio": "1.2"}
 CHECK = {"name": "errors", "prometheus": PROMETHEUS}
 FULL = {
     "selector": {
@@ -73,6 +74,21 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "bound without a baseline": (with_prometheus(maxRatio="2"), "needs maxIncrease or maxRatio"),
     "minimum count of nothing": (with_prometheus(minCount=5), "minCount needs countQuery"),
     "all samples may fail": (with_prometheus(samples=2, failureLimit=2), "failureLimit must be less than samples"),
+    "query and comparison": (with_prometheus(compare=COMPARE), "either query or compare"),
+    "neither query nor comparison": (with_prometheus(query=None), "either query or compare"),
+    "comparison with another bound": (with_prometheus(query=None, compare=COMPARE), "compare has its own bounds"),
+    "comparison without a bound": (
+        with_prometheus(query=None, max=None, compare={"metric": "up"}),
+        "compare needs maxRatio or maxIncrease",
+    ),
+    "samples that nothing counts": (
+        with_prometheus(query=None, max=None, compare={**COMPARE, "minSamples": 100}),
+        "minSamples needs count",
+    ),
+    "unknown comparison": (
+        with_prometheus(query=None, max=None, compare={**COMPARE, "against": "after"}),
+        "Unsupported value",
+    ),
     "not a URL": (with_prometheus(url="prometheus:9090"), "url"),
     "batch of 0": ({"batch": 0}, "batch"),
     "batch of 0%": ({"batch": "0%"}, "batch"),
