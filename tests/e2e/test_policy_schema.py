@@ -138,8 +138,6 @@ def space(installed: Path) -> Iterator[Kubectl]:
 def test_policy_with_all_fields_is_accepted_with_its_defaults(space: Kubectl) -> None:
     space.apply(manifest(FULL))
     wanted: dict[str, Any] = copy.deepcopy(FULL)
-    for check in wanted["checks"]:
-        check.setdefault("onUnknown", "pass")
     wanted["checks"][0]["prometheus"] |= {
         "minCount": 0, "intervalSeconds": 15, "samples": 4, "failureLimit": 0, "initialDelaySeconds": 0,
         "lagSeconds": 5,
