@@ -198,8 +198,35 @@ class HealthCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     ] = ()
 
 
+class LogsCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The check counts the lines that match, in the logs of the containers of the batch's pods."""
+
+    pattern: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1,
+            max_length=256,
+            description="A regular expression of RE2, without `\\b` and named groups: `panic|FATAL`. It may match any "
+            "part of a line.",
+        ),
+    ]
+    max: Annotated[
+        int, msgspec.Meta(ge=0, le=1_000_000, description="With more matching lines in all pods, the check fails.")
+    ] = 0
+    seconds: Annotated[int, msgspec.Meta(ge=0, le=86_400, description="Seconds for which the logs are watched.")] = 0
+    max_bytes: Annotated[
+        int,
+        msgspec.Meta(
+            ge=1024,
+            le=4 * 2**20,
+            description="Bytes that are read of the log of a container. If there are more, and too few lines match, "
+            "the check is unknown.",
+        ),
+    ] = 2**20
+
+
 class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """A check of each batch: exactly one of `health`, `server`, `prometheus`, `http` and `job`."""
+    """A check of each batch: exactly one of `health`, `logs`, `server`, `prometheus`, `http` and `job`."""
 
     name: Annotated[
         str,
@@ -222,7 +249,15 @@ class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
             "`hold` with `compare`, else `pass`."
         ),
     ] = None
+    every_seconds: Annotated[
+        Annotated[int, msgspec.Meta(ge=10, le=3600)] | None,
+        doc(
+            "In a release in steps: the check is repeated at this interval while a step soaks. A failure fails the "
+            "batch at once, and the last run decides at the end of the soak."
+        ),
+    ] = None
     health: Annotated[HealthCheck | None, doc("A check by the Events of the pods.")] = None
+    logs: Annotated[LogsCheck | None, doc("A check by the logs of the pods.")] = None
     server: Annotated[ServerCheck | None, doc("The check of the AlterShield server.")] = None
     prometheus: Annotated[
         PrometheusCheck | None,

@@ -9,7 +9,7 @@ from reconciler.batches.check_run import Planned
 from reconciler.batches.conclusion import SERVER_CHECK
 from reconciler.checks.check import Availability, Check, Subject, entry_of
 
-HEALTH, SERVER, PROMETHEUS, HTTP, JOB = "health", "server", "prometheus", "http", "job"
+HEALTH, LOGS, SERVER, PROMETHEUS, HTTP, JOB = "health", "logs", "server", "prometheus", "http", "job"
 
 Checks = Mapping[str, Check]
 """The checks that the reconciler can run, by kind: the field of CheckSpec that is set."""
@@ -25,7 +25,14 @@ _WHY_NOT = {
 
 def kind_of(spec: CheckSpec) -> str:
     """The kind of a check; empty if the check has no known kind."""
-    kinds = {HEALTH: spec.health, SERVER: spec.server, PROMETHEUS: spec.prometheus, HTTP: spec.http, JOB: spec.job}
+    kinds = {
+        HEALTH: spec.health,
+        LOGS: spec.logs,
+        SERVER: spec.server,
+        PROMETHEUS: spec.prometheus,
+        HTTP: spec.http,
+        JOB: spec.job,
+    }
     return next((kind for kind, value in kinds.items() if value is not None), "")
 
 
