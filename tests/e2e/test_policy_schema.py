@@ -15,6 +15,7 @@ from tests.support.kubectl import Kubectl
 
 PROMETHEUS = {"url": "http://prometheus.monitoring:9090", "query": "up", "max": "0.05"}
 COMPARE = {"metric": 'sum(errors{pod=~"$pods"})', "maxRatio": "1.2"}
+STEPS = {"rollout": {"pods": [1]}}
 CHECK = {"name": "errors", "prometheus": PROMETHEUS}
 FULL = {
     "selector": {
@@ -88,6 +89,18 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "unknown comparison": (
         with_prometheus(query=None, max=None, compare={**COMPARE, "against": "after"}),
         "Unsupported value",
+    ),
+    "logs and PromQL": (with_check(logs={"pattern": "panic"}), "exactly one of"),
+    "logs without a pattern": ({"checks": [{"name": "a", "logs": {"pattern": ""}}]}, "pattern"),
+    "repeated without steps": (with_check(everySeconds=60), "everySeconds needs rollout"),
+    "repeated too often": ({**STEPS, **with_check(everySeconds=9)}, "everySeconds"),
+    "repeated before the batch only": (
+        {**STEPS, **with_check(everySeconds=60, phases=["Pre"])},
+        "repeats a check of the phase Post",
+    ),
+    "repeated check of the server": (
+        {**STEPS, "checks": [{"name": "server", "server": {}, "everySeconds": 60}]},
+        "is not repeated",
     ),
     "not a URL": (with_prometheus(url="prometheus:9090"), "url"),
     "batch of 0": ({"batch": 0}, "batch"),
