@@ -322,3 +322,12 @@ class LinePattern:
             if isinstance(state.chars, _Chars) and state.chars.has(char, ignore_case=self._ignore_case):
                 reached += state.targets
         return self._set(self._closure(reached) | self._anywhere)
+
+
+def problem(pattern: str) -> str:
+    """Why an expression is none of these, as the end of a sentence; empty if it is one."""
+    try:
+        LinePattern(pattern)
+    except PatternError as error:
+        return str(error)
+    return ""

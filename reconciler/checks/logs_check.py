@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from altershield.api.check_specs import CheckSpec, LogsCheck, Phase
+from altershield.api.check_specs import LogsCheck, Phase
 from altershield.api.meta import ObjectMeta, rfc3339
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.resources import PODS
@@ -18,7 +18,7 @@ from altershield.kube.client import Client
 from altershield.kube.errors import ApiError, ForbiddenError, KubernetesError, NotFoundError
 from altershield.workloads import BY_KIND, named_kind
 from reconciler.checks.check import Availability, Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
-from reconciler.checks.line_patterns import LinePattern, PatternError, TooManyStatesError
+from reconciler.checks.line_patterns import LinePattern, PatternError, TooManyStatesError, problem
 from reconciler.checks.reasons import reason as one_line
 
 _HANDLE = "logs"
@@ -86,17 +86,6 @@ class _Found:
                 await asyncio.sleep(0)
 
 
-def problem(check: CheckSpec) -> str:
-    """Why the expression of a check cannot be accepted, as a sentence; empty if it can."""
-    if check.logs is None:
-        return ""
-    try:
-        LinePattern(check.logs.pattern)
-    except PatternError as error:
-        return f"logs.pattern: {error}"
-    return ""
-
-
 class LogsCheckRunner:
     """`clock` returns Unix seconds."""
 
@@ -118,8 +107,8 @@ class LogsCheckRunner:
         check = subject.check.logs
         if check is None:
             return Unknown("the check has no field `logs`")
-        if sentence := problem(subject.check):
-            return Unknown(sentence)
+        if sentence := problem(check.pattern):
+            return Unknown(f"logs.pattern: {sentence}")
         if subject.started + check.seconds > subject.deadline:
             return Unknown(f"the logs are to be watched for {check.seconds} s, which is longer than the check may take")
         return Started(_HANDLE)

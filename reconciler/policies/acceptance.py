@@ -7,7 +7,7 @@ from functools import partial
 
 from altershield.api.check_specs import CheckSpec, Phase
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
-from reconciler.checks import job_manifest, logs_check, promql, samples
+from reconciler.checks import job_manifest, line_patterns, promql, samples
 from reconciler.checks.placeholders import unknown_placeholder
 from reconciler.outbound.urls import AllowedHosts, refusal
 from reconciler.policies.selection import InForce
@@ -81,8 +81,8 @@ def _check(check: CheckSpec, url_rule: UrlRule) -> Iterator[tuple[str, str]]:
         yield "UnknownPlaceholder", f"{place}: {sentence}"
     if sentence := samples.problem(check):
         yield "InvalidCheck", sentence
-    if sentence := logs_check.problem(check):
-        yield "InvalidCheck", sentence
+    if check.logs is not None and (sentence := line_patterns.problem(check.logs.pattern)):
+        yield "InvalidCheck", f"logs.pattern: {sentence}"
     if check.job is not None and (sentence := job_manifest.problem(check.job)):
         yield "InvalidCheck", sentence
 

@@ -12,7 +12,8 @@ from altershield.api.meta import rfc3339
 from altershield.api.resources import PODS
 from altershield.kube.errors import BadRequestError, ForbiddenError, NotFoundError, UnreachableError
 from reconciler.checks.check import Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
-from reconciler.checks.logs_check import LogsCheckRunner, problem
+from reconciler.checks.line_patterns import problem
+from reconciler.checks.logs_check import LogsCheckRunner
 from tests.unit.altershield.releases.builders import NOW, change_pod, release
 
 QUIET = b"started\nready\n"
@@ -148,9 +149,9 @@ async def test_expression_whose_search_takes_too_long_is_unknown() -> None:
 
 @pytest.mark.parametrize("pattern", ["(a", "(a)\\1", "(?=a)"])
 async def test_expression_that_is_not_supported_is_a_problem(pattern: str) -> None:
-    assert problem(CheckSpec("logs", logs=LogsCheck(pattern))).startswith("logs.pattern: ")
+    assert problem(pattern)
     runner = LogsCheckRunner(cast(Any, Client()), lambda: NOW)
-    assert isinstance(await runner.start(subject(LogsCheck(pattern))), Unknown)
+    assert await runner.start(subject(LogsCheck(pattern))) == Unknown(f"logs.pattern: {problem(pattern)}")
 
 
 async def test_time_that_is_longer_than_the_check_may_take_is_unknown() -> None:
