@@ -1,7 +1,8 @@
-"""Calls the handlers of a request in their order, and combines their responses into one answer. The labels that they
-want become a JSON patch (RFC 6902)."""
+"""Calls the handlers of a request in their order, and combines their responses into one answer. The labels and
+annotations that they want become a JSON patch (RFC 6902)."""
 
 import asyncio
+import types
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, cast
@@ -17,6 +18,7 @@ _Responses = list[tuple[Object, Response]]
 """Each response, with the object that its handler read."""
 
 _LABELS = "/metadata/labels"
+_ANNOTATIONS = "/metadata/annotations"
 _TEMPLATE_METADATA = "/spec/template/metadata"
 _TEMPLATE_LABELS = f"{_TEMPLATE_METADATA}/labels"
 
@@ -57,9 +59,10 @@ async def decide_with_io(route: Route, wire: WireRequest[Any], listers: Listers)
 
 
 def _combined(responses: _Responses) -> Answer:
-    """One answer from all responses. No two handlers of a request set the same label."""
+    """One answer from all responses. No two handlers of a request set the same label or annotation."""
     patched = responses[0][0]
     labels: Wanted = {}
+    annotations: Wanted = {}
     template_labels: Wanted = {}
     audit: Mapping[str, str] = {}
     warnings: tuple[str, ...] = ()
@@ -70,6 +73,9 @@ def _combined(responses: _Responses) -> Answer:
         if each.template_labels:
             patched = patched if template_labels else found
             template_labels = {**template_labels, **each.template_labels} if template_labels else each.template_labels
+        if each.annotations:
+            patched = patched if annotations or template_labels else found
+            annotations = {**annotations, **each.annotations} if annotations else each.annotations
         if each.audit:
             audit = {**audit, **each.audit} if audit else each.audit
         warnings += each.warnings
@@ -77,17 +83,21 @@ def _combined(responses: _Responses) -> Answer:
     denial = responses[-1][1].denial
     operations: list[Operation] = []
     if denial is None:
-        operations = patch(patched, labels, template_labels)
+        operations = patch(patched, labels, template_labels, annotations)
         for _, each in responses:
             operations += each.patch
     decision = Decision.DENIED if denial else Decision.PATCHED if operations else Decision.ALLOWED
     return Answer(decision, reason or Reason.PASSED, operations, warnings, audit, denial)
 
 
-def patch(patched: Object, wanted: Wanted, template_wanted: Wanted) -> list[Operation]:
-    """The operations that give `patched` and its pod template the wanted labels. Labels that have the wanted value
-    already need no operation."""
+def patch(
+    patched: Object, wanted: Wanted, template_wanted: Wanted, annotations: Wanted = types.MappingProxyType({})
+) -> list[Operation]:
+    """The operations that give `patched` and its pod template the wanted labels and annotations. Those that have the
+    wanted value already need no operation."""
     operations = _labels(_LABELS, patched.labels, wanted)
+    if annotations:
+        operations += _labels(_ANNOTATIONS, patched.annotations, annotations)
     template = _labels(_TEMPLATE_LABELS, patched.template_labels, template_wanted)
     if template and not patched.has_template_metadata:
         template = [{"op": "add", "path": _TEMPLATE_METADATA, "value": {"labels": template[0]["value"]}}]

@@ -14,6 +14,7 @@ from altershield.workloads import change_workload_name, named_kind
 from gatekeeper.budgets.judge import Budgets
 from gatekeeper.flow_controls import FlowControls
 from gatekeeper.live import Live
+from gatekeeper.policies import Policies
 from gatekeeper.projection import Release, read
 
 _ROLLED_BACK = "rolled-back"
@@ -34,6 +35,10 @@ class Listers(Protocol):
     @property
     def flow_controls(self) -> FlowControls:
         """The PodDeletionFlowControls."""
+
+    @property
+    def policies(self) -> Policies:
+        """The DefensePolicies."""
 
     @property
     def reconciler(self) -> str:
@@ -73,12 +78,14 @@ class CacheListers:
         live: Live,
         budgets: Budgets,
         flow_controls: FlowControls,
+        policies: Policies,
         reconciler: str,
         system_namespace: str,
     ) -> None:
         self.live = live
         self.budgets = budgets
         self.flow_controls = flow_controls
+        self.policies = policies
         self._releases = release_informer
         release_informer.add_index(
             _ROLLED_BACK, lambda release: _indexed(release, wanted=releases.rolled_back(release))

@@ -10,12 +10,14 @@ import msgspec
 
 from altershield.api.flow_control import PodDeletionFlowControl
 from altershield.api.meta import ObjectMeta
-from altershield.api.resources import NAMESPACES, POD_DELETION_FLOW_CONTROLS
+from altershield.api.resources import DEFENSE_POLICIES, NAMESPACES, POD_DELETION_FLOW_CONTROLS
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.errors import UsageError
 from altershield.kube.client import Client
 from altershield.kube.informer import Informer
 from altershield.kube.server_clock import ServerClock
+from altershield.policies.stored import Policy
+from altershield.policies.stored import read as read_policy
 from altershield.process.certificate import Certificate
 from altershield.process.health import serving
 from altershield.process.listener import Listener
@@ -29,6 +31,7 @@ from gatekeeper.listers import CacheListers, caches
 from gatekeeper.live import LiveReads
 from gatekeeper.metrics import Metrics
 from gatekeeper.options import Options
+from gatekeeper.policies import CachedPolicies
 from gatekeeper.routes import routes
 from gatekeeper.server import Gatekeeper
 
@@ -99,21 +102,23 @@ async def run(options: Options) -> None:
         namespaces = Informer(client, NAMESPACES, _Namespace, metadata_only=True, resync=0)
         # webhooks decide which namespaces are governed: API servers do not ask about others
         budgets = BudgetCaches(reads, lambda namespace: True, partial(_is_terminating, namespaces))
-        policies = Informer(client, POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl, resync=0)
+        policies = Informer(client, DEFENSE_POLICIES, Policy, read=read_policy, resync=0)
+        controls = Informer(client, POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl, resync=0)
         clock = ServerClock()
         reads.on_date(clock.update)
-        informers: tuple[Informer[Any], ...] = (releases, config, namespaces, policies, *budgets.required)
+        informers: tuple[Informer[Any], ...] = (releases, config, policies, namespaces, controls, *budgets.required)
         certificate = Certificate(options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
         served = routes()
         metrics = Metrics(certificate, served.values())
         metrics.observe(client, (*informers, *budgets.counted_informers), releases.has_namespace)
-        readiness = _Readiness(certificate, (releases, config), informers, budgets)
+        readiness = _Readiness(certificate, (releases, config, policies), informers, budgets)
         listers = CacheListers(
             releases,
             config,
             live=LiveReads(reads),
             budgets=Judge(reads, budgets, clock),
-            flow_controls=CountedFlowControls(reads, policies, namespaces, partial(_labels_of, namespaces), clock),
+            flow_controls=CountedFlowControls(reads, controls, namespaces, partial(_labels_of, namespaces), clock),
+            policies=CachedPolicies(policies, options.system_namespace),
             reconciler=options.service_account,
             system_namespace=options.system_namespace,
         )
@@ -130,7 +135,7 @@ async def run(options: Options) -> None:
         async with health as metrics_port, watched():
             logger.info("listening", extra={"port": tls.port, "metrics_port": metrics_port, "server": client.server})
             async with asyncio.TaskGroup() as group:
-                own = (each.run() for each in (releases, config, namespaces, policies))
+                own = (each.run() for each in (releases, config, policies, namespaces, controls))
                 works = (*own, budgets.run(), certificate.follow())
                 followers = [group.create_task(work) for work in works]
                 await stop.wait()

@@ -1,6 +1,6 @@
 """Requests: the first argument of handlers, with the objects decoded into the type that the handler declares."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Generic, TypeVar, cast
 
 import msgspec
@@ -35,6 +35,11 @@ class Object(msgspec.Struct, frozen=True, rename="camel"):
     def label(self, key: str) -> str | None:
         labels = self.metadata.labels
         return labels.get(key) if labels else None
+
+    @property
+    def annotations(self) -> Mapping[str, str] | None:
+        """The annotations that handlers write, as far as they exist; None if there is no annotation at all."""
+        return None
 
     @property
     def template_labels(self) -> dict[str, str] | None:

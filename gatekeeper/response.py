@@ -9,7 +9,7 @@ import msgspec
 from altershield.api.json_patch import Operation
 
 Wanted = Mapping[str, str | None]
-"""Label keys and the values that they should have. None: the label should not exist."""
+"""Keys of labels or annotations, and the values that they should have. None: it should not exist."""
 
 
 class Decision(StrEnum):
@@ -66,11 +66,13 @@ class Denial(msgspec.Struct, frozen=True):
 
 class Response(msgspec.Struct, frozen=True):
     """The answer of a handler. `labels` and `template_labels` are the values that labels of the object and of its pod
-    template should have; other labels do not change. `patch` has further JSON patch operations. The API server writes
-    `audit` into its audit log, under the name of the webhook. `reason` is for logs and metrics."""
+    template should have; other labels do not change. `annotations` are those of the object. `patch` has further JSON
+    patch operations. The API server writes `audit` into its audit log, under the name of the webhook. `reason` is for
+    logs and metrics."""
 
     labels: Wanted = {}
     template_labels: Wanted = {}
+    annotations: Wanted = {}
     patch: Sequence[Operation] = ()
     warnings: tuple[str, ...] = ()
     audit: Mapping[str, str] = {}

@@ -5,6 +5,7 @@ To add a handler, add one file below `gatekeeper/handlers/` and one line here (d
 
 from altershield.admission.registration import Condition, Feature, Operation, Phase, Registration
 from altershield.api import deletion_protection, released_by
+from altershield.api.annotations import ROLLOUT
 from altershield.api.resources import CRDS, NAMESPACES, POD_UNAVAILABLE_BUDGETS, PODS, RESTART_REQUESTS
 from altershield.workloads import ADAPTERS
 
@@ -13,19 +14,35 @@ WORKLOADS = tuple(adapter.resource for adapter in ADAPTERS)
 _CREATE, _UPDATE, _DELETE = Operation.CREATE, Operation.UPDATE, Operation.DELETE
 _MUTATE, _VALIDATE = Phase.MUTATE, Phase.VALIDATE
 
-CHANGED = Condition(
-    "template-or-labels-changed",
-    "request.operation != 'UPDATE' || object.spec.template != oldObject.spec.template || "
-    "object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})",
+_ROLLOUT = f"metadata.?annotations[?'{ROLLOUT}']"
+_EMPTY = {
+    "paused": "false",
+    "minReadySeconds": "0",
+    "progressDeadlineSeconds": "0",
+    "strategy": "{}",
+    "updateStrategy": "{}",
+}
+"""The fields of `spec` that a release in steps holds, by their values if they are missing."""
+
+_HELD = " || ".join(
+    f"object.spec.?{field}.orValue({empty}) != oldObject.spec.?{field}.orValue({empty})"
+    for field, empty in _EMPTY.items()
 )
-"""Only changes of labels and templates matter to releases. Most updates scale or annotate a workload, or come from its
-controller. The API server does not call the gatekeeper for these updates, so they succeed even if no gatekeeper
-answers."""
+STEPPED = Condition(
+    "released-or-labelled-or-held",
+    "request.operation != 'UPDATE' || object.spec.template != oldObject.spec.template || "
+    "object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({}) || "
+    f"object.{_ROLLOUT}.orValue('') != oldObject.{_ROLLOUT}.orValue('') || "
+    f"(oldObject.{_ROLLOUT}.hasValue() && ({_HELD}))",
+)
+"""Only changes of labels and templates matter to releases, and of a workload that is released in steps, the held
+fields. Most updates scale or annotate a workload, or come from its controller. The API server does not call the
+gatekeeper for these updates, so they succeed even if no gatekeeper answers."""
 
 _RELEASED_BY = f"metadata.?annotations[?'{released_by.ANNOTATION}'].orValue('')"
 MUTABLE = Condition(
-    "template-or-labels-or-released-by-changed",
-    f"{CHANGED.expression} || object.{_RELEASED_BY} != oldObject.{_RELEASED_BY}",
+    f"{STEPPED.name}-or-attributed",
+    f"{STEPPED.expression} || object.{_RELEASED_BY} != oldObject.{_RELEASED_BY}",
 )
 """The mutating handlers also restore the annotation with the user who released the version."""
 
@@ -62,11 +79,13 @@ REGISTRY: tuple[Registration, ...] = (
     Registration("releases.inheritance:inherit", _MUTATE, WORKLOADS, (_CREATE,), condition=MUTABLE),
     Registration("releases.ownership:protect", _MUTATE, WORKLOADS, (_UPDATE,), condition=MUTABLE),
     Registration("releases.released_by:attribute", _MUTATE, WORKLOADS, (_CREATE, _UPDATE), condition=MUTABLE),
-    Registration("releases.rollback_only:deny_other_templates", _VALIDATE, WORKLOADS, (_UPDATE,), condition=CHANGED),
-    Registration("releases.suspension:deny_suspended", _VALIDATE, WORKLOADS, (_UPDATE,), condition=CHANGED),
-    Registration("releases.only_warns:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=CHANGED),
-    Registration("releases.leftovers:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=CHANGED),
-    Registration("releases.rolled_back:deny_rolled_back", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=CHANGED),
+    Registration("releases.steps:hold", _MUTATE, WORKLOADS, (_CREATE, _UPDATE), condition=MUTABLE),
+    Registration("releases.rollback_only:deny_other_templates", _VALIDATE, WORKLOADS, (_UPDATE,), condition=STEPPED),
+    Registration("releases.suspension:deny_suspended", _VALIDATE, WORKLOADS, (_UPDATE,), condition=STEPPED),
+    Registration("releases.only_warns:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=STEPPED),
+    Registration("releases.leftovers:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=STEPPED),
+    Registration("releases.rolled_back:deny_rolled_back", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
+    Registration("releases.steps:deny_unheld", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
     Registration(
         "deletions.namespace:deny_with_content",
         _VALIDATE,

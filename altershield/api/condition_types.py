@@ -8,6 +8,8 @@ class ConditionType(enum.StrEnum):
 
     VERIFIED = "Verified"
     """ChangeWorkload and ChangePod: True when every pod passed, False when one failed."""
+    PROGRESSING = "Progressing"
+    """ChangeWorkload of a release in steps: True while its steps proceed. The reason is the phase of the step."""
     SETTLED = "Settled"
     """ChangeWorkload: True after the start timeout that follows Success. Until then, pods that fail still fail the
     release."""

@@ -8,7 +8,6 @@ The API server may call a webhook a second time for a request, with the object t
 stored object of before. `admit` then returns the same.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +25,7 @@ from altershield.workloads.hold import Cause, Hold
 @dataclass(frozen=True, slots=True)
 class State:
     """The part of a workload that this module reads. `annotation`: the value of the annotation `rollout`, or None.
-    `spec` has at least `replicas` and the fields that the adapter holds."""
+    `spec` has at least the fields that the adapter holds."""
 
     annotation: str | None
     spec: Object
@@ -53,28 +52,33 @@ class Change:
     """The fingerprint of the old template; empty if the change releases nothing."""
     by_reconciler: bool
     wanted: Wanted | None
-    """None: the release is not made in steps."""
+    """None: no policy asks for steps."""
+    obstacle: str
+    """Why the release cannot be made in steps (`obstacles.obstacle`); empty if it can."""
     replicas: int
     """The pods that the workload should have."""
     time: str
     """When the request was received, in the format of Kubernetes."""
+    since: str
+    """The earliest time at which an earlier call for the same request was received."""
 
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """How the workload is admitted: the annotation and the held fields as they should be."""
+    """How the workload is admitted: the annotation and the spec as they should be."""
 
-    hold: Hold | None
-    """None: the annotation is removed."""
-    fields: Fields
+    annotation: str | None
+    """None: there is none."""
+    spec: Object
+    """As that of the request, with other values of the held fields."""
+    hold: Hold | None = None
+    """The hold of the annotation; None: no release in steps is held."""
     edited: tuple[str, ...] = ()
     """The paths of fields of which the user has changed the own value. It is in force when the hold ends."""
     restored: bool = False
     """Whether the annotation of the request is not taken."""
-
-    @property
-    def annotation(self) -> str | None:
-        return msgspec.json.encode(self.hold).decode() if self.hold is not None else None
+    obstacle: str = ""
+    """Why the release cannot be made in steps; empty if it is, or no policy asks for it."""
 
 
 def admit(change: Change) -> Admitted | None:
@@ -86,33 +90,54 @@ def admit(change: Change) -> Admitted | None:
     sent = steps({ROLLOUT: new.annotation}) if new.annotation is not None else None
     if change.by_reconciler:
         return _by_reconciler(change, sent)
-    if sent is not None:
-        again = _admit(replace(change, new=_before_hold(change, sent)))
-        if again is not None and again.hold is not None and _same(again, sent, values(change.adapter, new.spec)):
-            return replace(again, hold=msgspec.structs.replace(sent, version=again.hold.version))
-    return _foreign(change, stored, sent)
+    again = _again(change, sent) if sent is not None else None
+    return again if again is not None else _foreign(change, stored, sent)
+
+
+def follows(state: State, admitted: Admitted) -> bool:
+    """Whether a workload is as it was admitted. A webhook that is called later may have changed the template, and with
+    it the version."""
+    if state.spec != admitted.spec:
+        return False
+    if state.annotation == admitted.annotation:
+        return True
+    found = _steps_of(state)
+    return (
+        found is not None
+        and admitted.hold is not None
+        and msgspec.structs.replace(found, version=admitted.hold.version) == admitted.hold
+    )
 
 
 def _admit(change: Change) -> Admitted | None:
     """The rule for a request whose annotation is the stored one."""
     adapter, old, new = change.adapter, change.old, change.new
-    present, known = values(adapter, new.spec), _steps_of(old)
+    known = _steps_of(old)
     if known is None or old is None:
         if change.version and change.wanted is not None and not change.by_reconciler:
-            return _begin(change, change.wanted, plain(_without_pause(change, present)), None)
-        own: Fields = plain(present)
-        return Admitted(None, own) if own != present else None
+            spec = _without_pause(change)
+            return _begin(change, change.wanted, spec, plain(values(adapter, spec)))
+        return _plain(new.annotation, adapter, new.spec)
     own = _own_values(change, known, old)
     edited = tuple(path for path, value in own.items() if value != known.fields.get(path))
     if change.version:
         if change.by_reconciler or change.version == known.base or change.wanted is None:
-            return Admitted(None, own, edited)
-        return replace(_begin(change, change.wanted, own, known), edited=edited)
-    kept = msgspec.structs.replace(known, fields=dict(own), write=known.write + 1) if edited else known
-    return Admitted(kept, in_force(adapter, kept), edited)
+            return Admitted(None, with_values(new.spec, own), edited=edited)
+        return _begin(change, change.wanted, new.spec, own, known, edited)
+    if not edited:
+        return Admitted(old.annotation, with_values(new.spec, in_force(adapter, known)), known)
+    kept = msgspec.structs.replace(known, fields=own, write=known.write + 1)
+    return Admitted(_encoded(kept), with_values(new.spec, in_force(adapter, kept)), kept, edited)
 
 
-def _own_values(change: Change, known: Hold, old: State) -> Fields:
+def _plain(annotation: str | None, adapter: Adapter, spec: Object) -> Admitted | None:
+    """A workload that is not held. None: it has no value that only AlterShield writes."""
+    present = values(adapter, spec)
+    own = plain(present)
+    return Admitted(annotation, with_values(spec, own)) if own != present else None
+
+
+def _own_values(change: Change, known: Hold, old: State) -> dict[str, Any]:
     """The user's own values after the request: a field that it changes has the user's new value."""
     before = own_values(change.adapter, known, old.spec)
     stored, present = values(change.adapter, old.spec), values(change.adapter, change.new.spec)
@@ -122,32 +147,45 @@ def _own_values(change: Change, known: Hold, old: State) -> Fields:
     }
 
 
-def _begin(change: Change, wanted: Wanted, own: Fields, known: Hold | None) -> Admitted:
-    """The first step of a release. One that replaces another held release keeps its base, and begins with as many pods
-    as that one may have: these pods do not have the base's version any more, and are replaced first."""
-    rollout, replicas = wanted.rollout, change.replicas
-    pods = step_pods(rollout, next_step(rollout, 0, replicas), replicas)
-    found = Hold(
+def _begin(
+    change: Change, wanted: Wanted, spec: Object, own: Fields, known: Hold | None = None, edited: tuple[str, ...] = ()
+) -> Admitted:
+    """The first pods of a release. One that replaces another held release keeps its base. The pods of that release do
+    not have the base's version any more: as many are replaced first."""
+    adapter, rollout, replicas = change.adapter, wanted.rollout, change.replicas
+    obstacle = change.obstacle or adapter.obstacle(with_values(spec, own))
+    if obstacle and known is not None:
+        return Admitted(None, with_values(spec, own), edited=edited, obstacle=obstacle)
+    if obstacle:
+        new = change.new
+        found = _plain(new.annotation, adapter, new.spec) or Admitted(new.annotation, new.spec)
+        return replace(found, obstacle=obstacle)
+    at_least = min(max(known.pods, known.at_least), replicas) if known is not None else 0
+    pods = max(at_least, step_pods(rollout, next_step(rollout, 0, replicas), replicas))
+    at_once = adapter.at_once(own, replicas, surge=True)
+    begun = Hold(
         version=change.version,
-        causes=(Cause(hold.STEPS, time=change.time, pods=max(pods, min(known.pods, replicas)) if known else pods),),
+        causes=(Cause(hold.STEPS, time=change.time, pods=pods if at_once is None else min(pods, at_once)),),
         fields=dict(own),
         base=known.base if known is not None else change.base,
         rollout=rollout,
         policy=wanted.policy,
+        at_least=at_least,
         replicas=replicas,
         write=known.write + 1 if known is not None else 1,
     )
-    return Admitted(found, in_force(change.adapter, found))
+    return Admitted(_encoded(begun), with_values(spec, in_force(adapter, begun)), begun, edited)
 
 
 def _by_reconciler(change: Change, sent: Hold | None) -> Admitted | None:
     """The reconciler writes the annotation. A write that removes it carries the user's own values itself."""
     if sent is not None:
-        return Admitted(sent, in_force(change.adapter, sent))
+        spec = with_values(change.new.spec, in_force(change.adapter, sent))
+        return Admitted(change.new.annotation, spec, sent)
     known = _steps_of(change.old)
     if known is None or change.old is None or change.new.annotation is not None:
         return None
-    return Admitted(None, _own_values(change, known, change.old))
+    return Admitted(None, with_values(change.new.spec, _own_values(change, known, change.old)))
 
 
 def _foreign(change: Change, stored: str | None, sent: Hold | None) -> Admitted | None:
@@ -163,44 +201,52 @@ def _foreign(change: Change, stored: str | None, sent: Hold | None) -> Admitted 
         return replace(found, restored=True)
     if stored is not None and steps({ROLLOUT: stored}) is None:
         return None  # a pause, which the reconciler writes and removes
-    if change.new.annotation is not None and sent is None and hold.read({ROLLOUT: change.new.annotation}) is None:
+    return Admitted(stored, spec, restored=True)
+
+
+def _again(change: Change, sent: Hold) -> Admitted | None:
+    """The answer if an earlier call for the same request returned `sent`; else None. Another webhook may have changed
+    the template or a field since."""
+    found = _admit(replace(change, new=_before_hold(change, sent)))
+    if found is None or found.hold is None:
         return None
-    return Admitted(None, plain(values(change.adapter, spec)), restored=True)
+    expected = found.hold
+    if change.version:
+        time = sent.causes[0].time
+        if not change.since <= time <= change.time:
+            return None
+        expected = msgspec.structs.replace(
+            expected, causes=tuple(msgspec.structs.replace(each, time=time) for each in expected.causes)
+        )
+    if msgspec.structs.replace(sent, version=expected.version, fields=expected.fields) != expected:
+        return None
+    return replace(found, annotation=change.new.annotation if sent == expected else _encoded(expected), hold=expected)
 
 
 def _before_hold(change: Change, sent: Hold) -> State:
-    """The request as it was before `sent`, if that is the hold of an earlier call."""
-    known = _steps_of(change.old)
-    fields = {}
-    for path in change.adapter.held_fields:
-        unchanged = known is not None and sent.fields.get(path) == known.fields.get(path)
-        fields[path] = (
-            values(change.adapter, change.old.spec)[path]
-            if unchanged and change.old is not None
-            else sent.fields.get(path)
-        )
-    stored = change.old.annotation if change.old is not None else None
-    return State(stored, with_values(change.new.spec, fields))
-
-
-def _same(again: Admitted, sent: Hold, present: Mapping[str, Any]) -> bool:
-    """Whether an earlier call for the same request returned `sent`. It was a little earlier, and another webhook may
-    have changed the template since."""
-    found = again.hold
-    if found is None or not found.causes or not sent.causes:
-        return False
-    causes = (msgspec.structs.replace(found.causes[0], time=sent.causes[0].time),)
-    same = msgspec.structs.replace(found, version=sent.version, causes=causes) == sent
-    return same and dict(again.fields) == dict(present)
+    """The request as it was before `sent`, if that is the hold of an earlier call. A field without its held value was
+    changed after that call."""
+    adapter, known = change.adapter, _steps_of(change.old)
+    own = own_values(adapter, sent, change.new.spec)
+    if known is not None and change.old is not None:
+        stored = values(adapter, change.old.spec)
+        own = {path: stored[path] if value == known.fields.get(path) else value for path, value in own.items()}
+    annotation = change.old.annotation if change.old is not None else None
+    return State(annotation, with_values(change.new.spec, own))
 
 
 def _steps_of(state: State | None) -> Hold | None:
     return steps({ROLLOUT: state.annotation}) if state is not None and state.annotation is not None else None
 
 
-def _without_pause(change: Change, present: Fields) -> Fields:
-    """The user's own values of the fields, also if AlterShield pauses the rollout of the version before."""
-    if change.old is None or change.old.annotation is None or not change.version:
-        return present
+def _encoded(known: Hold) -> str:
+    return msgspec.json.encode(known).decode()
+
+
+def _without_pause(change: Change) -> Object:
+    """The spec without the pause by which AlterShield holds the version before: it ends with this release."""
+    if change.old is None or change.old.annotation is None:
+        return change.new.spec
     raw = {"metadata": {"annotations": {ROLLOUT: change.old.annotation}}, "spec": change.new.spec}
-    return values(change.adapter, hold.with_own_fields(raw, change.adapter.pause())["spec"])
+    found: Object = hold.with_own_fields(raw, change.adapter.pause())["spec"]
+    return found

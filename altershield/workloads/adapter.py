@@ -95,6 +95,10 @@ class Adapter(Protocol):
         """The values of `held_fields` with which at most so many pods get the new template. `own`: the user's own
         values. `pods`: from 0. `surge`: whether pods may exist above the replicas."""
 
+    def at_once(self, own: Fields, replicas: int, *, surge: bool) -> int | None:
+        """How many pods may get the new template before one of them is available, by the user's own strategy. None: its
+        controller still sees to that while it is held."""
+
     def obstacle(self, spec: Object) -> str:
         """Why a release of a workload with this spec cannot be held; empty if it can."""
 
@@ -117,7 +121,11 @@ def with_own_values(adapter: Adapter, data: bytes | msgspec.Raw) -> Workload:
     if any(each is None or each < 0 for each in amounts):
         return found
     values = {name: getattr(read, name) for name in HOLDABLE}
-    return msgspec.structs.replace(found, **values, hold=msgspec.structs.replace(found.hold, in_force=found))
+    held_now = found
+    if found.hold.steps is not None:  # it holds the number of pods, and changes the strategy only to do so
+        reach = found.hold.steps.pods if read.reach is None else min(found.hold.steps.pods, read.reach)
+        held_now = msgspec.structs.replace(found, reach=reach, strategy=read.strategy, paused=read.paused)
+    return msgspec.structs.replace(found, **values, hold=msgspec.structs.replace(found.hold, in_force=held_now))
 
 
 def is_pod_of_revision(adapter: Adapter, pod: Pod, name: str, uid: str) -> bool:

@@ -94,6 +94,9 @@ class CloneSets(OfRevisions):
             _TYPE: "ReCreate" if kind == "OnDelete" else kind, _PARTITION: max(kept, replicas - pods, 0),
         }  # fmt: skip
 
+    def at_once(self, own: Fields, replicas: int, *, surge: bool) -> int | None:
+        return None
+
     def obstacle(self, spec: Object) -> str:
         kind = (spec.get("updateStrategy") or {}).get("type") or "ReCreate"
         return "its update strategy is OnDelete" if kind == "OnDelete" else ""

@@ -91,6 +91,9 @@ class DaemonSets(OfRevisions):
         pods were replaced at once, because old pods of a DaemonSet count as unavailable."""
         return {_TYPE: "OnDelete"}
 
+    def at_once(self, own: Fields, replicas: int, *, surge: bool) -> int | None:
+        return None
+
     def obstacle(self, spec: Object) -> str:
         strategy = spec.get("updateStrategy") or {}
         kind = strategy.get("type") or "RollingUpdate"

@@ -146,6 +146,12 @@ class Deployments:
             _SURGE: above,
         }
 
+    def at_once(self, own: Fields, replicas: int, *, surge: bool) -> int | None:
+        above, value = own_surge(own, replicas), own.get(_UNAVAILABLE)
+        below = max(0, scaled(_DEFAULT if value is None else value, replicas, round_up=False) or 0)
+        below = below if below or above else 1  # the deployment controller reads two zeros so
+        return (above if surge else 0) + below
+
     def obstacle(self, spec: Object) -> str:
         kind = (spec.get("strategy") or {}).get("type") or "RollingUpdate"
         return "" if kind == "RollingUpdate" else f"its strategy is {kind}"
@@ -155,6 +161,12 @@ def own_surge(own: Fields, replicas: int) -> int:
     """How many pods the user's own strategy allows above the replicas."""
     value = own.get(_SURGE)
     return max(0, scaled(_DEFAULT if value is None else value, replicas, round_up=True) or 0)
+
+
+def own_unavailable(own: Fields, replicas: int) -> int:
+    """How many pods the user's own strategy allows to be unavailable."""
+    value = own.get(_UNAVAILABLE)
+    return max(0, scaled(_DEFAULT if value is None else value, replicas, round_up=False) or 0)
 
 
 def _share(number: int, replicas: int) -> int | str:

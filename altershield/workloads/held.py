@@ -62,13 +62,17 @@ def with_values(spec: Object, fields: Fields) -> Object:
 
 def patch(spec: Object, fields: Fields) -> list[Operation]:
     """The patch that gives the fields these values: one operation for each changed field of the spec."""
-    wanted = with_values(spec, fields)
+    return difference(spec, with_values(spec, fields))
+
+
+def difference(spec: Object, wanted: Object) -> list[Operation]:
+    """The patch that makes `wanted` of a spec: one operation for each field of the spec that differs."""
     operations: list[Operation] = []
-    for key in dict.fromkeys(path.split("/")[2] for path in fields):
-        if key in wanted and wanted[key] != spec.get(key):
-            operations.append({"op": "add", "path": f"/spec/{key}", "value": wanted[key]})
-        elif key in spec and key not in wanted:
+    for key in dict.fromkeys((*spec, *wanted)):
+        if key not in wanted:
             operations.append({"op": "remove", "path": f"/spec/{key}"})
+        elif key not in spec or wanted[key] != spec[key]:
+            operations.append({"op": "add", "path": f"/spec/{key}", "value": wanted[key]})
     return operations
 
 

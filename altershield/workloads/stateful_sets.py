@@ -105,6 +105,9 @@ class StatefulSets(OfRevisions):
         partition = own.get(_PARTITION)
         return {_TYPE: "RollingUpdate", _PARTITION: max(partition or 0, replicas - pods)}
 
+    def at_once(self, own: Fields, replicas: int, *, surge: bool) -> int | None:
+        return None
+
     def obstacle(self, spec: Object) -> str:
         kind = (spec.get("updateStrategy") or {}).get("type") or "RollingUpdate"
         return "" if kind == "RollingUpdate" else f"its update strategy is {kind}"

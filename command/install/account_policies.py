@@ -5,6 +5,9 @@ The account may change only objects in governed namespaces:
 
 - Of workloads, the pod template (a rollback), the fields that pause the rollout, and the labels of AlterShield.
   `gatekeeper/handlers/releases/rollback_only.py` decides which pod template it may write.
+- Of workloads, the fields by which a release in steps is held, in a write that also changes or removes the annotation
+  `rollout`. The gatekeeper writes these fields into the account's request, and the policies see the result. Where a
+  namespace is not governed any more, the account may remove the annotation and restore the fields.
 - Of ReplicaSets and pods, the labels of AlterShield.
 - Jobs, ControllerRevisions and budgets that it has created. It may also delete an entry of the history whose label
   somebody removed, because the new entry has the same name.
@@ -16,6 +19,7 @@ permission to act as AlterShield's account.
 """
 
 from altershield.api import labels
+from altershield.api.annotations import ROLLOUT
 from altershield.api.resources import CONFIG_MAPS, DISRUPTION_BUDGETS, JOBS, POD_UNAVAILABLE_BUDGETS, PODS
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
@@ -23,6 +27,12 @@ from command.install.admission_policy import USER, Object, admission_policy, equ
 
 _WRITABLE = {adapter.resource.full_name: ["template", adapter.pause_field] for adapter in ADAPTERS}
 """The fields of `spec`, by resource and group."""
+
+_HELD = {
+    adapter.resource.full_name: list(dict.fromkeys(path.split("/")[2] for path in adapter.held_fields))
+    for adapter in ADAPTERS
+}
+"""The fields of `spec` that a release in steps holds, by resource and group."""
 
 _RESOURCE = "request.resource.resource + '.' + request.resource.group"
 
@@ -52,6 +62,10 @@ _LABELS = {
     "newLabels": "has(object.metadata.labels) ? dyn(object.metadata.labels) : dyn({})",
     "oldLabels": "has(oldObject.metadata.labels) ? dyn(oldObject.metadata.labels) : dyn({})",
 }
+_ANNOTATIONS = {
+    "newAnnotations": "has(object.metadata.annotations) ? dyn(object.metadata.annotations) : dyn({})",
+    "oldAnnotations": "has(oldObject.metadata.annotations) ? dyn(oldObject.metadata.annotations) : dyn({})",
+}
 # `dyn` makes maps of typed objects, so that unknown fields of later versions of Kubernetes are compared too
 _SPECS = {"newSpec": "dyn(object.spec)", "oldSpec": "dyn(oldObject.spec)"}
 
@@ -77,22 +91,44 @@ def account_policies(*accounts: str) -> list[Object]:
 
 
 def _workloads(ours: dict[str, str]) -> list[Object]:
+    variables = {
+        **_LABELS,
+        **_ANNOTATIONS,
+        **_SPECS,
+        "governed": _GOVERNED,
+        # of a release in steps; each write of the annotation is a change
+        "moves": f"'{ROLLOUT}' in variables.oldAnnotations && (!('{ROLLOUT}' in variables.newAnnotations) || "
+        f"variables.newAnnotations['{ROLLOUT}'] != variables.oldAnnotations['{ROLLOUT}']) || "
+        f"!('{ROLLOUT}' in variables.oldAnnotations) && '{ROLLOUT}' in variables.newAnnotations",
+        "ends": f"'{ROLLOUT}' in variables.oldAnnotations && !('{ROLLOUT}' in variables.newAnnotations)",
+        "labels": f"variables.governed ? {_OWN_LABELS} : []",
+        "writable": f"(variables.governed ? {_WRITABLE}[{_RESOURCE}] : []) + "
+        f"(variables.moves ? {_HELD}[{_RESOURCE}] : [])",
+    }
+    unchanged = (  # but for managedFields, from which the end of a hold removes an entry
+        "variables.newSpec == variables.oldSpec && variables.newLabels == variables.oldLabels && "
+        "variables.newAnnotations == variables.oldAnnotations"
+    )
     return admission_policy(
         "own-workloads",
         [adapter.resource for adapter in ADAPTERS],
         ours,
         [
-            _IS_GOVERNED,
+            validation(f"variables.governed || variables.ends || ({unchanged})", _NOT_GOVERNED),
             _KEEPS_OWNERS,
             validation(
-                equal_but("oldLabels", "newLabels", str(_OWN_LABELS)), f"{_ACCOUNT} + 'labels that are not its own'"
+                equal_but("oldLabels", "newLabels", "variables.labels"), f"{_ACCOUNT} + 'labels that are not its own'"
+            ),
+            validation(
+                f"variables.governed || ({equal_but('oldAnnotations', 'newAnnotations', str([ROLLOUT]))})",
+                f"{_ACCOUNT} + 'annotations other than {ROLLOUT}'",
             ),
             validation(
                 equal_but("oldSpec", "newSpec", "variables.writable"),
                 f"{_ACCOUNT} + 'fields of spec other than ' + variables.writable.join(', ')",
             ),
         ],
-        variables={**_LABELS, **_SPECS, "writable": f"{_WRITABLE}[{_RESOURCE}]"},
+        variables=variables,
     )
 
 

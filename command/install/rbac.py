@@ -128,7 +128,7 @@ _BUDGET_READS = (
 )
 
 GATEKEEPER_RULES = (
-    _rule(GROUP, ["changeworkloads"], "list watch"),
+    _rule(GROUP, ["changeworkloads", "defensepolicies"], "list watch"),
     *_BUDGET_READS,
     # `get` after a conflict of two writers of the status
     _rule(GROUP, [POD_UNAVAILABLE_BUDGETS.plural], "get list watch"),
@@ -137,7 +137,7 @@ GATEKEEPER_RULES = (
     _rule(GROUP, ["poddeletionflowcontrols/status"], "update"),
     # to find out whether a Namespace or CustomResourceDefinition that is protected from cascading deletion is empty
     _rule("", ["pods", "persistentvolumeclaims"], "list"),
-    _rule(GROUP, ["changepods", "opsconfiginfoes", "defensepolicies"], "list"),
+    _rule(GROUP, ["changepods", "opsconfiginfoes"], "list"),
 )
 """The permissions of a gatekeeper with an account of its own, in all namespaces. They are a part of `CLUSTER_RULES`."""
 

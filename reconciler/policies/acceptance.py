@@ -7,10 +7,10 @@ from functools import partial
 
 from altershield.api.check_specs import CheckSpec, Phase
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
+from altershield.policies.selection import InForce
 from reconciler.checks import job_manifest, line_patterns, promql, samples
 from reconciler.checks.placeholders import unknown_placeholder
 from reconciler.outbound.urls import AllowedHosts, refusal
-from reconciler.policies.selection import InForce
 
 _KEY = re.compile(r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _SHOWN = 64
@@ -58,7 +58,7 @@ def problem(spec: DefensePolicySpec, url_rule: UrlRule = any_url) -> Problem | N
     return None
 
 
-def in_force(policy: DefensePolicy, url_rule: UrlRule = any_url) -> InForce | None:
+def in_force(policy: DefensePolicy, url_rule: UrlRule = any_url) -> InForce[DefensePolicySpec] | None:
     """The spec in force: the policy's spec if it is accepted, else the spec that was accepted last; None if no spec was
     accepted."""
     metadata, status = policy.metadata, policy.status

@@ -6,14 +6,14 @@ import msgspec
 
 from altershield.api.annotations import MAX_START_TIMEOUT, START_TIMEOUT
 from altershield.api.meta import ObjectMeta
-from altershield.api.policy import AppliedPolicy, DefensePolicy, Rules
+from altershield.api.policy import AppliedPolicy, DefensePolicy, DefensePolicySpec, Rules
 from altershield.kube.client import Client
 from altershield.kube.errors import ConflictError, NotFoundError
+from altershield.policies.selection import InForce, applying, ranked
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
 from reconciler.policies.acceptance import UrlRule, any_url, in_force
-from reconciler.policies.selection import InForce, select
 
 _DEFAULTS = AppliedPolicy()  # msgspec omits a default only if the value is the same object
 
@@ -37,14 +37,13 @@ class AppliedPolicies:
         levels = [self._in_force(self._caches.policies_of(each)) for each in (namespace, self._caches.system_namespace)]
         by_labels = any(_has_requirements(policy) for level in levels for policy in level)
         labels = await self._labels(workload) if by_labels else {}
-        found = next((each for level in levels if (each := select(level, labels)) is not None), None)
-        policy = _copy(found)
+        policy = _copy(applying(levels, labels))
         seconds = start_timeout(workload.start_timeout)
         return policy if seconds is None else msgspec.structs.replace(policy, start_timeout_seconds=seconds)
 
-    def _in_force(self, policies: Iterable[DefensePolicy]) -> list[InForce]:
+    def _in_force(self, policies: Iterable[DefensePolicy]) -> tuple[InForce[DefensePolicySpec], ...]:
         found = (in_force(each, self._url_rule) for each in policies)
-        return [each for each in found if each is not None]
+        return ranked(each for each in found if each is not None)
 
     async def _labels(self, workload: Workload) -> Mapping[str, str]:
         metadata = workload.metadata
@@ -76,12 +75,12 @@ def start_timeout(annotation: str) -> int | None:
     return seconds if 1 <= seconds <= MAX_START_TIMEOUT else None
 
 
-def _has_requirements(policy: InForce) -> bool:
+def _has_requirements(policy: InForce[DefensePolicySpec]) -> bool:
     selector = policy.spec.selector
     return bool(selector.match_labels or selector.match_expressions)
 
 
-def _copy(policy: InForce | None) -> AppliedPolicy:
+def _copy(policy: InForce[DefensePolicySpec] | None) -> AppliedPolicy:
     if policy is None:
         return AppliedPolicy()
     rules = {field: getattr(policy.spec, field) for field in Rules.__struct_fields__}

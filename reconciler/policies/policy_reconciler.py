@@ -8,14 +8,14 @@ import msgspec
 from altershield.api.announcements import Announcement, announcement
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, set_condition
-from altershield.api.policy import DefensePolicy, DefensePolicyStatus
+from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus
 from altershield.api.resources import DEFENSE_POLICIES
 from altershield.kube.events import EventRecorder, ObjectRef
+from altershield.policies.selection import InForce, shadowed_by
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.writer import Writer
 from reconciler.machinery.announcer import Announcer
 from reconciler.policies.acceptance import ReceiverRule, UrlRule, any_receiver, any_url, in_force, problem
-from reconciler.policies.selection import InForce, shadowed_by
 
 
 class PolicyReconciler:
@@ -88,7 +88,7 @@ class PolicyReconciler:
             observed_generation=generation,
         )
 
-    def _shadowed(self, policy: InForce | None) -> Condition:
+    def _shadowed(self, policy: InForce[DefensePolicySpec] | None) -> Condition:
         if policy is None:
             return Condition(ConditionType.SHADOWED, "False", "NotInForce", "no spec of this policy is in force")
         found = (in_force(each, self._url_rule) for each in self._caches.policies_of(policy.namespace))

@@ -21,7 +21,7 @@ from reconciler.cluster.writer import Writer
 from reconciler.policies.acceptance import UrlRule, any_url
 from reconciler.policies.applied import AppliedPolicies
 from reconciler.releases.decisions import answers as request_answers
-from reconciler.releases.decisions import bypass, restored_fields, rollback
+from reconciler.releases.decisions import bypass, restored_fields, rollback, steps
 from reconciler.releases.decisions.decide import decide
 from reconciler.releases.decisions.history import superseded, with_history
 from reconciler.releases.findings.ungated import current_revision
@@ -39,6 +39,7 @@ from reconciler.releases.writes.creation import ReleaseCreator, previous, proces
 from reconciler.releases.writes.events import ReleaseEvents
 from reconciler.releases.writes.executor import Executor
 from reconciler.releases.writes.history import HistoryWriter
+from reconciler.releases.writes.holds import HoldRefused
 from reconciler.releases.writes.reports import RETRY_SECONDS, OrderServer, Reporter, is_refused
 from reconciler.releases.writes.rollback import Refused
 
@@ -186,7 +187,9 @@ class ReleaseReconciler:
             release = await self._creator.start_anew(workload, release, others)
         if not workload.processed:
             for each in superseded(release, [each for each in existing if is_controlled_by(each, workload)]):
-                await self._executor.carry_out(each, workload, Decision(before=(KeepHistory(each.status),)))
+                ended = steps.superseded(each, self._clock())
+                kept = KeepHistory(ended or each.status)
+                await self._executor.carry_out(each, workload, Decision(ended, before=(kept,)))
             release = await self._record_leftovers(workload, release, existing)
             others = [each for each in existing if each.metadata.uid != release.metadata.uid]
             rollback_of_ours = bypass.is_rollback(
@@ -274,6 +277,8 @@ class ReleaseReconciler:
             release = await self._executor.carry_out(release, workload, decision)
         except Refused as refusal:
             return await self._report_refusal(key, workload, snapshot.release, refusal)
+        except HoldRefused as refusal:
+            return await self._report_hold_refusal(key, workload, snapshot.release, refusal)
         self._refusals.pop(key, None)
         if groups is not None and decision.lists:
             groups.lists_are_written()
@@ -318,6 +323,17 @@ class ReleaseReconciler:
             if each.metadata.uid == source.uid and each.version != version_of(release)
         )
         return replace(decision, before=(*decision.before, *restored)) if restored else decision
+
+    async def _report_hold_refusal(
+        self, key: WorkloadKey, workload: Workload, release: Release, refusal: HoldRefused
+    ) -> float:
+        """Report that the API server refuses to change the hold of a release in steps. Returns the seconds until the
+        next attempt, which double with each attempt."""
+        count = self._refusals.get(key, 0)
+        self._refusals[key] = count + 1
+        current = self._caches.releases.get(release.metadata.namespace, release.metadata.name) or release
+        await self._executor.carry_out(current, workload, steps.refused(current, str(refusal.cause), self._clock()))
+        return min(_REFUSED_FIRST * 2.0 ** min(count, 10), _REFUSED_LAST)
 
     async def _report_refusal(self, key: WorkloadKey, workload: Workload, release: Release, refusal: Refused) -> float:
         """Report a refused rollback in the condition and as an Event. Returns the seconds until the next attempt, which

@@ -36,6 +36,7 @@ _OF_POLICIES = (
     "test_deletion_protection.py",
     "test_requests.py",
     "test_status.py",
+    "test_steps.py",
     "test_roles.py",
     "test_notifications.py",
 )

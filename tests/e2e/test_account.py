@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from altershield.api import labels
+from altershield.api.annotations import ROLLOUT
 from altershield.api.names import CHECK_ACCOUNT, service_account_user
 from altershield.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Resource
 from altershield.kube.client import Client, PatchType
@@ -40,6 +41,11 @@ def metadata(**fields: object) -> Json:
     return {"metadata": fields}
 
 
+def held(**fields: object) -> Json:
+    """With the annotation of a release in steps."""
+    return {**metadata(annotations={ROLLOUT: "{}"}), **spec(**fields)}
+
+
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "kube-root-ca.crt", "uid": "0"}
 PRIVILEGED = {"containers": [{"name": "sleep", "securityContext": {"privileged": True}}]}
 SECRET_VOLUME = {"volumes": [{"name": "stolen", "secret": {"secretName": "anything"}}]}
@@ -58,6 +64,10 @@ GOVERNED_ATTACKS: dict[str, tuple[Resource, Json, str]] = {
     "revision history": (DEPLOYMENTS, spec(revisionHistoryLimit=0), NOT_THIS),
     "progress deadline": (DEPLOYMENTS, spec(progressDeadlineSeconds=1_000_000), NOT_THIS),
     "minReadySeconds": (DEPLOYMENTS, spec(minReadySeconds=9), NOT_THIS),
+    "strategy without the annotation": (DEPLOYMENTS, spec(strategy={"rollingUpdate": {"maxUnavailable": 9}}), NOT_THIS),
+    "replicas with the annotation": (DEPLOYMENTS, held(replicas=0), NOT_THIS),
+    "revision history with the annotation": (DEPLOYMENTS, held(minReadySeconds=1, revisionHistoryLimit=0), NOT_THIS),
+    "template with the annotation": (DEPLOYMENTS, held(template={"spec": {"hostPID": True}}), ONLY_ROLLBACK),
     "label of others": (DEPLOYMENTS, metadata(labels={"team": "evil"}), NOT_THIS),
     "removed label of others": (DEPLOYMENTS, metadata(labels={"app": None}), NOT_THIS),
     "owner": (DEPLOYMENTS, metadata(ownerReferences=[OWNER]), NOT_THIS),
@@ -78,6 +88,8 @@ GOVERNED_ATTACKS: dict[str, tuple[Resource, Json, str]] = {
 FOREIGN_ATTACKS: dict[str, tuple[Resource, Json]] = {
     "service account": (DEPLOYMENTS, pod_spec(serviceAccountName="admin")),
     "pause": (DEPLOYMENTS, spec(paused=True)),
+    "hold": (DEPLOYMENTS, held(minReadySeconds=1)),
+    "annotation": (DEPLOYMENTS, metadata(annotations={"a": "b"})),
     "own label": (DEPLOYMENTS, metadata(labels={labels.SUSPEND: "1"})),
     "own label of a ReplicaSet": (REPLICA_SETS, metadata(labels={labels.VERSION: "0"})),
     "own label of a pod": (PODS, metadata(labels={labels.OPERATE_FINISHED: "1"})),
@@ -151,6 +163,35 @@ async def test_account_changes_nothing_in_a_namespace_that_is_not_governed(forei
     assert NOT_GOVERNED in await foreign.patched(kind, patch)
 
 
+RESTORED = {**metadata(annotations={ROLLOUT: None}), **spec(minReadySeconds=0)}
+
+FOREIGN_RESTORATIONS: dict[str, Json] = {
+    "template": spec(template={"spec": {"hostPID": True}}),
+    "replicas": spec(replicas=0),
+    "own label": metadata(labels={labels.SUSPEND: "1"}),
+    "another annotation": metadata(annotations={"a": "b"}),
+}
+
+
+async def test_account_restores_the_fields_of_a_workload_that_is_not_governed_any_more(foreign: Place) -> None:
+    """And nothing else with them."""
+    admin, name = foreign.admin, foreign.name(DEPLOYMENTS)
+    admin("annotate", "deployment", name, f"{ROLLOUT}={{}}")
+    admin("patch", "deployment", name, "-p", json.dumps(spec(minReadySeconds=7)))
+    for attack, patch in FOREIGN_RESTORATIONS.items():
+        both = {
+            "metadata": {**RESTORED["metadata"], **patch.get("metadata", {})},
+            "spec": {**RESTORED["spec"], **patch.get("spec", {})},
+        }
+        both["metadata"]["annotations"] = {**RESTORED["metadata"]["annotations"], **both["metadata"]["annotations"]}
+        assert NOT_THIS in await foreign.patched(DEPLOYMENTS, both), attack
+    assert NOT_GOVERNED in await foreign.patched(DEPLOYMENTS, spec(minReadySeconds=0))
+    foreign.account("patch", "deployment", name, "-p", json.dumps(RESTORED))
+    found = admin.json("deployment", name)
+    assert "minReadySeconds" not in found["spec"] or found["spec"]["minReadySeconds"] == 0
+    assert ROLLOUT not in found["metadata"]["annotations"]
+
+
 def test_account_deletes_no_pod_in_a_namespace_that_is_not_governed(foreign: Place) -> None:
     done = foreign.account.run("delete", "pod", foreign.name(PODS), "--wait=false")
     assert NOT_GOVERNED in done.stderr
@@ -212,6 +253,13 @@ def test_account_writes_its_own_labels_and_rolls_back(kubectl: Kubectl, tmp_path
     account = place(kubectl, tmp_path).account
     account("label", "deployment", "sleep", f"{SUSPEND}=1")
     account("patch", "deployment", "sleep", "-p", json.dumps(spec(paused=True)))
+    account(
+        "patch",
+        "deployment",
+        "sleep",
+        "-p",
+        json.dumps({**metadata(annotations={ROLLOUT: "{}"}), **spec(minReadySeconds=1)}),
+    )
 
 
 def checked(kubeconfig: Path, governed: Place, foreign: Place, capture: pytest.CaptureFixture[str]) -> Done:

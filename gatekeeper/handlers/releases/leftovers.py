@@ -11,7 +11,7 @@ from altershield.workloads.applied import Entry, template_in
 from gatekeeper.errors import ReviewError
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.version import released_version
-from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
+from gatekeeper.handlers.releases.workload import Change, Workload, last_applied, workload_ref
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Response
 from gatekeeper.texts import warning
@@ -56,10 +56,8 @@ def _template(change: Change) -> dict[str, Any]:
 
 
 def _manifest(change: Change) -> dict[str, Any] | None:
-    annotations = change.object.metadata.annotations
-    return (
-        template_in(msgspec.json.decode(annotations.last_applied)) if annotations and annotations.last_applied else None
-    )
+    applied = last_applied(change.object)
+    return template_in(applied) if applied else None
 
 
 def _is_server_side(change: Change) -> bool:

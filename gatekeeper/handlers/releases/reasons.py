@@ -15,6 +15,10 @@ class Reason(StrEnum):
     NO_ROLLBACK = "no-rollback"
     """AlterShield's own account released a template that no rollback names."""
     IGNORED_SUSPEND = "ignored-suspend"
+    HELD = "held"
+    """The fields of a release in steps."""
+    NOT_HELD = "not-held"
+    """A release that should be held is not."""
     BLOCKING_OFF = "blocking-off"
     """Only for versions that were rolled back. A suspended workload stays suspended when `blocking` is switched off."""
 

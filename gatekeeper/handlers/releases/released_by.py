@@ -1,7 +1,6 @@
 """Each release gets an annotation that says who released it, and when."""
 
 from altershield.api import released_by
-from altershield.api.json_patch import Operation, label_path
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.reasons import RESTORED, Reason
 from gatekeeper.handlers.releases.version import released_version
@@ -9,7 +8,6 @@ from gatekeeper.handlers.releases.workload import Change, Workload
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Response
 
-_ANNOTATIONS = "/metadata/annotations"
 _CALLED_AGAIN = 10  # seconds within which an API server calls the webhook a second time for the same request
 
 
@@ -22,11 +20,12 @@ def attribute(change: Change, listers: Listers) -> Response:
     if version:
         if _is_ours(change, listers, version):
             return NOTHING
-        return Response(patch=_patch(change, released_by.encode(change.user, version, change.received)))
+        by = released_by.encode(change.user, version, change.received)
+        return Response(annotations={released_by.ANNOTATION: by})
     before = old.released_by if old is not None else None
     if sent == before or change.user == listers.reconciler:
         return NOTHING
-    return Response(patch=_patch(change, before), reason=Reason.RESTORED)
+    return Response(annotations={released_by.ANNOTATION: before}, reason=Reason.RESTORED)
 
 
 def _is_ours(change: Change, listers: Listers, version: str) -> bool:
@@ -41,12 +40,3 @@ def _is_ours(change: Change, listers: Listers, version: str) -> bool:
     return any(
         change.object.released_by == released_by.encode(change.user, version, now - ago) for ago in range(_CALLED_AGAIN)
     )
-
-
-def _patch(change: Change, value: str | None) -> list[Operation]:
-    path = label_path(released_by.ANNOTATION, _ANNOTATIONS)
-    if value is None:
-        return [{"op": "remove", "path": path}]
-    if change.object.metadata.annotations is None:
-        return [{"op": "add", "path": _ANNOTATIONS, "value": {released_by.ANNOTATION: value}}]
-    return [{"op": "add", "path": path, "value": value}]

@@ -1,32 +1,68 @@
 """The parts of a request that the handlers of releases read: the workload's labels and its pod template."""
 
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
 import msgspec
 
 from altershield.api import labels as label_names
 from altershield.api import released_by
+from altershield.api.annotations import ROLLOUT
 from altershield.api.change_workload import WorkloadRef
 from altershield.api.fingerprint import Template
+from altershield.api.meta import OwnerReference
 from altershield.api.names import is_version
 from altershield.workloads.applied import LAST_APPLIED
+from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE
+from gatekeeper.errors import ReviewError
 from gatekeeper.request import Metadata, Object, Request
 
 _NO_TEMPLATE = Template()
+_NONE = msgspec.Raw(b"")
+_RESERVED = (str(NEVER_AVAILABLE).encode(), str(NO_DEADLINE).encode())
+T = TypeVar("T")
+
+_text = msgspec.json.Decoder(str | None).decode
+_number = msgspec.json.Decoder(int | None).decode
+_truth = msgspec.json.Decoder(bool | None).decode
+_map = msgspec.json.Decoder(dict[str, Any] | None).decode
+_owners = msgspec.json.Decoder(tuple[OwnerReference, ...] | None).decode
+_DECODERS = {"paused": _truth, "strategy": _map, "update_strategy": _map}
 
 
-class _Annotations(msgspec.Struct, frozen=True):
-    """Only the first annotation is decoded: that of `kubectl apply` repeats the whole manifest."""
+_Annotations = dict[str, msgspec.Raw]
+"""No value is decoded that is not needed: that of `kubectl apply` repeats the whole manifest."""
 
-    released_by: str | None = msgspec.field(default=None, name=released_by.ANNOTATION)
-    last_applied: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name=LAST_APPLIED)
+_WRITTEN = (released_by.ANNOTATION, ROLLOUT)
+"""The annotations that handlers write."""
 
 
-class _Metadata(Metadata, frozen=True):
+class _Metadata(Metadata, frozen=True, rename="camel"):
     annotations: _Annotations | None = None
-    managed_fields: msgspec.Raw = msgspec.field(default=msgspec.Raw(b""), name="managedFields")
+    managed_fields: msgspec.Raw = _NONE
+    owner_references: msgspec.Raw = _NONE
 
 
-class _Spec(msgspec.Struct, frozen=True):
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
+    """The template, and the fields that a release in steps holds or depends on, which are decoded if they are needed.
+    Each field that an adapter holds is below one of them."""
+
     template: Template = _NO_TEMPLATE
+    replicas: msgspec.Raw = _NONE
+    paused: msgspec.Raw = _NONE
+    min_ready_seconds: msgspec.Raw = _NONE
+    progress_deadline_seconds: msgspec.Raw = _NONE
+    strategy: msgspec.Raw = _NONE
+    update_strategy: msgspec.Raw = _NONE
+
+
+HELD = dict(zip(_Spec.__struct_fields__, _Spec.__struct_encode_fields__, strict=True))
+"""The fields that a release in steps may hold, by their names here."""
+del HELD["template"], HELD["replicas"]
+
+
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
+    desired_number_scheduled: int | None = None
 
 
 class Workload(Object, frozen=True, rename="camel"):
@@ -34,12 +70,67 @@ class Workload(Object, frozen=True, rename="camel"):
 
     metadata: _Metadata
     spec: _Spec = _Spec()
+    status: _Status | None = None
+
+    @property
+    def annotations(self) -> Mapping[str, str] | None:
+        if self.metadata.annotations is None:
+            return None
+        return {key: value for key in _WRITTEN if (value := self.annotation(key)) is not None}
+
+    def annotation(self, key: str) -> str | None:
+        """The value of an annotation. ReviewError: it is not a text."""
+        found = self.metadata.annotations
+        value = found.get(key) if found else None
+        return _decoded(value, _text, f"the annotation {key}") if value is not None else None
 
     @property
     def released_by(self) -> str | None:
         """The annotation that says who released the version."""
-        annotations = self.metadata.annotations
-        return annotations.released_by if annotations is not None else None
+        return self.annotation(released_by.ANNOTATION)
+
+    @property
+    def rollout(self) -> str | None:
+        """The annotation of a hold."""
+        return self.annotation(ROLLOUT)
+
+    @property
+    def has_reserved(self) -> bool:
+        """Whether a held field has a value that only AlterShield writes."""
+        spec = self.spec
+        return any(
+            field and bytes(field) in _RESERVED for field in (spec.min_ready_seconds, spec.progress_deadline_seconds)
+        )
+
+    @property
+    def held_spec(self) -> dict[str, Any]:
+        """The part of `spec` that a release in steps changes. ReviewError: a field cannot be read."""
+        found: dict[str, Any] = {}
+        for name, field in HELD.items():
+            raw = getattr(self.spec, name)
+            value = _decoded(raw, _DECODERS.get(name, _number), f"spec.{field}") if raw else None
+            if value is not None:
+                found[field] = value
+        return found
+
+    @property
+    def replicas(self) -> int | None:
+        """`spec.replicas`; None if there are none. ReviewError: it is not a number."""
+        raw = self.spec.replicas
+        return _decoded(raw, _number, "spec.replicas") if raw else None
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that controls the workload. ReviewError: the owners cannot be read."""
+        raw = self.metadata.owner_references
+        owners = _decoded(raw, _owners, "metadata.ownerReferences") if raw else None
+        return next((each for each in owners or () if each.controller), None)
+
+    @property
+    def keys(self) -> Iterator[str]:
+        """The keys of its labels and annotations."""
+        yield from self.labels or ()
+        yield from self.metadata.annotations or ()
 
     @property
     def repairs(self) -> bool:
@@ -74,6 +165,22 @@ Change = Request[Workload]
 """One CREATE (`old_object` is None) or UPDATE of a workload."""
 
 
+def pods_of(change: Change) -> int:
+    """How many pods the workload should have. The API server has not checked the status in a request yet, so that of a
+    DaemonSet is the stored one."""
+    sent = change.object.replicas
+    if sent is not None:
+        return sent
+    old = change.old_object
+    desired = old.status.desired_number_scheduled if old is not None and old.status is not None else None
+    return 1 if desired is None else desired
+
+
+def last_applied(workload: Workload) -> str | None:
+    """The manifest that `kubectl apply` stored."""
+    return workload.annotation(LAST_APPLIED)
+
+
 def workload_ref(change: Change) -> WorkloadRef:
     """The reference to the workload. The uid is empty on a CREATE."""
     uid = change.old_object.metadata.uid if change.old_object is not None else ""
@@ -91,3 +198,11 @@ def is_stamped(workload: Workload) -> bool:
     webhook changes the template, the API server sends the workload a second time, with these labels."""
     version = workload.label(label_names.VERSION)
     return version == workload.template_label(label_names.VERSION) and is_version(version or "")
+
+
+def _decoded(raw: msgspec.Raw, decode: Callable[[msgspec.Raw], T], what: str) -> T:
+    """ReviewError: it is of another type."""
+    try:
+        return decode(raw)
+    except (ValueError, RecursionError) as error:
+        raise ReviewError(f"{what} in the request cannot be read: {error}") from error

@@ -12,9 +12,10 @@ from altershield.releases import state
 from altershield.releases.enforcement import only_text
 from altershield.releases.release import version_of
 from reconciler.cluster.release import Release
-from reconciler.releases.decisions import pause, suspension
+from reconciler.releases.decisions import pause, steps, suspension
 from reconciler.releases.findings import not_up, verification
 from reconciler.releases.findings.ending import health_counts
+from reconciler.releases.findings.failure import STEP_DEADLINE
 from reconciler.releases.findings.waiting import with_settling, with_waits
 from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
@@ -42,11 +43,14 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     """
     release, groups = snapshot.release, snapshot.groups
     next_state = WorkloadState.SUSPEND if failing else verification.next_state(snapshot)
+    found = steps.next_progress(snapshot, next_state, now)
+    next_state = steps.gated(next_state, snapshot, found)
     next_state, taken, wake = _batches(snapshot, next_state, now)
     ask = not_up.ask_due(snapshot, next_state)
     if ask is not None and ask <= now and not snapshot.events_read:
         return Decision(read_events=True)
-    message = verification.summary(snapshot, failing)
+    overdue = found.overdue if found is not None else ""
+    message = overdue or verification.summary(snapshot, failing)
     only = only_text(release.spec.policy) if next_state is WorkloadState.SUSPEND else ""
     message = f"{message}; {only}" if only else message
     draft = begin_with(snapshot, now)
@@ -68,13 +72,16 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     else:
         draft = draft.without(ConditionType.SETTLED).without(ConditionType.CHECKED)
         draft = draft.replace(settle_time_unix=0, settling=Settling())
-    draft = _verified(draft.enter(next_state), snapshot, next_state, message, failing)
+    draft = _verified(draft.enter(next_state), snapshot, next_state, message, failing, overdue)
+    taken_steps = steps.with_steps(draft, snapshot, found)
+    draft = taken_steps.draft
     if no_rollback and not _released_again(snapshot):
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.NOT_UNDONE, no_rollback)
     elif next_state is WorkloadState.RUNNING:
         draft = _without_refusal(draft)
-    before: list[Before] = []
-    after: list[After] = []
+    before: list[Before] = [*taken_steps.before]
+    after: list[After] = [*taken_steps.after]
+    wakes.append(taken_steps.wake)
     if groups is not None:
         before += verification.marks(snapshot, groups, now)
         before += verification.create_batches(groups, [*taken, *verification.failed_batches(failing)])
@@ -120,7 +127,12 @@ def _batches(
 
 
 def _verified(
-    draft: Draft, snapshot: Snapshot, next_state: WorkloadState, message: str, failing: Sequence[PodInfo]
+    draft: Draft,
+    snapshot: Snapshot,
+    next_state: WorkloadState,
+    message: str,
+    failing: Sequence[PodInfo],
+    overdue: str = "",
 ) -> Draft:
     """Sets the lists of failed and down pods, and the condition Verified."""
     groups = snapshot.groups
@@ -132,6 +144,8 @@ def _verified(
         draft = draft.replace(down_pods=down_pods(groups) if health_counts(snapshot) else ())
     match next_state:
         case WorkloadState.SUSPEND:
+            if overdue:
+                return draft.condition(ConditionType.VERIFIED, False, STEP_DEADLINE, message)
             if groups is not None and not failing and not groups.count(Group.FAILED):
                 return draft  # the failed pods are gone, but the reason for the suspension stays
             by = Giver.HEALTH if failing and not failed else verification.giver(groups) if groups is not None else ""

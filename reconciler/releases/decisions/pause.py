@@ -100,6 +100,7 @@ def step(
         return Step(draft, ((Unpause(), *effects) if workload.held else tuple(effects)))
     wanted = (
         not workload.held
+        and workload.steps is None  # no further pod gets the version: its step is held
         and snapshot.settings.on_failure is OnFailure.PAUSE
         and failure.has_failed(snapshot)
         and not workload.in_force.paused

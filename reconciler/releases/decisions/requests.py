@@ -20,7 +20,7 @@ from altershield.releases.texts import went_back
 from altershield.workloads.pods import clip
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release, went_back_to
-from reconciler.releases.decisions import rollback, suspension
+from reconciler.releases.decisions import promotion, rollback, suspension
 from reconciler.releases.decisions.answers import UNCHANGED, answered
 from reconciler.releases.findings import failure, verification
 from reconciler.releases.findings.ending import failing_pods, health_verdict
@@ -55,6 +55,10 @@ def answer(snapshot: Snapshot, request: Request, now: float) -> Decision:
             return _roll_back(snapshot, request, now)
         case Verb.RETRY:
             return _retry(snapshot, request, now)
+        case Verb.PROMOTE | Verb.PROMOTE_FULL:
+            return promotion.promote(snapshot, request, now)
+        case Verb.HOLD:
+            return promotion.hold(snapshot, request, now)
         case unknown:  # the schema refuses it; the CRD may be that of a newer release of AlterShield
             outcome = f'this release of AlterShield does not know the verb "{unknown}"; {UNCHANGED}'
             return answered(begin_with(snapshot, now), request, Result.REFUSED, outcome)

@@ -26,6 +26,7 @@ from altershield.releases.release import version_of
 from altershield.releases.texts import was_rolled_back
 from altershield.workloads.workload import Workload
 from reconciler.cluster.release import Release, went_back_to
+from reconciler.releases.decisions import steps
 from reconciler.releases.findings import failure, verification
 from reconciler.releases.findings.ending import automatic_target, ending, no_rollback_reason
 from reconciler.releases.terms.draft import Draft, begin, begin_with, failed_pods, with_update_time
@@ -63,7 +64,8 @@ def store_intent(snapshot: Snapshot, target: Target, reason: RollbackReason, why
         .without(ConditionType.STALLED)
     )
     if reason is RollbackReason.VERIFICATION_FAILED and snapshot.groups is not None:
-        draft = draft.condition(ConditionType.VERIFIED, False, verification.giver(snapshot.groups), why)
+        if not failure.exceeded_deadline(snapshot):
+            draft = draft.condition(ConditionType.VERIFIED, False, verification.giver(snapshot.groups), why)
         failed = (*failed_pods(snapshot.groups), *verification.unreplaced(snapshot))
         draft = draft.replace(defense_check_fail_pods=failed)
     return Decision(
@@ -187,6 +189,7 @@ def close(release: Release, workload: Workload, now: float, restored_paths: tupl
         return _not_current(release, workload, now)
     back = went_back_to(release, workload)
     draft = begin(release, now).enter(WorkloadState.FAILED).without(ConditionType.STALLED)
+    draft = draft.replace(rollout=steps.aborted(release, now)).without(ConditionType.PROGRESSING)
     if not back:
         present = workload.version or "none"
         message = f"version {present} was released before version {version_of(release)} could be rolled back"

@@ -12,6 +12,9 @@ from reconciler.releases.findings import verification
 from reconciler.releases.pods.group import Group
 from reconciler.releases.terms.snapshot import RollbackReason, Snapshot
 
+STEP_DEADLINE = "StepDeadlineExceeded"
+"""The reason of the condition Verified if a step of a release in steps was not verified in time."""
+
 
 def has_failed(snapshot: Snapshot) -> bool:
     """Whether pods that exist failed verification by a person, a server or a check.
@@ -23,6 +26,8 @@ def has_failed(snapshot: Snapshot) -> bool:
     groups, pause_ends = snapshot.groups, snapshot.release.status.pause.end_time_unix > 0
     if groups is None:
         return False
+    if exceeded_deadline(snapshot):
+        return True
     if groups.count(Group.FAILED):
         return pause_ends or verification.giver(groups) is not Giver.HEALTH
     failed = state(snapshot.release) in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK)
@@ -33,6 +38,13 @@ def has_failed(snapshot: Snapshot) -> bool:
 def is_resumed(snapshot: Snapshot) -> bool:
     """Whether a person admitted further releases although this one failed."""
     return bool(snapshot.release.status.resumption.since_unix)
+
+
+def exceeded_deadline(snapshot: Snapshot) -> bool:
+    """Whether the release failed because a step was not verified in time. A person may decide otherwise."""
+    status = snapshot.release.status
+    ended = status.status in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK)
+    return ended and has_reason(status.conditions, ConditionType.VERIFIED, STEP_DEADLINE)
 
 
 def wants_rollback(snapshot: Snapshot) -> bool:

@@ -176,6 +176,7 @@ def _without_counts(status: ChangeWorkloadStatus) -> ChangeWorkloadStatus:
         defense_checking_pods=(),
         defense_check_pass_pods=(),
         down_pods=(),
+        rollout=msgspec.structs.replace(status.rollout, updated=0, passed=0),
         settling=msgspec.structs.replace(status.settling, restarting=restarting),
         update_time="",
         update_time_unix=0,

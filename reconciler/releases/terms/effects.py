@@ -11,6 +11,7 @@ from altershield.api.pod_verdicts import PodInfo
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from reconciler.cluster.batch import Batch
+from reconciler.rollout.progress import NewHold
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,23 @@ class Unpause:
 
 
 @dataclass(frozen=True, slots=True)
+class SetHold:
+    """Write how many pods may have the version of a release in steps. The gatekeeper writes the fields that follow."""
+
+    hold: NewHold
+
+
+@dataclass(frozen=True, slots=True)
+class EndHold:
+    """Give the workload of a release in steps the user's own values of the held fields again."""
+
+
+@dataclass(frozen=True, slots=True)
+class FreeFields:
+    """Remove the entries of AlterShield's field manager about the held fields, after a hold has ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseAgain:
     """Release the template in the object `target` again. `by`: the user who requested this; empty if no user did."""
 
@@ -142,9 +160,18 @@ class Announce:
 
 
 Before = (
-    Mark | RestoreLabel | RestoreManagers | CreateBatch | SetThreshold | Overrule | AllowRepair | Resume | KeepHistory
+    Mark
+    | RestoreLabel
+    | RestoreManagers
+    | FreeFields
+    | CreateBatch
+    | SetThreshold
+    | Overrule
+    | AllowRepair
+    | Resume
+    | KeepHistory
 )
-After = Suspend | Pause | Unpause | ReleaseAgain | Remove | Repeat | Announce
+After = Suspend | Pause | Unpause | SetHold | EndHold | ReleaseAgain | Remove | Repeat | Announce
 
 
 @dataclass(frozen=True, slots=True)

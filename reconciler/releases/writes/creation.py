@@ -141,6 +141,8 @@ class ReleaseCreator:
 
     async def _spec(self, workload: Workload, version: str) -> ChangeWorkloadSpec:
         policy = await self._policies.of(workload)
+        if workload.steps is not None:  # the policy may have been edited since the gatekeeper held the release
+            policy = msgspec.structs.replace(policy, rollout=workload.steps.rollout)
         now = self._clock()
         name = workload.metadata.name
         by = released_by.decode(workload.released_by, version)

@@ -30,11 +30,14 @@ from reconciler.releases.metrics import ReleaseMetrics
 from reconciler.releases.reads.live import LiveReader
 from reconciler.releases.terms.announcements import announced_first, with_announcements
 from reconciler.releases.terms.effects import (
+    After,
     AllowRepair,
     Announce,
     Before,
     CreateBatch,
     Decision,
+    EndHold,
+    FreeFields,
     KeepHistory,
     Mark,
     Overrule,
@@ -45,6 +48,7 @@ from reconciler.releases.terms.effects import (
     RestoreLabel,
     RestoreManagers,
     Resume,
+    SetHold,
     SetThreshold,
     Suspend,
     Unpause,
@@ -52,6 +56,7 @@ from reconciler.releases.terms.effects import (
 from reconciler.releases.writes.batches import BatchWriter
 from reconciler.releases.writes.events import ReleaseEvents
 from reconciler.releases.writes.history import HistoryWriter
+from reconciler.releases.writes.holds import HoldWriter
 from reconciler.releases.writes.rollback import RollbackWriter
 
 logger = logging.getLogger(__name__)
@@ -83,6 +88,7 @@ class Executor:
         self._clock = clock
         self._batches = BatchWriter(caches, writer, clock)
         self._rollbacks = RollbackWriter(caches, writer, live, clock)
+        self._holds = HoldWriter(caches, writer, live)
 
     async def carry_out(self, release: Release, workload: Workload, decision: Decision) -> Release:
         """Carry out the decision, and return the ChangeWorkload as it is afterwards.
@@ -101,24 +107,33 @@ class Executor:
             if decision.status.status != before.status.status:
                 self._count_end(before, decision.status)
         for effect in decision.after:
-            match effect:
-                case Suspend(since):
-                    workload = await self._suspend(workload, since)
-                case Pause():
-                    await self._pause(workload, effect)
-                case Unpause():
-                    await self._unpause(workload)
-                case ReleaseAgain(target, by):
-                    await self._rollbacks.release_again(workload, target, by)
-                case Remove(obj):
-                    await self._remove(obj)
-                case Repeat(batch):
-                    await self._batches.repeat(batch)
-                case Announce():
-                    pass  # the status has it
-                case _:
-                    assert_never(effect)
+            workload = await self._after(workload, effect)
         return release
+
+    async def _after(self, workload: Workload, effect: After) -> Workload:
+        """Carry out an effect of the last phase. Returns the workload as it is afterwards, if its labels change."""
+        match effect:
+            case Suspend(since):
+                return await self._suspend(workload, since)
+            case Pause():
+                await self._pause(workload, effect)
+            case Unpause():
+                await self._unpause(workload)
+            case SetHold(wanted):
+                await self._holds.set(workload, wanted)
+            case EndHold():
+                await self._holds.end(workload)
+            case ReleaseAgain(target, by):
+                await self._rollbacks.release_again(workload, target, by)
+            case Remove(obj):
+                await self._remove(obj)
+            case Repeat(batch):
+                await self._batches.repeat(batch)
+            case Announce():
+                pass  # the status has it
+            case _:
+                assert_never(effect)
+        return workload
 
     async def _before(
         self, release: Release, workload: Workload, effects: Sequence[Before]
@@ -145,6 +160,8 @@ class Executor:
                 if refusal:
                     text = f"the API server refuses to change the field managers of the pod template: {refusal}"
                     events.append(Announce("ManagersNotRestored", text))
+            elif isinstance(effect, FreeFields):
+                await self._holds.free_fields(workload)
             elif isinstance(effect, KeepHistory) and self._history is not None:
                 await self._history.keep(release, workload, effect.status)
         return release, events
@@ -160,7 +177,7 @@ class Executor:
                 return self._batches.create(release, effect)
             case Overrule():
                 return self._batches.overrule(effect)
-            case SetThreshold() | AllowRepair() | Resume() | KeepHistory() | RestoreManagers():
+            case SetThreshold() | AllowRepair() | Resume() | KeepHistory() | RestoreManagers() | FreeFields():
                 return None
             case _:
                 assert_never(effect)

@@ -6,21 +6,17 @@ from altershield.api import labels, released_by
 from altershield.api.change_workload import SourceRef
 from altershield.api.json_patch import Operation, label_path
 from altershield.kube.bodies import decode
-from altershield.kube.errors import (
-    ApiError,
-    ConflictError,
-    NamespaceTerminatingError,
-    NotFoundError,
-    TooManyRequestsError,
-    UnauthorizedError,
-)
+from altershield.kube.errors import ApiError, ConflictError
 from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import Object
 from altershield.workloads.applied import LAST_APPLIED, last_applied, managed_fields
+from altershield.workloads.held_managers import freed
 from altershield.workloads.workload import Workload
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer
 from reconciler.releases.reads.live import LiveReader
+from reconciler.releases.writes.holds import restoration
+from reconciler.releases.writes.temporary import is_temporary
 
 _VERSION = label_path(labels.VERSION)
 _ANNOTATIONS = "/metadata/annotations"
@@ -63,6 +59,7 @@ class RollbackWriter:
         operations: list[Operation] = [
             {"op": "test", "path": "/metadata/resourceVersion", "value": present.workload.metadata.resource_version},
             *BY_KIND[workload.group_kind].release(template),
+            *restoration(workload, decode(present.raw, Object)),
         ]
         version = target.version or target.fingerprint
         operations.append({"op": "add", "path": _VERSION, "value": version})
@@ -93,6 +90,8 @@ class RollbackWriter:
         """
         raw = await self._live.raw(workload)
         entries = managed_fields(raw, await self._live.applied(workload, target))
+        metadata = {**raw["metadata"], "managedFields": entries or raw["metadata"].get("managedFields")}
+        entries = freed({"metadata": metadata}, BY_KIND[workload.group_kind].held_fields) or entries
         if entries is None:
             return ""
         operations: list[Operation] = [
@@ -108,13 +107,7 @@ class RollbackWriter:
         try:
             await self._writer.patch(self._caches.workloads[workload.group_kind], workload, operations)
         except ApiError as error:
-            if _is_temporary(error):
+            if is_temporary(error):
                 raise
             return error
         return None
-
-
-def _is_temporary(error: ApiError) -> bool:
-    """Whether the error is temporary: a conflict, throttling, or a state of the cluster that changes."""
-    temporary = ConflictError | NotFoundError | TooManyRequestsError | NamespaceTerminatingError | UnauthorizedError
-    return isinstance(error, temporary)

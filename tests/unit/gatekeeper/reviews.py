@@ -7,7 +7,7 @@ import base64
 import contextlib
 import copy
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +23,8 @@ from altershield.api.resources import DEPLOYMENTS, Resource
 from altershield.budgets.pods import Pod
 from altershield.budgets.steps import Disruption, Passed, Refused
 from altershield.flow_control.deletion import Deletion
+from altershield.policies.selection import InForce, applying, ranked
+from altershield.policies.stored import Spec
 from altershield.workloads import change_workload_name, named_kind
 from gatekeeper import projection
 from gatekeeper.budgets.judge import Budgets, Verdict
@@ -134,6 +136,22 @@ class NoFlowControls:
 
 
 @dataclass
+class StaticPolicies:
+    """The policies of the namespace of the requests, and of the system namespace."""
+
+    own: list[InForce[Spec]] = field(default_factory=list)
+    of_system: list[InForce[Spec]] = field(default_factory=list)
+    filled: bool = True
+
+    @property
+    def have_steps(self) -> bool:
+        return any(each.spec.rollout is not None for each in (*self.own, *self.of_system))
+
+    def of(self, namespace: str, labels: Mapping[str, str]) -> InForce[Spec] | None:
+        return applying((ranked(self.own), ranked(self.of_system)), labels)
+
+
+@dataclass
 class StaticListers:
     """Listers whose content a test sets."""
 
@@ -141,6 +159,7 @@ class StaticListers:
     live: StaticLive = field(default_factory=StaticLive)
     budgets: Budgets = field(default_factory=NoBudgets)
     flow_controls: FlowControls = field(default_factory=NoFlowControls)
+    policies: StaticPolicies = field(default_factory=StaticPolicies)
     releases: dict[str, Release] = field(default_factory=dict)
     reconciler: str = RECONCILER
 

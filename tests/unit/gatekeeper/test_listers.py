@@ -13,7 +13,7 @@ from gatekeeper.live import LiveReads
 from gatekeeper.projection import read
 from tests.support.stub_api import serving
 
-from .reviews import NEW, OLD, RECONCILER, NoBudgets, NoFlowControls
+from .reviews import NEW, OLD, RECONCILER, NoBudgets, NoFlowControls, StaticPolicies
 
 ROLLED_BACK = {"type": "RolledBack", "status": "True", "reason": "R", "message": "it broke"}
 
@@ -48,6 +48,7 @@ async def cache_listers(client: Client, *releases: dict[str, Any]) -> CacheListe
         live=LiveReads(client),
         budgets=NoBudgets(),
         flow_controls=NoFlowControls(),
+        policies=StaticPolicies(),
         reconciler=RECONCILER,
         system_namespace="system",
     )

@@ -163,6 +163,7 @@ async def test_service_account_option_names_the_reconciler(
 ) -> None:
     Files.at(tmp_path).issue()
     async with running(api, tmp_path, "--service-account", "system:serviceaccount:ops:reconciler") as process:
+        await process.ready(client)
         body = review(released("busybox:2"), released())
         assert (await process.post(client, VALIDATING_PATH, body))["allowed"] is True
         body["request"]["userInfo"]["username"] = "system:serviceaccount:ops:reconciler"

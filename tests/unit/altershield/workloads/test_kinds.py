@@ -465,7 +465,7 @@ def test_released_template_is_written_unchanged(adapter: Adapter) -> None:
 def test_paused_workload_replaces_no_pods(adapter: Adapter) -> None:
     kind = adapter.resource.kind
     body = manifest(kind, replicas=3, updateStrategy={"type": "RollingUpdate"}, status={"desiredNumberScheduled": 3})
-    operations = adapter.pause(workload(kind))
+    operations = adapter.pause()
     assert {each["path"].split("/")[2] for each in operations} == {adapter.pause_field}
     patched = jsonpatch.apply_patch(body, operations)
     found = adapter.read(msgspec.json.encode(patched))

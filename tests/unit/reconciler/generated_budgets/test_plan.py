@@ -97,7 +97,7 @@ def test_amount_is_that_of_the_update_strategy(kind: str, spec: Object, amount: 
 def test_amount_of_a_held_workload_is_that_of_the_user(kind: str) -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}
     adapter, hold = BY_NAME[kind], {"causes": [{"by": "pause"}], "fields": {"/spec/updateStrategy": strategy}}
-    (paused,) = adapter.pause(workload(kind))
+    (paused,) = adapter.pause()
     annotations = {f"{GENERATE}pdb": "true", ROLLOUT: json.dumps(hold)}
     held = objects.workload(kind, metadata={"annotations": annotations}, updateStrategy=paused["value"])
     assert held.in_force.max_unavailable == 1

@@ -4,14 +4,14 @@ import pytest
 
 from altershield.api.policy import DefensePolicySpec
 from altershield.api.selectors import Operator, Requirement, Selector
-from reconciler.policies.selection import InForce, matches, select, shadowed_by
+from altershield.policies.selection import InForce, applying, matches, ranked, shadowed_by
 
 
 def expressions(*requirements: tuple[str, Operator, tuple[str, ...]]) -> Selector:
     return Selector(match_expressions=tuple(Requirement(*each) for each in requirements))
 
 
-def policy(name: str, selector: Selector = Selector(), priority: int = 0) -> InForce:  # noqa: B008
+def policy(name: str, selector: Selector = Selector(), priority: int = 0) -> InForce[DefensePolicySpec]:  # noqa: B008
     return InForce("shop", name, 1, DefensePolicySpec(selector=selector, priority=priority))
 
 
@@ -47,11 +47,21 @@ def test_selector_matches_labels_as_in_kubernetes(selector: Selector, labels: di
 
 def test_highest_priority_applies_then_the_first_name() -> None:
     low, b, a = policy("low"), policy("b", priority=5), policy("a", priority=5)
-    assert select([low, b, a], {}) is a
-    assert select([low, b], {}) is b
-    assert select([policy("web", WEB, priority=9), low], {"app": "api"}) is low
-    assert select([policy("web", WEB)], {"app": "api"}) is None
-    assert select([], {}) is None
+
+    def select(*policies: InForce[DefensePolicySpec]) -> InForce[DefensePolicySpec] | None:
+        return applying([ranked(policies)], {"app": "api"})
+
+    assert select(low, b, a) is a
+    assert select(low, b) is b
+    assert select(policy("web", WEB, priority=9), low) is low
+    assert select(policy("web", WEB)) is None
+    assert select() is None
+
+
+def test_policy_of_the_namespace_has_precedence_over_one_of_the_system_namespace() -> None:
+    own, of_system = policy("own", WEB), policy("system", priority=9)
+    assert applying([[own], [of_system]], {"app": "web"}) is own
+    assert applying([[own], [of_system]], {}) is of_system
 
 
 def test_policy_is_shadowed_by_one_with_precedence_and_no_further_requirement() -> None:

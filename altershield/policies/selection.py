@@ -6,20 +6,32 @@ namespace, the policy with the highest priority applies. Of equal priorities, th
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from altershield.api.label_selectors import selects
-from altershield.api.policy import DefensePolicySpec
 from altershield.api.selectors import Operator, Selector
 
 
+class Selecting(Protocol):
+    """The part of a policy's spec by which policies are selected."""
+
+    @property
+    def selector(self) -> Selector: ...
+    @property
+    def priority(self) -> int: ...
+
+
+S = TypeVar("S", bound=Selecting)
+
+
 @dataclass(frozen=True, slots=True)
-class InForce:
+class InForce(Generic[S]):
     """A policy with the spec that is in force. `generation`: the generation of this spec."""
 
     namespace: str
     name: str
     generation: int
-    spec: DefensePolicySpec
+    spec: S
 
     @property
     def rank(self) -> tuple[int, str]:
@@ -32,14 +44,22 @@ def matches(selector: Selector, labels: Mapping[str, str]) -> bool:
     return selects(selector.match_labels, selector.match_expressions, labels)
 
 
-def select(policies: Iterable[InForce], labels: Mapping[str, str]) -> InForce | None:
-    """The policy that applies to a workload with these labels, of the policies of one namespace; None if no policy
-    applies."""
-    found = [policy for policy in policies if matches(policy.spec.selector, labels)]
-    return min(found, key=lambda policy: policy.rank, default=None)
+def ranked(policies: Iterable[InForce[S]]) -> tuple[InForce[S], ...]:
+    """The policies of one namespace, for `applying`."""
+    return tuple(sorted(policies, key=lambda policy: policy.rank))
 
 
-def shadowed_by(policy: InForce, others: Sequence[InForce]) -> InForce | None:
+def applying(levels: Iterable[Sequence[InForce[S]]], labels: Mapping[str, str]) -> InForce[S] | None:
+    """The policy that applies to a workload with these labels; None if no policy applies. `levels`: the ranked policies
+    of the workload's namespace, then those of the system namespace."""
+    for level in levels:
+        for policy in level:
+            if matches(policy.spec.selector, labels):
+                return policy
+    return None
+
+
+def shadowed_by(policy: InForce[S], others: Sequence[InForce[S]]) -> InForce[S] | None:
     """The policy of the same namespace that has precedence for every workload that `policy` selects, or None.
 
     It selects these workloads if each of its requirements is also a requirement of `policy`. Other cases are not

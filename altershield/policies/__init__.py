@@ -1,0 +1,1 @@
+"""Which DefensePolicy applies to a workload, as gatekeeper and reconciler agree on it. Pure functions."""

@@ -1,0 +1,162 @@
+"""Releases in steps: a release is held at its first step, and the held fields follow the annotation of the hold."""
+
+from functools import lru_cache
+
+from altershield.api import labels
+from altershield.api.annotations import ROLLOUT
+from altershield.api.meta import rfc3339
+from altershield.api.policy import Mode
+from altershield.policies.selection import InForce
+from altershield.policies.stored import Spec
+from altershield.rollout import admission, obstacles
+from altershield.rollout.admission import Admitted, State, Wanted
+from altershield.rollout.steps import next_step, step_pods
+from altershield.workloads import BY_KIND
+from altershield.workloads.held import difference
+from gatekeeper.errors import ReviewError
+from gatekeeper.handler import handler
+from gatekeeper.handlers.releases.reasons import RESTORED, Reason
+from gatekeeper.handlers.releases.version import new_version, released_version
+from gatekeeper.handlers.releases.workload import Change, Workload, pods_of
+from gatekeeper.listers import Listers
+from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
+from gatekeeper.texts import clean, warning
+
+_CALLED_AGAIN = 60  # seconds that a request may last at most, and its calls of webhooks with it
+_MAX_NAME = 253  # bytes
+_TRY_AGAIN = "TooManyRequests"
+
+_time = lru_cache(maxsize=16)(rfc3339)  # each review of a second needs the same texts
+
+
+@handler(reads=Workload, outcomes=(Outcome(Decision.PATCHED, Reason.HELD), RESTORED))
+def hold(change: Change, listers: Listers) -> Response:
+    """Hold a release of which a policy wants steps, and make the held fields follow the annotation of the hold. An
+    annotation that anybody but the reconciler writes has no effect.
+
+    What a mutating webhook writes gets no field manager. So the owner of the workload can go on applying its manifest.
+    """
+    policy = _policy(change, listers)
+    admitted = _admitted(change, listers, policy)
+    warnings = _only_warned(change, policy)
+    if admitted is None:
+        return Response(warnings=warnings) if warnings else NOTHING
+    new = change.object
+    annotations = {ROLLOUT: admitted.annotation} if admitted.annotation != new.rollout else {}
+    operations = difference(change.once(_sent).spec, admitted.spec)
+    warnings += _warnings(change, admitted)
+    audit = _audit(admitted, change)
+    if not (annotations or operations or warnings or audit):
+        return NOTHING
+    reason = None
+    if annotations or operations:
+        reason = Reason.RESTORED if admitted.restored else Reason.HELD
+    return Response(annotations=annotations, patch=operations, warnings=warnings, audit=audit, reason=reason)
+
+
+@handler(reads=Workload, outcomes=(Outcome(Decision.DENIED, Reason.NOT_HELD),))
+def deny_unheld(change: Change, listers: Listers) -> Response:
+    """Deny a release that should be held and is not, and held fields that do not follow the annotation: the mutating
+    webhook was not called, or its answer came too late. Another try passes."""
+    admitted = _admitted(change, listers, _policy(change, listers))
+    if admitted is None or admission.follows(change.once(_sent), admitted):
+        return NOTHING
+    what = f"{change.kind} {clean(change.name, _MAX_NAME)}"
+    if released_version(change) and admitted.hold is not None:
+        text = f"AlterShield: {what} was not held at its first step, try again"
+    else:
+        text = f"AlterShield: {what} has other values than its release in steps gives it, try again"
+    return Response(
+        audit={"reason": text}, denial=Denial(message=text, reason=_TRY_AGAIN, code=429), reason=Reason.NOT_HELD
+    )
+
+
+def _policy(change: Change, listers: Listers) -> InForce[Spec] | None:
+    """The policy with steps that applies to this release; None if there is none, or nothing is released. ReviewError
+    (503): the cache of policies is not filled yet, so the failure policy of the webhook decides."""
+    old = change.old_object
+    if old is None or change.user == listers.reconciler or not released_version(change):
+        return None
+    if not listers.policies.filled:
+        raise ReviewError("the cache of DefensePolicies is not filled yet", 503)
+    if not listers.policies.have_steps:
+        return None
+    # AlterShield's own labels change on the way from the mutating to the validating webhook
+    own = {key: value for key, value in (change.object.labels or {}).items() if key not in labels.OWNED}
+    found = listers.policies.of(change.namespace, own)
+    return found if found is not None and found.spec.rollout is not None else None
+
+
+def _admitted(change: Change, listers: Listers, policy: InForce[Spec] | None) -> Admitted | None:
+    """How the workload should be; None: there is nothing to hold or to restore."""
+    new, old = change.object, change.old_object
+    wants = policy is not None and policy.spec.mode == Mode.ENFORCE
+    stored = old.rollout if old is not None else None
+    if not wants and stored is None and new.rollout is None and not new.has_reserved:
+        return None
+    return admission.admit(
+        admission.Change(
+            adapter=BY_KIND[change.resource.group_kind],
+            old=_state(old) if old is not None else None,
+            new=change.once(_sent),
+            version=released_version(change),
+            base=new_version(old.spec.template, None) if wants and old is not None else "",
+            by_reconciler=change.user == listers.reconciler,
+            wanted=_wanted(policy) if policy is not None and wants else None,
+            obstacle=_obstacle(change) if wants else "",
+            replicas=pods_of(change),
+            time=_time(int(change.received)),
+            since=_time(int(change.received) - _CALLED_AGAIN),
+        )
+    )
+
+
+def _sent(change: Change) -> State:
+    return _state(change.object)
+
+
+def _state(workload: Workload) -> State:
+    return State(workload.rollout, workload.held_spec)
+
+
+def _wanted(policy: InForce[Spec]) -> Wanted | None:
+    rollout = policy.spec.rollout
+    return Wanted(rollout, f"{policy.namespace}/{policy.name}@{policy.generation}") if rollout is not None else None
+
+
+def _obstacle(change: Change) -> str:
+    new, created = change.object, change.old_object is None
+    return obstacles.obstacle(replicas=pods_of(change), controller=new.controller, keys=new.keys, created=created)
+
+
+def _only_warned(change: Change, policy: InForce[Spec] | None) -> tuple[str, ...]:
+    """The warning of a policy that only warns."""
+    if policy is None or policy.spec.rollout is None or policy.spec.mode != Mode.WARN or _obstacle(change):
+        return ()
+    pods = step_pods(policy.spec.rollout, next_step(policy.spec.rollout, 0, pods_of(change)), pods_of(change))
+    text = (
+        f"AlterShield: with mode enforce, this release of {change.kind} {change.name} would reach {pods} of "
+        f"{pods_of(change)} pods first; the DefensePolicy {policy.namespace}/{policy.name} has mode warn"
+    )
+    return (warning(text),)
+
+
+def _warnings(change: Change, admitted: Admitted) -> tuple[str, ...]:
+    warnings = []
+    if admitted.hold is not None:
+        fields = ", ".join(path[1:].replace("/", ".") for path in admitted.edited)
+        if fields:
+            text = f"{change.kind} {change.name} is released in steps: {fields} takes effect when the release is over"
+            warnings.append(warning(f"AlterShield: {text}"))
+    if admitted.restored and admitted.annotation != change.object.rollout:
+        outcome = "it was removed" if admitted.annotation is None else "it came back"
+        warnings.append(warning(f"AlterShield: only AlterShield writes the annotation {ROLLOUT}: {outcome}"))
+    return tuple(warnings)
+
+
+def _audit(admitted: Admitted, change: Change) -> dict[str, str]:
+    if admitted.obstacle:
+        return {"not-in-steps": admitted.obstacle}
+    if admitted.hold is not None and released_version(change):
+        return {"in-steps": admitted.hold.policy}
+    return {}

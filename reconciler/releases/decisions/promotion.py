@@ -1,0 +1,54 @@
+"""Decides about the requests to promote a release in steps, and to hold it. Pure functions."""
+
+from dataclasses import replace
+
+import msgspec
+
+from altershield.api.rollout import ENDED, Phase
+from altershield.api.workload_requests import Request, Result, Verb
+from altershield.releases.release import version_of
+from reconciler.releases.decisions.answers import UNCHANGED, answered
+from reconciler.releases.decisions.steps import announced, view_of
+from reconciler.releases.findings import verification
+from reconciler.releases.terms.draft import begin_with
+from reconciler.releases.terms.effects import Decision
+from reconciler.releases.terms.snapshot import Snapshot
+from reconciler.rollout.progress import promoted
+from reconciler.rollout.texts import step_text
+
+
+def promote(snapshot: Snapshot, request: Request, now: float) -> Decision:
+    """Take the next step without the rest of the soak and without waiting for approval, and end a person's hold."""
+    draft, known = begin_with(snapshot, now), snapshot.release.status.rollout
+    view = view_of(snapshot, verification.next_state(snapshot))
+    if view is None or not known.phase or known.phase in ENDED:
+        return answered(draft, request, Result.UNCHANGED, f"{_own(snapshot)} has no step to take; {UNCHANGED}")
+    released_by = snapshot.release.spec.released_by
+    if known.phase == Phase.WAITING_FOR_APPROVAL and view.rollout.other_approver and request.by in ("", released_by):
+        outcome = f"{_own(snapshot)} is not promoted: another user than {released_by} has to do so; {UNCHANGED}"
+        return answered(draft, request, Result.REFUSED, outcome)
+    full = request.verb == Verb.PROMOTE_FULL
+    by = request.by or "a person"
+    found = promoted(known, view, by, now, full=full)
+    if isinstance(found, str):
+        return answered(draft, request, Result.REFUSED, f"{_own(snapshot)} is not promoted: {found}; {UNCHANGED}")
+    outcome = f"{_own(snapshot)} goes on after {step_text(known)}"
+    outcome += "; later steps have no soak and wait for no approval" if full else ""
+    decision = answered(draft.replace(rollout=found.status), request, Result.DONE, outcome)
+    return replace(decision, after=(*decision.after, *(announced(each) for each in found.events)))
+
+
+def hold(snapshot: Snapshot, request: Request, now: float) -> Decision:
+    """Keep the release at its step until a person promotes it."""
+    draft, known = begin_with(snapshot, now), snapshot.release.status.rollout
+    if not known.phase or known.phase in (*ENDED, Phase.STOPPED, Phase.FINISHING):
+        return answered(draft, request, Result.UNCHANGED, f"{_own(snapshot)} has no step to hold; {UNCHANGED}")
+    if known.held_by:
+        return answered(draft, request, Result.UNCHANGED, f"{known.held_by} holds {_own(snapshot)} already")
+    draft = draft.replace(rollout=msgspec.structs.replace(known, held_by=request.by or "a person"))
+    outcome = f"{_own(snapshot)} stays at {step_text(known)} until a person promotes it"
+    return answered(draft, request, Result.DONE, outcome)
+
+
+def _own(snapshot: Snapshot) -> str:
+    return f"version {version_of(snapshot.release)}"

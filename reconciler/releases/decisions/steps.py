@@ -1,0 +1,199 @@
+"""The part of a decision that is about a release in steps. Pure functions."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
+from altershield.api.condition_types import ConditionType
+from altershield.api.meta import find_condition, plain_time, rfc3339
+from altershield.api.policy import Mode
+from altershield.api.rollout import ENDED, Phase, RolloutStatus, WaitingFor
+from altershield.releases.release import version_of
+from altershield.workloads import BY_KIND
+from altershield.workloads.hold import Hold
+from altershield.workloads.workload import Strategy, Workload
+from reconciler.cluster.release import Release
+from reconciler.releases.decisions import bypass
+from reconciler.releases.findings import verification
+from reconciler.releases.findings.failure import exceeded_deadline
+from reconciler.releases.pods.group import Group
+from reconciler.releases.terms.draft import Draft, begin, with_update_time
+from reconciler.releases.terms.effects import After, Announce, Before, Decision, EndHold, FreeFields, SetHold
+from reconciler.releases.terms.snapshot import Snapshot
+from reconciler.rollout.progress import Event, Progress, progress
+from reconciler.rollout.texts import step_text
+from reconciler.rollout.view import View
+
+_UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
+_QUOTA = "exceeded quota"
+"""What the API server says if a ResourceQuota refuses a pod (plugin/pkg/admission/resourcequota)."""
+
+NOT_POSSIBLE = "StepsNotPossible"
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What follows for a release in steps. Nothing for another release."""
+
+    draft: Draft
+    before: tuple[Before, ...] = ()
+    after: tuple[After, ...] = ()
+    wake: float | None = None
+
+
+def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
+    """The release in steps, its workload and its pods; None if it is not made in steps."""
+    release, workload, groups = snapshot.release, snapshot.workload, snapshot.groups
+    hold, phase = workload.steps, release.status.rollout.phase
+    rollout = release.spec.policy.rollout if phase or hold is None else hold.rollout
+    if rollout is None or (hold is None and not phase):
+        return None
+    quota = _QUOTA in workload.refused
+    without_surge = _at_once(workload, hold, surge=False)
+    waiting = (
+        (WaitingFor.PAUSED,) * (workload.paused or workload.reach == 0)
+        + (WaitingFor.QUOTA,) * (quota and without_surge == 0)
+    )  # fmt: skip
+    surge = not quota and (hold is None or hold.surge)
+    return View(
+        rollout=rollout,
+        version=version_of(release),
+        replicas=workload.replicas,
+        reach=workload.replicas if workload.reach is None else workload.reach,
+        hold=hold,
+        at_once=_at_once(workload, hold, surge=surge),
+        pods=len(groups) if groups is not None else 0,
+        older=len(groups.older) if groups is not None else 0,
+        up=sum(map(groups.count, _UP)) if groups is not None else 0,
+        passed=groups.count(Group.PASSED) if groups is not None else 0,
+        complete=groups is not None and verification.complete(snapshot, groups),
+        failed=next_state is WorkloadState.SUSPEND or exceeded_deadline(snapshot),
+        waiting=waiting,
+        surge_refused=quota and without_surge != 0,
+    )
+
+
+def _at_once(workload: Workload, hold: Hold | None, *, surge: bool) -> int | None:
+    """How many pods may get the version before one of them is available, by the user's own strategy."""
+    fields = hold.fields if hold is not None else {}
+    return BY_KIND[workload.group_kind].at_once(fields, workload.replicas, surge=surge)
+
+
+def next_progress(snapshot: Snapshot, next_state: WorkloadState, now: float) -> Progress | None:
+    """How the release in steps proceeds; None if it is not made in steps."""
+    view = view_of(snapshot, next_state)
+    if view is None:
+        return None
+    known, hold = snapshot.release.status.rollout, snapshot.workload.steps
+    if not known.phase and hold is not None and hold.base in (view.version, snapshot.workload.fingerprint):
+        return Progress(known, ends_hold=True)  # the base was released again while no gatekeeper answered
+    return progress(known, view, now)
+
+
+def gated(next_state: WorkloadState, snapshot: Snapshot, found: Progress | None) -> WorkloadState:
+    """The state: a release in steps succeeds after its last step, and fails if a step is overdue."""
+    if found is None:
+        return next_state
+    if found.overdue or exceeded_deadline(snapshot):
+        return WorkloadState.SUSPEND
+    if next_state is WorkloadState.SUCCESS and not found.done:
+        return WorkloadState.RUNNING
+    return next_state
+
+
+def with_steps(draft: Draft, snapshot: Snapshot, found: Progress | None) -> Steps:
+    """Sets the status of the steps, and the condition Progressing."""
+    if found is None:
+        return _not_in_steps(draft, snapshot)
+    draft = draft.replace(rollout=found.status)
+    draft = _progressing(draft, found)
+    after: list[After] = [announced(each) for each in found.events]
+    if found.new_hold is not None:
+        after.append(SetHold(found.new_hold))
+    if found.ends_hold:
+        after.append(EndHold())
+    return Steps(draft, (FreeFields(),) if found.frees_fields else (), tuple(after), found.wake)
+
+
+def announced(event: Event) -> Announce:
+    return Announce(event.reason, event.message, warning=event.warning)
+
+
+def _progressing(draft: Draft, found: Progress) -> Draft:
+    status = found.status
+    if not status.phase:
+        return draft
+    going = status.phase not in (Phase.STOPPED, Phase.ABORTED) and not status.waiting_for
+    if not going and status.waiting_for:
+        message = f"{step_text(status)} waits for: {', '.join(status.waiting_for)}"
+    else:
+        message = f"{step_text(status)}: {status.pods} pods"
+        if status.phase == Phase.SOAKING:
+            message += f", until {rfc3339(status.soak_end_time_unix)}"
+    return draft.condition(ConditionType.PROGRESSING, going, status.phase, message)
+
+
+def _not_in_steps(draft: Draft, snapshot: Snapshot) -> Steps:
+    """An Event and the condition if the policy has steps, and the release is made without."""
+    release = snapshot.release
+    policy = release.spec.policy
+    if policy.rollout is None or policy.mode is not Mode.ENFORCE or _goes_back(snapshot):
+        return Steps(draft)
+    if find_condition(release.status.conditions, ConditionType.PROGRESSING) is not None:
+        return Steps(draft)
+    text = f"version {version_of(release)} is released without steps: {_why_not(snapshot)}"
+    draft = draft.condition(ConditionType.PROGRESSING, False, NOT_POSSIBLE, text)
+    return Steps(draft, after=(Announce(NOT_POSSIBLE, text, warning=False),))
+
+
+def _why_not(snapshot: Snapshot) -> str:
+    """Why the release is made without steps."""
+    workload = snapshot.workload
+    if workload.strategy is not Strategy.ROLLING:
+        return f"its update strategy is {workload.strategy}"
+    if not workload.replicas:
+        return "it has no replicas"
+    if not snapshot.others and not snapshot.previous.uid:
+        return "it is the first version of the workload"
+    return "the gatekeeper could not hold it, or did not answer"
+
+
+def _goes_back(snapshot: Snapshot) -> bool:
+    """Whether the release goes back to the version before a release in steps."""
+    own = {version_of(snapshot.release), snapshot.workload.fingerprint}
+    return any(each.status.rollout.base in own for each in snapshot.others) or bypass.is_rollback(
+        snapshot.workload, snapshot.others
+    )
+
+
+def aborted(release: Release, now: float) -> RolloutStatus:
+    """The status of the steps of a release that another one replaces."""
+    known = release.status.rollout
+    if not known.phase or known.phase in ENDED:
+        return known
+    return msgspec.structs.replace(
+        known, phase=Phase.ABORTED.value, phase_time=plain_time(now), phase_time_unix=int(now), waiting_for=()
+    )
+
+
+def superseded(release: Release, now: float) -> ChangeWorkloadStatus | None:
+    """The status of a release that another one replaces in the middle of its steps; None if it stays as it is."""
+    rollout = aborted(release, now)
+    if rollout == release.status.rollout:
+        return None
+    return with_update_time(begin(release, now).replace(rollout=rollout).status, now)
+
+
+def refused(release: Release, cause: str, now: float) -> Decision:
+    """Report that the API server refused to change the hold. The deadline of the step stops meanwhile."""
+    known = release.status.rollout
+    message = f"{step_text(known)}: the API server refuses to change the workload: {cause}; AlterShield retries"
+    condition = find_condition(release.status.conditions, ConditionType.PROGRESSING)
+    if condition is not None and condition.message == message:
+        return Decision()
+    since = known.waiting_since_unix or int(now)
+    draft = begin(release, now).condition(ConditionType.PROGRESSING, False, "WriteRefused", message)
+    waiting = tuple(dict.fromkeys((*known.waiting_for, str(WaitingFor.WRITE))))
+    draft = draft.replace(rollout=msgspec.structs.replace(known, waiting_since_unix=since, waiting_for=waiting))
+    return Decision(with_update_time(draft.status, now), after=(Announce("StepHeld", message),))

@@ -1,0 +1,94 @@
+"""Writes the hold of a release in steps: how many pods may have the version, and its end."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from altershield.api.annotations import ROLLOUT
+from altershield.api.json_patch import Operation, label_path
+from altershield.kube.errors import ApiError
+from altershield.workloads import BY_KIND, held_managers, hold
+from altershield.workloads.adapter import Object
+from altershield.workloads.held import own_values, patch, steps
+from altershield.workloads.hold import Cause
+from altershield.workloads.workload import Workload
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.writer import Writer
+from reconciler.releases.reads.live import LiveReader
+from reconciler.releases.writes.temporary import is_temporary
+from reconciler.rollout.progress import NewHold
+
+_ANNOTATION = label_path(ROLLOUT, "/metadata/annotations")
+
+
+class HoldRefused(Exception):  # noqa: N818  (a result that ends the reconcile, not an error)
+    """The API server refuses a write of a hold."""
+
+    def __init__(self, cause: ApiError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class HoldWriter:
+    """All methods read the workload once more, and write only if it has not changed since. ConflictError: it has.
+    HoldRefused: the API server refuses the write."""
+
+    def __init__(self, caches: Caches, writer: Writer, live: LiveReader) -> None:
+        self._caches = caches
+        self._writer = writer
+        self._live = live
+
+    async def set(self, workload: Workload, wanted: NewHold) -> None:
+        """Write the annotation. The gatekeeper writes the fields that follow from it."""
+        raw = await self._live.raw(workload)
+        known = steps(raw["metadata"].get("annotations"))
+        if known is None:
+            return
+        others = tuple(each for each in known.causes if each.by != hold.STEPS)
+        own = next((each for each in known.causes if each.by == hold.STEPS), Cause(hold.STEPS))
+        changed = msgspec.structs.replace(
+            known,
+            version=wanted.version,
+            causes=(msgspec.structs.replace(own, pods=wanted.pods), *others),
+            replicas=wanted.replicas,
+            surge=wanted.surge,
+            write=known.write + 1,
+        )
+        value = msgspec.json.encode(changed).decode()
+        await self._write(workload, raw, [{"op": "replace", "path": _ANNOTATION, "value": value}])
+
+    async def end(self, workload: Workload) -> None:
+        """Remove the annotation, and give the fields the user's own values."""
+        raw = await self._live.raw(workload)
+        await self._write(workload, raw, restoration(workload, raw))
+
+    async def free_fields(self, workload: Workload) -> None:
+        """Remove the entries of AlterShield's field manager about the held fields. A later change of these fields by
+        their owner then has no conflict. A second call changes nothing."""
+        raw = await self._live.raw(workload)
+        entries = held_managers.freed(raw, BY_KIND[workload.group_kind].held_fields)
+        if entries is not None:
+            operation: Operation = {"op": "replace", "path": "/metadata/managedFields", "value": entries}
+            await self._write(workload, raw, [operation])
+
+    async def _write(self, workload: Workload, raw: Object, operations: Sequence[Operation]) -> None:
+        if not operations:
+            return
+        unchanged: Operation = {
+            "op": "test", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"],
+        }  # fmt: skip
+        try:
+            await self._writer.patch(self._caches.workloads[workload.group_kind], workload, [unchanged, *operations])
+        except ApiError as error:
+            if is_temporary(error):
+                raise
+            raise HoldRefused(error) from error
+
+
+def restoration(workload: Workload, raw: Object) -> list[Operation]:
+    """The patch that ends the hold of a release in steps; empty if there is none. `raw`: the workload."""
+    known = steps((raw.get("metadata") or {}).get("annotations"))
+    if known is None:
+        return []
+    adapter, spec = BY_KIND[workload.group_kind], raw["spec"]
+    return [{"op": "remove", "path": _ANNOTATION}, *patch(spec, own_values(adapter, known, spec))]

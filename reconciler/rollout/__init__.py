@@ -1,0 +1,1 @@
+"""How a release in steps proceeds. Pure functions."""

@@ -1,0 +1,331 @@
+"""The phases of a release in steps. Pure functions.
+
+A phase is stored before it is acted on: `progress` changes the status, or returns what the stored status asks for.
+So a reconcile that runs twice, or a reconciler that is killed between two writes, does nothing twice.
+"""
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from altershield.api.meta import plain_time
+from altershield.api.rollout import ENDED, PassedStep, Phase, RolloutStatus, WaitingFor
+from altershield.rollout.steps import is_last, next_step, step_pods, step_with, steps_of
+from altershield.workloads.hold import Hold
+from reconciler.rollout.texts import step_text
+from reconciler.rollout.view import View
+
+_HELD = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING, Phase.WAITING_FOR_APPROVAL)
+
+
+@dataclass(frozen=True, slots=True)
+class NewHold:
+    """The hold that the workload should have: what of the annotation changes."""
+
+    version: str
+    pods: int
+    replicas: int
+    surge: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An Event about the workload."""
+
+    reason: str
+    message: str
+    warning: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What follows for a release in steps. `wake`: when it may go on without an event, Unix seconds."""
+
+    status: RolloutStatus
+    new_hold: NewHold | None = None
+    ends_hold: bool = False
+    """Whether the user's own values of the held fields return now."""
+    frees_fields: bool = False
+    """Whether the entries of AlterShield's field manager about the held fields are removed, before the status is
+    stored."""
+    events: tuple[Event, ...] = ()
+    wake: float | None = None
+    overdue: str = ""
+    """Why the step is overdue; empty if it is not."""
+
+    @property
+    def done(self) -> bool:
+        """Whether the last step has passed."""
+        return self.status.phase == Phase.DONE
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A status under construction."""
+
+    status: RolloutStatus
+    now: float
+    events: list[Event] = field(default_factory=list)
+
+    def set(self, **fields: object) -> None:
+        self.status = msgspec.structs.replace(self.status, **fields)
+
+    def enter(self, phase: Phase) -> None:
+        if self.status.phase != phase:
+            self.set(phase=phase.value, phase_time=plain_time(self.now), phase_time_unix=int(self.now))
+
+    def say(self, reason: str, message: str, *, warning: bool = False) -> None:
+        self.events.append(Event(reason, message, warning))
+
+
+def progress(known: RolloutStatus, view: View, now: float) -> Progress:
+    """What follows at `now` (Unix seconds). The same input gives the same result."""
+    draft = _Draft(known, now)
+    if not known.phase:
+        return _begun(draft, view)
+    draft.set(updated=view.pods, passed=view.passed)
+    if known.phase in ENDED:
+        return Progress(draft.status, ends_hold=view.hold is not None)
+    if view.failed:
+        if known.phase != Phase.STOPPED:
+            draft.set(failed_step=known.step)
+            draft.enter(Phase.STOPPED)
+        return Progress(draft.status)
+    if known.phase == Phase.STOPPED:
+        draft.set(failed_step=0, soak_end_time="", soak_end_time_unix=0, step_time_unix=int(now), stopped_seconds=0)
+        draft.enter(Phase.ROLLING if view.hold is not None else Phase.VERIFYING)
+        return Progress(draft.status)
+    if is_last(view.rollout, known.step):
+        return _last(draft, view)
+    if view.hold is None or _has_escaped(known, view):
+        return _escaped(draft, view)
+    return _held(draft, view, view.hold)
+
+
+def promoted(known: RolloutStatus, view: View, by: str, now: float, *, full: bool) -> Progress | str:
+    """What follows from the request to promote the release; why it cannot be promoted, if it cannot."""
+    draft = _Draft(known, now)
+    held = bool(known.held_by)
+    draft.set(held_by="", full=known.full or full)
+    if known.phase == Phase.STOPPED:
+        return "the release failed, and takes no further step"
+    if known.phase in (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL):
+        if not view.complete:
+            return f"{view.passed} of the {known.pods} pods of step {known.step} are verified"
+        _pass(draft, view, by)
+        return Progress(draft.status, events=tuple(draft.events), wake=now)
+    if held or full:
+        return Progress(draft.status, events=tuple(draft.events), wake=now)
+    return f"{view.passed} of the {known.pods} pods of step {known.step} are verified; it can be promoted after that"
+
+
+def _begun(draft: _Draft, view: View) -> Progress:
+    """The first phase of a release whose first step the gatekeeper holds."""
+    hold, rollout, now = view.hold, view.rollout, draft.now
+    if hold is None:
+        return _escaped(draft, view)
+    number = step_with(rollout, hold.at_least, hold.replicas) if hold.at_least else next_step(rollout, 0, hold.replicas)
+    draft.set(base=hold.base, steps=len(steps_of(rollout)))
+    _start(draft, view, number)
+    draft.enter(Phase.ROLLING if hold.pods else Phase.HELD)
+    return Progress(draft.status, events=tuple(draft.events), wake=now)
+
+
+def _start(draft: _Draft, view: View, number: int) -> None:
+    """Begin a step."""
+    draft.set(
+        step=number,
+        pods=_target(view, number),
+        step_time_unix=int(draft.now),
+        stopped_seconds=0,
+        waiting_since_unix=0,
+        waiting_for=(),
+        soak_end_time="",
+        soak_end_time_unix=0,
+        updated=view.pods,
+        passed=view.passed,
+    )
+    draft.enter(Phase.FINISHING if is_last(view.rollout, number) else Phase.ROLLING)
+    what = "the user's own strategy replaces the remaining pods" if is_last(view.rollout, number) else ""
+    reach = f"{draft.status.pods} of {view.replicas} pods get version {view.version}"
+    draft.say("StepStarted", f"{step_text(draft.status)}: {what or reach}")
+
+
+def _target(view: View, number: int) -> int:
+    """How many pods have the version in this step: those of an earlier held release count, too."""
+    target = step_pods(view.rollout, number, view.replicas)
+    if view.hold is not None:
+        target = max(target, min(view.hold.at_least, view.replicas))
+    return min(target, view.reach)
+
+
+def _clocks(draft: _Draft, view: View, *, writes: bool) -> None:
+    """Note since when the release waits, and for what. This time does not count for the deadline of the step. `writes`:
+    whether a write of the hold is due, which the API server may have refused before."""
+    known, now = draft.status, int(draft.now)
+    refused = writes and WaitingFor.WRITE in known.waiting_for
+    waiting = (*(WaitingFor.PERSON,) * bool(known.held_by), *view.waiting, *(WaitingFor.WRITE,) * refused)
+    if waiting and not known.waiting_since_unix:
+        draft.set(waiting_since_unix=now)
+        draft.say("StepHeld", f"{step_text(known)} waits for: {', '.join(waiting)}")
+    elif not waiting and known.waiting_since_unix:
+        stopped = max(0, now - known.waiting_since_unix)
+        draft.set(stopped_seconds=known.stopped_seconds + stopped, waiting_since_unix=0)
+    draft.set(waiting_for=tuple(map(str, waiting)))
+
+
+def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
+    """A step of which the pods are held."""
+    known, now = draft.status, draft.now
+    target = _target(view, known.step)
+    draft.set(pods=target)
+    new_hold = _new_hold(view, hold, known, target)
+    _clocks(draft, view, writes=new_hold is not None)
+    reached = new_hold is None and hold.pods >= target and view.pods >= target
+    match known.phase:
+        case Phase.HELD if not draft.status.waiting_for:
+            draft.enter(Phase.ROLLING)
+        case Phase.ROLLING if reached:
+            draft.enter(Phase.VERIFYING)
+        case Phase.VERIFYING if not reached:
+            draft.enter(Phase.ROLLING)
+        case Phase.VERIFYING if view.complete:
+            _soak(draft, view)
+        case _:
+            _after_soak(draft, view)
+    if (draft.status.phase, draft.status.step) != (known.phase, known.step):
+        return Progress(draft.status, events=tuple(draft.events), wake=now)
+    overdue, due = _deadline(draft.status, view, now)
+    return Progress(
+        draft.status, new_hold, events=tuple(draft.events), wake=_next(due, _soak_end(known, now)), overdue=overdue
+    )
+
+
+def _after_soak(draft: _Draft, view: View) -> None:
+    """Go on after the soak, if it is over, and after the approval."""
+    known = draft.status
+    if not view.complete or known.held_by:
+        return
+    if known.phase == Phase.SOAKING and draft.now >= known.soak_end_time_unix:
+        if steps_of(view.rollout)[known.step - 1].approval and not known.full:
+            draft.enter(Phase.WAITING_FOR_APPROVAL)
+            draft.say("StepHeld", f"{step_text(known)} has passed, and waits until a person promotes the release")
+        else:
+            _pass(draft, view, "")
+    elif known.phase == Phase.WAITING_FOR_APPROVAL and known.full:
+        _pass(draft, view, "")
+
+
+def _soak_end(known: RolloutStatus, now: float) -> float | None:
+    """When the soak ends, Unix seconds; None if none is under way."""
+    end = float(known.soak_end_time_unix)
+    return end if known.phase == Phase.SOAKING and now < end else None
+
+
+def _next(*times: float | None) -> float | None:
+    return min((each for each in times if each is not None), default=None)
+
+
+def _new_hold(view: View, hold: Hold, known: RolloutStatus, target: int) -> NewHold | None:
+    """The hold that the workload should have now; None if it has it.
+
+    Within a step, the number of pods rises as new pods come up, and never falls, unless the workload is scaled. While
+    the pods soak, scaling gives the version its share of the pods, and no further pod is replaced.
+    """
+    if known.phase == Phase.HELD:
+        return None
+    surge = hold.surge and not view.surge_refused
+    at_once = view.at_once
+    pods = hold.pods
+    if known.phase in (Phase.ROLLING, Phase.VERIFYING):
+        if not known.held_by and not view.waiting:
+            allowed = target if at_once is None else min(target, at_once + view.up)
+            pods = max(pods, allowed)
+    elif view.replicas != hold.replicas:
+        pods = max(pods, view.pods)
+    pods = max(1, min(pods, target)) if target else pods
+    wanted = NewHold(view.version, pods, view.replicas, surge)
+    present = NewHold(hold.version, hold.pods, hold.replicas, hold.surge)
+    return wanted if wanted != present and view.replicas else None
+
+
+def _deadline(status: RolloutStatus, view: View, now: float) -> tuple[str, float | None]:
+    """Why the step is overdue, or empty; and when it will be, Unix seconds."""
+    if status.waiting_since_unix or status.phase not in (Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING):
+        return "", None
+    seconds = view.rollout.step_deadline_seconds
+    since = status.soak_end_time_unix if status.phase == Phase.SOAKING else status.step_time_unix
+    due = since + seconds + (0 if status.phase == Phase.SOAKING else status.stopped_seconds)
+    if now < due:
+        return "", float(due)
+    return (
+        f"{step_text(status)} is not verified within {seconds} s: {view.passed} of {status.pods} pods passed, "
+        f"{view.up} are up",
+        None,
+    )
+
+
+def _soak(draft: _Draft, view: View) -> None:
+    """Begin the soak of the step."""
+    seconds = 0 if draft.status.full else steps_of(view.rollout)[draft.status.step - 1].soak_seconds
+    end = int(draft.now) + seconds
+    draft.set(soak_end_time=plain_time(end), soak_end_time_unix=end)
+    draft.enter(Phase.SOAKING)
+
+
+def _pass(draft: _Draft, view: View, by: str) -> None:
+    """The step has passed. Begin the next one, or end the rollout."""
+    status, now = draft.status, int(draft.now)
+    passed = PassedStep(status.step, status.pods, status.step_time_unix, now, by)
+    draft.set(passed_steps=(*(each for each in status.passed_steps if each.step != status.step), passed))
+    draft.say("StepPassed", f"{step_text(status)} has passed" + (f": promoted by {by}" if by else ""))
+    if is_last(view.rollout, status.step):
+        draft.enter(Phase.DONE)
+        draft.say("StepsFinished", f"all steps of version {view.version} have passed")
+        return
+    _start(draft, view, next_step(view.rollout, status.step, view.replicas))
+
+
+def _last(draft: _Draft, view: View) -> Progress:
+    """The last step, which is not held."""
+    known, now = draft.status, draft.now
+    draft.set(pods=view.reach)
+    _clocks(draft, view, writes=view.hold is not None)
+    match known.phase:
+        case Phase.FINISHING if view.hold is not None:
+            return Progress(draft.status, ends_hold=True, events=tuple(draft.events))
+        case Phase.FINISHING:
+            draft.enter(Phase.VERIFYING)
+            return Progress(draft.status, frees_fields=True, events=tuple(draft.events), wake=now)
+        case Phase.VERIFYING if view.complete:
+            _soak(draft, view)
+            _after_soak(draft, view)
+        case Phase.ROLLING:
+            draft.enter(Phase.VERIFYING)
+        case _:
+            _after_soak(draft, view)
+    return Progress(
+        draft.status,
+        ends_hold=view.hold is not None,
+        events=tuple(draft.events),
+        wake=_next(_soak_end(draft.status, now), now if draft.status.phase != known.phase else None),
+    )
+
+
+def _has_escaped(known: RolloutStatus, view: View) -> bool:
+    """Whether all pods have the version although the step has fewer: the workload was scaled to 0 and back, and its
+    controller creates only pods of the version."""
+    return not view.older and view.replicas > 0 and view.pods > _target(view, known.step)
+
+
+def _escaped(draft: _Draft, view: View) -> Progress:
+    """The version is not held any more. Its pods are verified all the same."""
+    rollout = view.rollout
+    draft.set(steps=len(steps_of(rollout)))
+    began = bool(draft.status.phase)
+    _start(draft, view, len(steps_of(rollout)))
+    draft.events.clear()
+    if began:
+        text = f"version {view.version} is no longer held at its step: all pods have it, or get it; they are verified"
+        draft.say("StepsEscaped", text, warning=True)
+    return Progress(draft.status, events=tuple(draft.events), wake=draft.now)

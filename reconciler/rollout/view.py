@@ -1,0 +1,37 @@
+"""The input of a decision about a release in steps."""
+
+from dataclasses import dataclass
+
+from altershield.api.rollout import Rollout, WaitingFor
+from altershield.workloads.hold import Hold
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A release in steps, its workload and its pods."""
+
+    rollout: Rollout
+    version: str
+    replicas: int
+    reach: int
+    """How many pods the user's own strategy lets the release reach: a partition may keep others at the old version."""
+    hold: Hold | None
+    """The hold in force, by the annotation of the workload; None if there is none."""
+    at_once: int | None
+    """How many pods may get the version before one of them is available, by the user's own strategy; None: the
+    workload's controller sees to that. With the hold's rule about pods above the replicas."""
+    pods: int
+    """The pods of the version that exist."""
+    older: int
+    """The pods of other versions that exist."""
+    up: int
+    """The pods of the version that are available by the user's own `minReadySeconds`, without a restart since."""
+    passed: int
+    complete: bool
+    """Whether all pods that the hold allows, or that the release is to reach in its last step, are up and passed."""
+    failed: bool
+    """Whether the release failed."""
+    waiting: tuple[WaitingFor, ...] = ()
+    """Why no further pod gets the version now, apart from a person's hold."""
+    surge_refused: bool = False
+    """Whether a quota refuses pods above the replicas, and the user's own strategy does without them."""

@@ -1,0 +1,295 @@
+"""A release in steps, with a workload whose pods come up at once, or not."""
+
+from dataclasses import dataclass, field, replace
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from altershield.api.rollout import Phase, Rollout, RolloutStatus, Step, WaitingFor
+from altershield.rollout.steps import is_last, step_pods
+from altershield.workloads.hold import STEPS, Cause, Hold
+from reconciler.rollout.progress import Progress, progress, promoted
+from reconciler.rollout.view import View
+
+ROLLOUT = Rollout(pods=(1, "30%"), soak_seconds=60)
+
+
+def hold(pods: int, replicas: int = 10, rollout: Rollout = ROLLOUT) -> Hold:
+    return Hold("new", (Cause(STEPS, pods=pods),), base="old", rollout=rollout, replicas=replicas, write=1)
+
+
+@dataclass
+class World:
+    """A Deployment of `replicas` pods whose strategy allows `at_once` new ones before one is available."""
+
+    rollout: Rollout = ROLLOUT
+    replicas: int = 10
+    at_once: int | None = 1
+    now: float = 1_000.0
+    status: RolloutStatus = field(default_factory=RolloutStatus)
+    hold: Hold | None = None
+    pods: int = 0
+    up: int = 0
+    passed: int = 0
+    failed: bool = False
+    waiting: tuple[WaitingFor, ...] = ()
+    events: list[str] = field(default_factory=list)
+    most: int = 0
+    """The most pods that the version had while a step was held."""
+
+    def __post_init__(self) -> None:
+        first = step_pods(self.rollout, 1, self.replicas)
+        allowed = first if self.at_once is None else min(first, self.at_once)
+        self.hold = self.hold or hold(allowed, self.replicas, self.rollout)
+
+    @property
+    def view(self) -> View:
+        allowed = self.hold.pods if self.hold is not None else self.replicas
+        return View(
+            rollout=self.rollout, version="new", replicas=self.replicas, reach=self.replicas, hold=self.hold,
+            at_once=self.at_once, pods=self.pods, older=max(0, self.replicas - self.pods), up=self.up,
+            passed=self.passed, complete=0 < self.passed == self.pods and self.pods >= min(allowed, self.replicas),
+            failed=self.failed, waiting=self.waiting,
+        )  # fmt: skip
+
+    def reconcile(self) -> Progress:
+        found = progress(self.status, self.view, self.now)
+        assert progress(self.status, self.view, self.now) == found
+        self.status = found.status
+        self.events += [each.reason for each in found.events]
+        if found.new_hold is not None:
+            assert self.hold is not None
+            self.hold = msgspec.structs.replace(
+                self.hold, causes=(Cause(STEPS, pods=found.new_hold.pods),), replicas=found.new_hold.replicas
+            )
+        if found.ends_hold:
+            self.hold = None
+        return found
+
+    def roll(self) -> None:
+        """The workload's controller creates what the hold allows, and the pods come up and pass."""
+        self.pods = min(self.hold.pods, self.replicas) if self.hold is not None else self.replicas
+        self.up = self.passed = self.pods
+
+    def act(self, action: str, number: int) -> None:
+        """Something happens to the workload."""
+        match action:
+            case "tick":
+                self.now += number
+            case "scale":
+                self.replicas = number
+                self.pods = min(self.pods, number)
+                self.up = self.passed = min(self.up, self.pods)
+            case "roll":
+                self.roll()
+            case "fail" | "pass":
+                self.failed = action == "fail"
+            case "crash":
+                self.up = self.passed = max(0, self.up - 1)
+            case "wait":
+                self.waiting = (WaitingFor.QUOTA,) if number % 2 else ()
+
+    def check(self, before: int) -> None:
+        """`before`: the pods that the hold allowed before the last reconcile."""
+        if self.hold is None or not self.status.phase:
+            return
+        assert not is_last(self.rollout, self.status.step) or self.status.phase == Phase.FINISHING
+        if self.status.phase != Phase.FINISHING:
+            assert self.hold.pods <= max(step_pods(self.rollout, self.status.step, self.replicas), before)
+        if self.at_once is not None and self.hold.pods > before:
+            assert self.hold.pods <= self.at_once + self.up
+
+    def settle(self, times: int = 30) -> None:
+        for _ in range(times):
+            self.reconcile()
+            self.roll()
+            if self.hold is not None:
+                self.most = max(self.most, self.pods)
+
+
+def test_release_goes_to_one_pod_then_to_thirty_percent_then_to_all() -> None:
+    world = World()
+    reached = []
+    for _ in range(4):
+        world.settle()
+        reached.append((world.status.phase, world.pods))
+        world.now += 60
+    assert reached == [("Soaking", 1), ("Soaking", 3), ("Done", 10), ("Done", 10)]
+    assert world.hold is None
+    assert [each.pods for each in world.status.passed_steps] == [1, 3, 10]
+    assert world.events.count("StepStarted") == 3
+    assert world.events[-1] == "StepsFinished"
+
+
+def test_step_stays_until_its_soak_is_over() -> None:
+    world = World()
+    world.settle()
+    world.now += 59
+    world.settle()
+    assert (world.status.step, world.pods) == (1, 1)
+
+
+def test_pods_rise_by_what_the_own_strategy_allows() -> None:
+    """With `maxUnavailable: 0` and `maxSurge: 1`, a further pod is replaced after the one before is available."""
+    world = World(rollout=Rollout(pods=("50%",), soak_seconds=0))
+    seen = set()
+    for _ in range(30):
+        world.reconcile()
+        if world.hold is None:
+            break
+        assert world.hold.pods <= world.up + 1
+        seen.add(world.hold.pods)
+        world.roll()
+    assert seen == {1, 2, 3, 4, 5}
+
+
+def test_failure_stops_the_release_in_its_soak_and_a_corrected_verdict_continues_it() -> None:
+    world = World()
+    world.settle()
+    world.failed = True
+    world.settle()
+    assert (world.status.phase, world.status.failed_step, world.pods) == (Phase.STOPPED, 1, 1)
+    world.now += 10_000
+    world.settle()
+    assert world.pods == 1
+    world.failed = False
+    world.settle()
+    assert world.status.phase == Phase.SOAKING
+    assert world.status.soak_end_time_unix == world.now + 60
+
+
+def test_approval_waits_for_a_person() -> None:
+    world = World(rollout=Rollout(steps=(Step(1, 0, approval=True),)))
+    world.settle()
+    assert world.status.phase == Phase.WAITING_FOR_APPROVAL
+    found = promoted(world.status, world.view, "anna", world.now, full=False)
+    assert isinstance(found, Progress)
+    world.status = found.status
+    world.settle()
+    assert world.status.phase == Phase.DONE
+    assert world.status.passed_steps[0].promoted_by == "anna"
+
+
+def test_full_promotion_skips_soaks_and_not_the_verification() -> None:
+    world = World()
+    world.reconcile()
+    found = promoted(world.status, world.view, "anna", world.now, full=True)
+    assert isinstance(found, Progress)
+    world.status = found.status
+    world.reconcile()
+    assert world.pods == 0
+    world.settle(60)
+    assert (world.status.phase, world.pods) == (Phase.DONE, 10)
+
+
+def test_unverified_step_is_not_promoted() -> None:
+    world = World()
+    world.reconcile()
+    assert isinstance(promoted(world.status, world.view, "anna", world.now, full=False), str)
+
+
+def test_held_release_takes_no_step() -> None:
+    world = World()
+    world.settle()
+    world.status = msgspec.structs.replace(world.status, held_by="anna")
+    world.now += 600
+    world.settle()
+    assert (world.status.step, world.status.waiting_for) == (1, ("person",))
+
+
+@pytest.mark.parametrize("waiting", [WaitingFor.PAUSED, WaitingFor.QUOTA])
+def test_deadline_does_not_run_while_the_release_waits(waiting: WaitingFor) -> None:
+    world = World(rollout=Rollout(pods=(3,), step_deadline_seconds=100))
+    world.reconcile()
+    world.reconcile()
+    world.waiting = (waiting,)
+    world.reconcile()
+    world.now += 1_000
+    assert not world.reconcile().overdue
+    world.waiting = ()
+    world.reconcile()
+    world.now += 99
+    assert not world.reconcile().overdue
+    world.now += 2
+    assert "is not verified within 100 s" in world.reconcile().overdue
+
+
+def test_scaled_to_zero_and_back_escapes() -> None:
+    world = World()
+    world.settle()
+    world.pods = world.up = world.passed = 10
+    assert world.view.older == 0
+    world.reconcile()
+    assert (world.events[-1], world.status.phase) == ("StepsEscaped", Phase.FINISHING)
+    world.settle()
+    assert (world.status.phase, world.hold) == (Phase.DONE, None)
+
+
+@pytest.mark.parametrize(("replicas", "reached"), [(20, 6), (5, 2), (1, 1)])
+def test_scaled_workload_gets_the_share_of_its_replicas(replicas: int, reached: int) -> None:
+    world = World()
+    world.settle()
+    world.now += 60
+    world.reconcile()
+    assert world.status.step == 2
+    world.replicas = replicas
+    world.pods = world.up = world.passed = min(world.pods, replicas)
+    for _ in range(30):
+        world.reconcile()
+        if world.status.step != 2:
+            break
+        world.roll()
+    assert world.status.step == 2
+    assert world.pods == reached
+
+
+def test_release_that_replaces_a_held_one_begins_with_as_many_pods() -> None:
+    found = msgspec.structs.replace(hold(1), at_least=3)
+    world = World(hold=found)
+    world.settle()
+    assert (world.status.step, world.pods, world.status.phase) == (2, 3, Phase.SOAKING)
+
+
+ACTIONS = ("tick", "scale", "roll", "fail", "pass", "crash", "wait")
+pods_of_steps = st.one_of(st.integers(1, 40), st.integers(1, 100).map(lambda each: f"{each}%"))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(pods_of_steps, min_size=1, max_size=5), st.integers(1, 40), st.one_of(st.none(), st.integers(1, 10)),
+    st.lists(st.tuples(st.sampled_from(ACTIONS), st.integers(1, 40))),
+)  # fmt: skip
+def test_pods_never_exceed_the_step_and_every_run_ends(
+    steps: list[int | str], replicas: int, at_once: int | None, actions: list[tuple[str, int]]
+) -> None:
+    rollout = Rollout(pods=tuple(steps), soak_seconds=10)
+    world = World(rollout=rollout, replicas=replicas, at_once=at_once)
+
+    for action, number in actions:
+        world.act(action, number)
+        before = world.hold.pods if world.hold is not None else 0
+        step = world.status.step
+        world.reconcile()
+        world.check(before)
+        assert world.status.step >= step
+    world.failed, world.waiting = False, ()
+    for _ in range(400):
+        world.reconcile()
+        world.roll()
+        world.now += 1
+    assert world.status.phase == Phase.DONE
+    assert (world.hold, world.pods) == (None, world.replicas)
+
+
+def test_stored_status_alone_decides_after_a_crash_before_any_write() -> None:
+    """A decision that is lost is made again."""
+    world = World()
+    for _ in range(200):
+        lost = replace(world)
+        progress(lost.status, lost.view, lost.now)
+        world.reconcile()
+        world.roll()
+        world.now += 5
+    assert world.status.phase == Phase.DONE
