@@ -208,7 +208,7 @@ def access_objects(*, server: bool = False, callbacks: bool = False) -> list[Ins
     permissions include those for an AlterShield server; with `callbacks`, those for the callback port."""
     account, check = names.service_account_user(), names.service_account_user(name=names.CHECK_ACCOUNT)
     permissions = (
-        *rbac.objects(names.SYSTEM_NAMESPACE, server=server, callbacks=callbacks, jobs=True),
+        *rbac.objects(names.SYSTEM_NAMESPACE, server=server, callbacks=callbacks, jobs=True, logs=True),
         *rbac.user_roles(),
     )
     return [

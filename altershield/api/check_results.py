@@ -66,6 +66,9 @@ class CheckResult(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     start_time: Annotated[Text, doc("When it began, UTC.")] = ""
     end_time: Annotated[Text, doc("When it ended, UTC.")] = ""
     start_time_unix: Annotated[Seconds, doc("When it began, in Unix seconds.")] = 0
+    previous_time_unix: Annotated[
+        Seconds, doc("When its run before this one began, in Unix seconds; 0: it was not repeated.")
+    ] = 0
     handle: Annotated[Text, doc("The id of the check in the system that runs it; empty before it is started.")] = ""
     rules: Annotated[
         tuple[FailedRule, ...],

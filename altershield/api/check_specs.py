@@ -43,6 +43,52 @@ class ServerCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     """The check of the AlterShield server that the reconciler is configured with."""
 
 
+class Against(enum.StrEnum):
+    """What `compare` compares the new pods with."""
+
+    OLD = "old"
+    """The pods of the old version, at the same times; where none is left, as `before`."""
+    BEFORE = "before"
+    """The workload in the hour before the release, on average."""
+
+
+class Compare(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The new pods compared with the old version by one query. With too few samples, the check is unknown."""
+
+    metric: Annotated[
+        Query,
+        doc(
+            "PromQL with one sample as its result. `$pods` is replaced by a regular expression: of the names of the "
+            "batch's pods, and of the old pods."
+        ),
+    ]
+    max_ratio: Annotated[
+        Decimal, doc("The new pods fail if their sample exceeds that of the old version times this number.")
+    ] = ""
+    max_increase: Annotated[
+        Decimal,
+        doc(
+            "They fail if their sample exceeds that of the old version by more than this number. With both, they fail "
+            "only if the sample exceeds both bounds."
+        ),
+    ] = ""
+    count: Annotated[
+        Query,
+        doc("PromQL with `$pods`: how many samples `metric` is based on, for example the number of requests."),
+    ] = ""
+    min_samples: Annotated[
+        int,
+        msgspec.Meta(ge=0, le=2**31, description="With fewer samples of either side, by `count`, nothing is proven."),
+    ] = 0
+    against: Annotated[
+        Against,
+        doc(
+            "`old`: the pods of the old version at the same times; where none is left, and with `before`: the workload "
+            "in the hour before the release, on average."
+        ),
+    ] = Against.OLD
+
+
 class PrometheusCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """Samples of a PromQL query, compared with bounds, or with the old version."""
 
@@ -52,9 +98,21 @@ class PrometheusCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="c
         doc(
             "PromQL with one sample as its result. `{{namespace}}`, `{{workload}}`, `{{kind}}`, `{{version}}`, "
             "`{{previousVersion}}`, `{{pods}}`, `{{previousPods}}` (regular expressions) and `{{podCount}}` are "
-            "replaced."
+            "replaced, and `$namespace`, `$workload`, `$version`, `$previous_version`, `$new_pods`, `$old_pods` "
+            "(regular expressions) and `$step`."
         ),
-    ]
+    ] = ""
+    compare: Annotated[
+        Compare | None,
+        doc("In place of `query`: a query that is asked about the new pods and about the old version."),
+        rules(
+            ("has(self.maxRatio) || has(self.maxIncrease)", "compare needs maxRatio or maxIncrease"),
+            (
+                "(has(self.minSamples) && self.minSamples > 0) == has(self.count)",
+                "minSamples needs count, the query of the number of samples, and count needs minSamples",
+            ),
+        ),
+    ] = None
     min: Annotated[Decimal, doc("A sample below this number fails.")] = ""
     max: Annotated[Decimal, doc("A sample above this number fails.")] = ""
     baseline_query: Annotated[
@@ -140,8 +198,35 @@ class HealthCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel
     ] = ()
 
 
+class LogsCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The check counts the lines that match, in the logs of the containers of the batch's pods."""
+
+    pattern: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1,
+            max_length=256,
+            description="A regular expression of RE2, without `\\b` and named groups: `panic|FATAL`. It may match any "
+            "part of a line.",
+        ),
+    ]
+    max: Annotated[
+        int, msgspec.Meta(ge=0, le=1_000_000, description="With more matching lines in all pods, the check fails.")
+    ] = 0
+    seconds: Annotated[int, msgspec.Meta(ge=0, le=86_400, description="Seconds for which the logs are watched.")] = 0
+    max_bytes: Annotated[
+        int,
+        msgspec.Meta(
+            ge=1024,
+            le=4 * 2**20,
+            description="Bytes that are read of the log of a container. If there are more, and too few lines match, "
+            "the check is unknown.",
+        ),
+    ] = 2**20
+
+
 class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """A check of each batch: exactly one of `health`, `server`, `prometheus`, `http` and `job`."""
+    """A check of each batch: exactly one of `health`, `logs`, `server`, `prometheus`, `http` and `job`."""
 
     name: Annotated[
         str,
@@ -158,17 +243,35 @@ class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
         doc("Seconds after which a check without a result ends as Unknown. Default: the reconciler's option."),
     ] = None
     on_unknown: Annotated[
-        OnUnknown,
-        doc("The effect of a check without a result: `pass`, `hold` (the batch waits for a person) or `fail`."),
-    ] = OnUnknown.PASS
+        OnUnknown | None,
+        doc(
+            "The effect of a check without a result: `pass`, `hold` (the batch waits for a person) or `fail`. Default: "
+            "`hold` with `compare`, else `pass`."
+        ),
+    ] = None
+    every_seconds: Annotated[
+        Annotated[int, msgspec.Meta(ge=10, le=3600)] | None,
+        doc(
+            "In a release in steps: the check is repeated at this interval while a step soaks. A failure fails the "
+            "batch at once, and the last run decides at the end of the soak."
+        ),
+    ] = None
     health: Annotated[HealthCheck | None, doc("A check by the Events of the pods.")] = None
+    logs: Annotated[LogsCheck | None, doc("A check by the logs of the pods.")] = None
     server: Annotated[ServerCheck | None, doc("The check of the AlterShield server.")] = None
     prometheus: Annotated[
         PrometheusCheck | None,
         doc("A check by PromQL."),
         rules(
+            ("has(self.query) != has(self.compare)", "a check by PromQL has either query or compare"),
             (
-                "has(self.min) || has(self.max) || has(self.baselineQuery)",
+                "!has(self.compare) || !(has(self.min) || has(self.max) || has(self.baselineQuery) || "
+                "has(self.maxIncrease) || has(self.maxRatio) || has(self.countQuery) || has(self.baselineCountQuery) "
+                "|| (has(self.minCount) && self.minCount > 0))",
+                "compare has its own bounds and no other queries",
+            ),
+            (
+                "has(self.min) || has(self.max) || has(self.baselineQuery) || has(self.compare)",
                 "a sample needs a bound: set min, max or baselineQuery",
             ),
             (
@@ -191,3 +294,9 @@ class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
     ] = None
     http: Annotated[HttpCheck | None, doc("A check by an HTTP request.")] = None
     job: Annotated[JobCheck | None, doc("A check by a Job.")] = None
+
+    @property
+    def if_unknown(self) -> OnUnknown:
+        """The effect of this check without a result."""
+        compares = self.prometheus is not None and self.prometheus.compare is not None
+        return self.on_unknown or (OnUnknown.HOLD if compares else OnUnknown.PASS)

@@ -102,9 +102,17 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
                 CheckSpec,
                 rules(
                     (
-                        "[has(self.health), has(self.server), has(self.prometheus), has(self.http), has(self.job)]"
-                        ".filter(each, each).size() == 1",
-                        "a check has exactly one of health, server, prometheus, http and job",
+                        "[has(self.health), has(self.logs), has(self.server), has(self.prometheus), has(self.http), "
+                        "has(self.job)].filter(each, each).size() == 1",
+                        "a check has exactly one of health, logs, server, prometheus, http and job",
+                    ),
+                    (
+                        "!has(self.everySeconds) || !has(self.server)",
+                        "the check of the AlterShield server is not repeated: remove everySeconds",
+                    ),
+                    (
+                        "!has(self.everySeconds) || !has(self.phases) || 'Post' in self.phases",
+                        "everySeconds repeats a check of the phase Post",
                     ),
                     ("self.name != 'server' || has(self.server)", "only a check with `server` has the name server"),
                 ),
@@ -265,6 +273,10 @@ class DefensePolicy(msgspec.Struct, frozen=True, rename="camel", gc=False):
                 "pauseSeconds needs onFailure: pause",
             ),
             ("!has(self.onPauseEnd) || has(self.pauseSeconds)", "onPauseEnd needs pauseSeconds"),
+            (
+                "has(self.rollout) || !has(self.checks) || !self.checks.exists(each, has(each.everySeconds))",
+                "everySeconds needs rollout: a check is repeated while a step soaks",
+            ),
         ),
     ] = DefensePolicySpec()
     status: DefensePolicyStatus = DefensePolicyStatus()

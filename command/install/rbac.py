@@ -103,6 +103,10 @@ JOB_RULES = (_rule(JOBS.group, [JOBS.plural], "get create delete"),)
 """The permissions that checks with Jobs need in addition. A Job can run as any service account of its namespace. So the
 admission policies let only users who may create Jobs write a DefensePolicy with a Job."""
 
+LOG_RULES = (_rule("", [f"{PODS.plural}/log"], "get"),)
+"""The permission that checks of logs need in addition. Logs may have secrets. So the admission policies let only users
+who may read the logs of the namespace write a DefensePolicy with such a check."""
+
 SYSTEM_RULES = (
     _rule(GROUP, ["opsconfiginfoes"], "create"),
     _rule("coordination.k8s.io", ["leases"], "get create update"),
@@ -232,9 +236,12 @@ def _cluster_role(name: str, labels: dict[str, str], rules: Sequence[Object]) ->
     }
 
 
-def objects(namespace: str, *, server: bool = False, callbacks: bool = False, jobs: bool = False) -> list[Object]:
+def objects(
+    namespace: str, *, server: bool = False, callbacks: bool = False, jobs: bool = False, logs: bool = False
+) -> list[Object]:
     """The service account and its permissions. `namespace` is the system namespace. With `server`, an AlterShield
-    server is configured; with `callbacks`, the reconciler serves the callback port; with `jobs`, checks may be Jobs."""
+    server is configured; with `callbacks`, the reconciler serves the callback port; with `jobs`, checks may be Jobs;
+    with `logs`, they may read the logs of pods."""
     subject = {"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": namespace}
 
     def obj(kind: str, scope: str, **content: Any) -> Object:
@@ -250,7 +257,12 @@ def objects(namespace: str, *, server: bool = False, callbacks: bool = False, jo
         obj(
             "ClusterRole",
             "",
-            rules=[*CLUSTER_RULES, *(CALLBACK_RULES if callbacks else ()), *(JOB_RULES if jobs else ())],
+            rules=[
+                *CLUSTER_RULES,
+                *(CALLBACK_RULES if callbacks else ()),
+                *(JOB_RULES if jobs else ()),
+                *(LOG_RULES if logs else ()),
+            ],
         ),
         obj("ClusterRoleBinding", "", roleRef=reference("ClusterRole"), subjects=[subject]),
         obj("Role", namespace, rules=[*SYSTEM_RULES, *(SERVER_RULES if server else ())]),

@@ -7,7 +7,7 @@ author of the policy may not do.
 
 from altershield.api import labels, pages
 from altershield.api.policy import MAX_CHECKS
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, JOBS, SECRETS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, JOBS, PODS, SECRETS
 from altershield.releases import history
 from command.install.admission_policy import USER, Object, admission_policy, validation
 from command.install.rbac import APPROVE
@@ -147,16 +147,18 @@ def user_policies(reconciler: str) -> list[Object]:
 
 def _checks(reconciler: str, users: dict[str, str]) -> list[Object]:
     """The policy for the authors of DefensePolicies. A user who writes a DefensePolicy with a Job must be allowed to
-    create Jobs in its namespace. If it names a Secret, the user must be allowed to read this Secret. The reconciler
-    does both with its own permissions.
+    create Jobs in its namespace, and one who writes a check of logs to read logs there. If it names a Secret, the user
+    must be allowed to read this Secret. The reconciler does all this with its own permissions.
 
-    A policy of the system namespace applies to all namespaces, so its author must be allowed to create Jobs in all of
+    A policy of the system namespace applies to all namespaces, so its author must be allowed to do so in all of
     them. The API server limits the cost of an expression to two requests to the authorizer (k8s.io/apiserver,
     pkg/cel/library/cost.go), so each Secret has its own expression.
     """
     may_create = (
         f"authorizer.group('{JOBS.group}').resource('{JOBS.plural}').namespace(variables.scope).check('create')"
     )
+    logs = f"authorizer.group('{PODS.group}').resource('{PODS.plural}').subresource('log')"
+    may_read_logs = f"{logs}.namespace(variables.scope).check('get')"
     where = "variables.scope == '' ? 'all namespaces' : 'the namespace ' + variables.scope"
 
     def may_read(number: int) -> Object:
@@ -175,6 +177,11 @@ def _checks(reconciler: str, users: dict[str, str]) -> list[Object]:
             validation(
                 f"!variables.checks.exists(c, has(c.job)) || {may_create}.allowed()",
                 f"'you may not create Jobs in ' + ({where}) + ', so no DefensePolicy of yours may have one{_AUTHORS}'",
+            ),
+            validation(
+                f"!variables.checks.exists(c, has(c.logs)) || {may_read_logs}.allowed()",
+                f"'you may not read the logs of pods in ' + ({where}) + "
+                f"', so no DefensePolicy of yours may have a check of them{_AUTHORS}'",
             ),
             validation(
                 f"size(variables.secrets) <= {MAX_CHECKS}",

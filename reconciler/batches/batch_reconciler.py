@@ -4,7 +4,7 @@ This controller, people, and the receivers of callbacks write the status of Chan
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import replace
 
 import msgspec
@@ -20,12 +20,16 @@ from altershield.kube.errors import ConflictError
 from reconciler.batches.check_run import Answer, Ask, Step
 from reconciler.batches.metrics import UNCHECKED_ENDS, BatchMetrics
 from reconciler.batches.nodes import Reception, awaits_node, is_of_this_run, refusal, with_doubtful_pass, with_node
+from reconciler.batches.old_pods import needs_old_pods, old_pods
 from reconciler.batches.plan import Checks, kind_of, plan, subject
+from reconciler.batches.repetition import Soak
 from reconciler.batches.skipping import Skipper
 from reconciler.batches.transitions import BatchSnapshot, decide, received
 from reconciler.checks.check import Fail, Pass, Result, Unknown, entry_of
 from reconciler.checks.identity import CheckRun
+from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.soaks import repeats
 from reconciler.cluster.writer import Writer
 
 
@@ -61,21 +65,25 @@ class BatchReconciler:
         """Store the next status and send the requests to checks, until the batch waits or is done. Returns the seconds
         after which the batch is reconciled again, or None."""
         batch = self._caches.batches.get(*key)
-        if batch is None or batch.unfinished is None or batch.metadata.deleting:
+        if batch is None or batch.metadata.deleting:
             return None
-        change_pod = batch.unfinished
+        change_pod = batch.unfinished or await self._soaking(batch)
+        if change_pod is None:
+            return None
         release = await self._known_release(change_pod)
         snapshot = self._snapshot(change_pod, release)
+        ran = _open_checks(change_pod)
         while True:
             status, following = decide(change_pod.status, snapshot, self._clock())
             if status != change_pod.status:
                 change_pod = await self._save(change_pod, status)  # before the requests
             if not following.asks:
                 if status.status == PodState.EXECUTE_DONE:
-                    await self._clean_up(change_pod, release, snapshot)
+                    await self._clean_up(change_pod, release, snapshot, ran)
                     if self._skipper is not None:
-                        return await self._skipper.tell(change_pod, release)
+                        return _earlier(following.after, await self._skipper.tell(change_pod, release))
                 return following.after
+            ran |= {each.key for each in following.asks}
             answers = await asyncio.gather(*(self._ask(each, change_pod, release, snapshot) for each in following.asks))
             new = {each.key: answer for each, answer in zip(following.asks, answers, strict=True)}
             snapshot = replace(snapshot, change_pod=change_pod, answers={**snapshot.answers, **new})
@@ -144,6 +152,7 @@ class BatchReconciler:
             plan(release, self._checks),
             pre_timeout=self._pre_timeout,
             post_timeout=self._post_timeout,
+            soak=Soak(lasts=release is not None and repeats(release)),
             release_began=float(release.spec.create_time_unix) if release is not None else 0.0,
         )
 
@@ -172,20 +181,37 @@ class BatchReconciler:
         check = self._checks.get(kind_of(planned.spec))
         if check is None or release is None:
             return Unknown("the check is not configured any more" if check is None else "the release does not exist")
-        of_check = subject(change_pod, release, planned, ask.phase)
+        others = old_pods(self._caches, release) if needs_old_pods(planned.spec) else ()
+        of_check = subject(change_pod, release, planned, ask.phase, others)
         if ask.step is Step.START:
             return await check.start(of_check)
         handle = of_check.entry.handle if of_check.entry is not None else ""
         return await check.poll(of_check, handle, last=ask.step is Step.LAST_POLL)
 
-    async def _clean_up(self, change_pod: ChangePod, release: ChangeWorkload | None, snapshot: BatchSnapshot) -> None:
-        """Let each check of a batch that is done remove the objects that the check has created."""
+    async def _soaking(self, batch: Batch) -> ChangePod | None:
+        """The ChangePod of a batch that is done, if checks of it are repeated now; else None."""
+        release = self._caches.releases.get(*batch.release)
+        if release is None or batch.giver or not repeats(release) or not self._has_pods(batch):
+            return None
+        return await self._writer.live_batch(batch.metadata.name, batch.metadata.namespace)
+
+    def _has_pods(self, batch: Batch) -> bool:
+        """Whether a pod of the batch exists."""
+        pods = ((each, self._caches.pods.get(batch.metadata.namespace, each.pod)) for each in batch.members)
+        return any(pod is not None and pod.metadata.packed_uid == member.packed_uid for member, pod in pods)
+
+    async def _clean_up(
+        self, change_pod: ChangePod, release: ChangeWorkload | None, snapshot: BatchSnapshot, ran: Set[tuple[str, str]]
+    ) -> None:
+        """Let each check of a batch that is done remove the objects that the check has created. `ran`: the checks that
+        have run since, by name and phase."""
         if release is None:
             return
         for planned in snapshot.plan:
             check = self._checks.get(kind_of(planned.spec))
             for entry in change_pod.status.checks:
-                if check is not None and entry.name == planned.spec.name and entry.handle:
+                is_over = (entry.name, entry.phase) in ran and entry.state != CheckState.RUNNING
+                if check is not None and entry.name == planned.spec.name and entry.handle and is_over:
                     await check.end(subject(change_pod, release, planned, Phase(entry.phase)), entry.handle)
 
     async def _save(self, change_pod: ChangePod, status: ChangePodStatus) -> ChangePod:
@@ -209,6 +235,18 @@ class BatchReconciler:
             else:
                 passed = verdict in ("", Verdict.PASS)
                 self._metrics.verifications.labels(Verdict.PASS if passed else Verdict.UNPASS).inc()
+
+
+def _open_checks(change_pod: ChangePod) -> set[tuple[str, str]]:
+    """The checks to clean up after the batch is done, by name and phase: all that have run, or, if it was done before,
+    those that run again."""
+    status = change_pod.status
+    was_done = status.status == PodState.EXECUTE_DONE
+    return {(each.name, each.phase) for each in status.checks if not was_done or each.state == CheckState.RUNNING}
+
+
+def _earlier(first: float | None, second: float | None) -> float | None:
+    return min((each for each in (first, second) if each is not None), default=None)
 
 
 def _fails(status: ChangePodStatus) -> bool:

@@ -31,7 +31,7 @@ def failed(checks: Checks, runs: Sequence[Run]) -> tuple[Giver, str] | None:
         by = Giver.SERVER if spec.server is not None else Giver.CHECK
         if entry.state == CheckState.FAILED:
             return by, text_of(entry)
-        if entry.state == CheckState.UNKNOWN and spec.on_unknown is OnUnknown.FAIL:
+        if entry.state == CheckState.UNKNOWN and spec.if_unknown is OnUnknown.FAIL:
             return by, f"{spec.name}: no result: {entry.reason}"
     return None
 
@@ -40,7 +40,7 @@ def why_waiting(checks: Checks, runs: Sequence[Run]) -> str:
     """Why the batch waits for a person; empty if it does not."""
     for run in runs:
         entry, spec = entry_of(checks, run.name, run.phase), run.planned.spec
-        if entry is not None and entry.state == CheckState.UNKNOWN and spec.on_unknown is OnUnknown.HOLD:
+        if entry is not None and entry.state == CheckState.UNKNOWN and spec.if_unknown is OnUnknown.HOLD:
             return f"the check {spec.name} has no result: {entry.reason}"
     return ""
 

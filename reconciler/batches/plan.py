@@ -9,7 +9,7 @@ from reconciler.batches.check_run import Planned
 from reconciler.batches.conclusion import SERVER_CHECK
 from reconciler.checks.check import Availability, Check, Subject, entry_of
 
-HEALTH, SERVER, PROMETHEUS, HTTP, JOB = "health", "server", "prometheus", "http", "job"
+HEALTH, LOGS, SERVER, PROMETHEUS, HTTP, JOB = "health", "logs", "server", "prometheus", "http", "job"
 
 Checks = Mapping[str, Check]
 """The checks that the reconciler can run, by kind: the field of CheckSpec that is set."""
@@ -25,7 +25,14 @@ _WHY_NOT = {
 
 def kind_of(spec: CheckSpec) -> str:
     """The kind of a check; empty if the check has no known kind."""
-    kinds = {HEALTH: spec.health, SERVER: spec.server, PROMETHEUS: spec.prometheus, HTTP: spec.http, JOB: spec.job}
+    kinds = {
+        HEALTH: spec.health,
+        LOGS: spec.logs,
+        SERVER: spec.server,
+        PROMETHEUS: spec.prometheus,
+        HTTP: spec.http,
+        JOB: spec.job,
+    }
     return next((kind for kind, value in kinds.items() if value is not None), "")
 
 
@@ -46,8 +53,14 @@ def _planned(spec: CheckSpec, check: Check | None) -> Planned:
     return Planned(spec, check.availability, check.repeatable)
 
 
-def subject(change_pod: ChangePod, release: ChangeWorkload, planned: Planned, phase: Phase) -> Subject:
-    """The subject of a request to a check."""
+def subject(
+    change_pod: ChangePod,
+    release: ChangeWorkload,
+    planned: Planned,
+    phase: Phase,
+    old_pods: tuple[str, ...] = (),
+) -> Subject:
+    """The subject of a request to a check. `old_pods`: see `Subject.old_pods`."""
     status = change_pod.status
     entry = entry_of(status.checks, planned.spec.name, phase)
     started = float(entry.start_time_unix) if entry is not None else 0.0
@@ -59,4 +72,5 @@ def subject(change_pod: ChangePod, release: ChangeWorkload, planned: Planned, ph
         phase=phase,
         started=started,
         deadline=started + (planned.spec.timeout_seconds or default),
+        old_pods=old_pods,
     )

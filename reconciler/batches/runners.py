@@ -3,12 +3,13 @@
 from collections.abc import Callable
 
 from altershield.kube.client import Client
-from reconciler.batches.plan import HEALTH, HTTP, JOB, PROMETHEUS, SERVER, Checks
+from reconciler.batches.plan import HEALTH, HTTP, JOB, LOGS, PROMETHEUS, SERVER, Checks
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Check
 from reconciler.checks.health_check import HealthCheckRunner
 from reconciler.checks.http_check import HttpCheckRunner
 from reconciler.checks.job_check import JobCheckRunner
+from reconciler.checks.logs_check import LogsCheckRunner
 from reconciler.checks.prometheus_check import PrometheusCheckRunner
 from reconciler.outbound.outbound_client import Outbound
 from reconciler.outbound.secrets import Secrets
@@ -30,6 +31,7 @@ def runners(
     found: dict[str, Check] = {
         HEALTH: HealthCheckRunner(client, clock, observe),
         JOB: JobCheckRunner(client, clock, system_namespace),
+        LOGS: LogsCheckRunner(client, clock),
     }
     if server is not None:
         found[SERVER] = server

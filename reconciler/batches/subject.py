@@ -16,6 +16,7 @@ from reconciler.batches.skipping import Skipper
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.release import Release
+from reconciler.cluster.soaks import repeats
 from reconciler.endpoints.callback_endpoint import Receive
 from reconciler.endpoints.check_callback_endpoint import ReceiveResult
 from reconciler.server.server_options import callback_url
@@ -32,13 +33,20 @@ class BatchRoutes:
         caches.batches.add_handler(self._batch)
 
     def _release(self, old: Release | None, new: Release | None) -> None:
-        if old is not None and new is not None and old.spec.policy != new.spec.policy:
-            for batch in self._caches.batches_of(new):  # they have other checks now, and may wait for a person
-                if batch.unfinished is not None:
+        if new is None:
+            return
+        has_other_checks = old is not None and old.spec.policy != new.spec.policy  # they may wait for a person
+        soaks = repeats(new) and not (old is not None and repeats(old))
+        if has_other_checks or soaks:
+            for batch in self._caches.batches_of(new):
+                if soaks or batch.unfinished is not None:
                     self._queue.add(batch.metadata.key)
 
     def _batch(self, old: Batch | None, new: Batch | None) -> None:
-        if new is not None and new.unfinished is not None:
+        if new is None:
+            return
+        release = self._caches.releases.get(*new.release) if old is None else None
+        if new.unfinished is not None or (release is not None and repeats(release)):
             self._queue.add(new.metadata.key)
 
 

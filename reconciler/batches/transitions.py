@@ -7,7 +7,7 @@ result and its policy says `hold`, the batch waits for a person.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import msgspec
 
@@ -28,6 +28,7 @@ from reconciler.batches.check_run import (
     with_result,
 )
 from reconciler.batches.conclusion import Answers, concluded, done, failed, why_waiting, with_late_results
+from reconciler.batches.repetition import NO_SOAK, Soak, repeated
 from reconciler.checks.check import entry_of
 from reconciler.cluster.verdicts import failed_by, undecided, verified, with_initial_verdicts, with_results
 
@@ -44,6 +45,8 @@ class BatchSnapshot:
     pre_timeout: int = 120
     """Seconds, for checks without a timeout of their own. The same holds for `post_timeout`."""
     post_timeout: int = 120
+    soak: Soak = NO_SOAK
+    """Whether checks of a batch that is done are repeated."""
     release_began: float = 0.0
     """Unix seconds. A batch of an earlier release of the same version has checks of this release."""
 
@@ -81,7 +84,10 @@ def decide(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple
 def received(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> ChangePodStatus:
     """The status to store after a callback. Any replica may receive a callback, but only the leader sends requests. So
     a check that must not be started twice does not begin here."""
+    snapshot = replace(snapshot, soak=replace(snapshot.soak, begins=False))
     status, following = decide(state, snapshot, now)
+    if state.status == PodState.EXECUTE_DONE:
+        return status
     repeatable = {(each.spec.name, phase) for each in snapshot.plan for phase in each.repeatable}
     if all(each.step is Step.START and each.key in repeatable for each in following.asks):
         return status
@@ -97,7 +103,11 @@ def _step(
     """Returns the status, the `Giver` of the verdict that fails the batch now (or None), the reason why the batch waits
     for a person (or empty), and the next step."""
     if state.status == PodState.EXECUTE_DONE:
-        return *with_late_results(state, snapshot.change_pod, snapshot.plan, snapshot.answers, now), "", DONE
+        change_pod, answers = snapshot.change_pod, snapshot.answers
+        state, by = with_late_results(state, change_pod, snapshot.plan, answers, now)
+        if by is None:
+            state, by, waits = repeated(state, change_pod, snapshot.plan, snapshot.soak, answers, now)
+        return state, by, "", _following(waits) if by is None and waits else DONE
     state = with_initial_verdicts(state, snapshot.change_pod)
     if not undecided(state, snapshot.change_pod):
         return done(state, PodState.POST_FINISH, now, "every pod has a verdict already"), None, "", DONE

@@ -32,6 +32,8 @@ class Subject:
     started: float
     """When the check began: before it was started."""
     deadline: float
+    old_pods: tuple[str, ...] = ()
+    """Regular expressions of the names of the workload's pods that have other versions."""
 
     @property
     def entry(self) -> CheckResult | None:

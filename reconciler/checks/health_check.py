@@ -85,6 +85,9 @@ class HealthCheckRunner:
         check = subject.check.health or HealthCheck()
         observe = subject.release.spec.policy.observe_seconds
         since = subject.started - (self._observe if observe is None else observe)
+        entry = subject.entry
+        if entry is not None and entry.previous_time_unix:
+            since = min(since, entry.previous_time_unix)
         pods = subject.change_pod.spec.pod_infos
         try:
             found = await self._warnings(pods, subject.change_pod.metadata.namespace, since, check.ignored_reasons)

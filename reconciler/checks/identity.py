@@ -33,8 +33,10 @@ class CheckRun(NamedTuple):
 
 
 def check_id(subject: Subject) -> str:
-    """The uid of the ChangePod, the name of the check, and the phase."""
-    return f"{subject.change_pod.metadata.uid}/{subject.check.name}/{subject.phase.lower()}"
+    """The uid of the ChangePod, the name of the check, and the phase; for a run that repeats it, also its begin."""
+    entry = subject.entry
+    again = f"/{int(subject.started)}" if entry is not None and entry.previous_time_unix else ""
+    return f"{subject.change_pod.metadata.uid}/{subject.check.name}/{subject.phase.lower()}{again}"
 
 
 def run_of(subject: Subject) -> CheckRun:

@@ -1,4 +1,5 @@
-"""The placeholders `{{name}}` in the texts of a DefensePolicy's checks, and their values for a batch."""
+"""The placeholders `{{name}}` in the texts of a DefensePolicy's checks, those of the form `$name` in PromQL, and their
+values for a batch."""
 
 import re
 from collections.abc import Mapping
@@ -10,10 +11,24 @@ from reconciler.checks.check import Subject
 
 NAMES = ("namespace", "workload", "kind", "version", "previousVersion", "pods", "previousPods", "podCount")
 
-PATTERNS = ("pods", "previousPods")
+VARIABLES = {
+    "new_pods": "pods",
+    "old_pods": "oldPods",
+    "version": "version",
+    "previous_version": "previousVersion",
+    "namespace": "namespace",
+    "workload": "workload",
+    "step": "step",
+}
+"""The names after `$` in PromQL, and the value that each of them has."""
+
+GROUP = "group"
+"""The value of `$pods`, in a query that is asked about several groups of pods."""
+
+PATTERNS = ("pods", "previousPods", "oldPods", GROUP)
 """These are regular expressions."""
 
-NUMBERS = ("podCount",)
+NUMBERS = ("podCount", "step")
 
 PLACEHOLDER = re.compile(r"\{\{[ \t]*([A-Za-z]*)[ \t]*\}\}")
 
@@ -55,15 +70,30 @@ def values_of(subject: Subject) -> Mapping[str, Value]:
         "version": release.spec.reversion,
         "previousVersion": release.status.previous.version,
         "podCount": str(len(pods)),
+        "step": str(release.status.rollout.step),
     }
     found = {name: Value(text, escaped(text)) for name, text in plain.items() if text}
     alternatives = "|".join(escaped(pod.pod) for pod in pods)
     previous = _previous_pods(release)
-    return (
-        found
-        | {"pods": Value(alternatives, alternatives)}
-        | ({"previousPods": Value(previous, previous)} if previous else {})
-    )
+    patterns = {"pods": alternatives, "previousPods": previous, "oldPods": "|".join(subject.old_pods) or previous}
+    return found | {name: Value(text, text) for name, text in patterns.items() if text}
+
+
+def earlier_pods(subject: Subject) -> str:
+    """The regular expression of the names that pods of the workload had before the release; empty if their names do not
+    show which workload they belong to."""
+    release = subject.release
+    adapter = BY_KIND.get(named_kind(release.spec.workload_ref))
+    name = release.spec.workload_ref.name
+    if adapter is None or adapter.intermediate is not None:
+        return _previous_pods(release)
+    return f"{escaped(name)}-[a-z0-9]+" if len(name) < _MAX_GENERATED_PREFIX else ""
+
+
+def generated(owner: str) -> str:
+    """The regular expression of the names of pods that this object creates with a generated suffix; empty if the object
+    is named so long that they do not show it."""
+    return f"{escaped(owner)}-[a-z0-9]{{5}}" if 0 < len(owner) < _MAX_GENERATED_PREFIX else ""
 
 
 def escaped(name: str) -> str:
@@ -80,7 +110,6 @@ def escaped(name: str) -> str:
 def _previous_pods(release: ChangeWorkload) -> str:
     """The regular expression of the previous version's pods; empty if their names do not show the version."""
     adapter = BY_KIND.get(named_kind(release.spec.workload_ref))
-    prefix = f"{release.status.previous.name}-"
-    if adapter is None or adapter.intermediate is None or not 1 < len(prefix) <= _MAX_GENERATED_PREFIX:
+    if adapter is None or adapter.intermediate is None:
         return ""
-    return f"{escaped(release.status.previous.name)}-[a-z0-9]{{5}}"
+    return generated(release.status.previous.name)

@@ -11,9 +11,8 @@ from typing import NamedTuple, Protocol
 
 from altershield.api.check_specs import Phase, PrometheusCheck
 from altershield.errors import AlterShieldError
-from reconciler.checks import promql
-from reconciler.checks.check import Availability, PollAnswer, Started, Subject, Unknown
-from reconciler.checks.placeholders import values_of
+from reconciler.checks.check import Availability, Pass, PollAnswer, Started, Subject, Unknown
+from reconciler.checks.compare import compares_nothing, expanded, queries_of
 from reconciler.checks.prometheus_answers import MAX_ANSWER, Reading, read
 from reconciler.checks.samples import Sample, conclude, first_time, problem, times_until
 from reconciler.outbound.credentials import Credentials
@@ -61,8 +60,10 @@ class PrometheusCheckRunner:
         """A start has no effect."""
         return frozenset(Phase)
 
-    async def start(self, subject: Subject) -> Started | Unknown:
+    async def start(self, subject: Subject) -> Started | Pass | Unknown:
         """Nothing runs before the first poll. A check that can never have a result ends here."""
+        if compares_nothing(subject):
+            return Pass("there is no version before this one to compare it with")
         try:
             _queries(subject)
         except ValueError as error:
@@ -81,7 +82,7 @@ class PrometheusCheckRunner:
                 samples, is_complete = await self._samples(subject, count, now)
                 if is_complete:
                     self._remember(key, samples)
-            return conclude(check, samples, last=last)
+            return conclude(expanded(check), samples, last=last)
         except ValueError as error:
             return Unknown(str(error))
 
@@ -165,14 +166,7 @@ def _queries(subject: Subject) -> tuple[PrometheusCheck, dict[str, str]]:
         raise ValueError(_NO_PROMQL)
     if sentence := problem(subject.check):
         raise ValueError(sentence)
-    queries = {
-        "value": check.query,
-        "baseline": check.baseline_query,
-        "events": check.count_query,
-        "baseline_events": check.baseline_count_query,
-    }
-    values = values_of(subject)
-    return check, {name: promql.render(query, values) for name, query in queries.items() if query}
+    return check, queries_of(check, subject)
 
 
 def _server_time(headers: Mapping[str, str], now: float) -> float:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from reconciler.checks.placeholders import NUMBERS, PATTERNS, PLACEHOLDER, Value, unknown_placeholder
+from reconciler.checks.placeholders import GROUP, NUMBERS, PATTERNS, VARIABLES, Value, unknown_placeholder
 
 MAX_QUERY = 65_536
 """The maximum number of characters of a query with its values."""
@@ -18,6 +18,8 @@ _TOKEN = re.compile(
     |(?P<other>[^"'`\#]+)""",
     re.VERBOSE,
 )
+# `$1` and `${name}` are the groups of label_replace, and `$` is also the end of a text in a regular expression.
+_REFERENCE = re.compile(r"\{\{[ \t]*([A-Za-z]*)[ \t]*\}\}|\$([A-Za-z_][A-Za-z0-9_]*)")
 _MATCHES_PATTERN = re.compile(r"[=!]~\s*\Z")
 
 
@@ -28,26 +30,43 @@ class _Token(NamedTuple):
     """A string that is compared as a regular expression."""
 
 
-def problem(query: str) -> str:
-    """A sentence about what is wrong with the placeholders or the quotes of a query; empty if nothing is."""
+def unknown(query: str, *, of_pods: bool = False) -> str:
+    """A sentence about the first placeholder of a query that does not exist; empty if there is none. `of_pods`: whether
+    the query has `$pods`, because it is asked about several groups of pods."""
     if sentence := unknown_placeholder(query):
         return sentence
     for token in _tokens(query):
-        names = PLACEHOLDER.findall(token.text)
+        for match in _REFERENCE.finditer(token.text if token.kind != "comment" else ""):
+            if match[2] is not None and match[2] not in VARIABLES and not (of_pods and match[2] == "pods"):
+                known = ", ".join(f"${name}" for name in VARIABLES)
+                return f"${match[2][:32]} is not a placeholder; there are: {known}; the group of a regex is ${{name}}"
+    return ""
+
+
+def problem(query: str, *, of_pods: bool = False) -> str:
+    """A sentence about what is wrong with the placeholders or the quotes of a query; empty if nothing is. `of_pods`: as
+    for `unknown`; the query has to contain `$pods` then."""
+    if sentence := unknown(query, of_pods=of_pods):
+        return sentence
+    names = set[str]()
+    for token in _tokens(query):
+        found = [(match[0], _name(match)) for match in _REFERENCE.finditer(token.text)]
         if token.kind == "open":
             return f"a string that begins with {token.text} does not end"
-        if token.kind == "string" and "\\{{" in token.text:
-            return "a backslash before {{ changes the meaning of the value"
-        if token.kind == "other" and (outside := [name for name in names if name not in NUMBERS]):
-            return f"{{{{{outside[0]}}}}} has to be in quotes"
-        if token.kind == "string" and not token.is_pattern and (found := [name for name in names if name in PATTERNS]):
-            return f"{{{{{found[0]}}}}} is a regular expression: compare it with =~ or !~"
-    return ""
+        if token.kind == "string" and any(f"\\{text}" in token.text for text, _ in found):
+            return "a backslash before {{ or $ changes the meaning of the value"
+        names |= {name for _, name in found if token.kind == "string"}
+        for text, name in found:
+            if token.kind == "other" and name not in NUMBERS:
+                return f"{text} has to be in quotes"
+            if token.kind == "string" and not token.is_pattern and name in PATTERNS:
+                return f"{text} is a regular expression: compare it with =~ or !~"
+    return "it has no $pods" if of_pods and GROUP not in names else ""
 
 
 def render(query: str, values: Mapping[str, Value]) -> str:
     """The query with its values. ValueError, as a sentence, if a placeholder has no value."""
-    if sentence := problem(query):
+    if sentence := problem(query, of_pods=GROUP in values):
         raise ValueError(sentence)
     text = "".join(_replaced(token, values) for token in _tokens(query))
     if len(text) > MAX_QUERY:
@@ -60,12 +79,17 @@ def _replaced(token: _Token, values: Mapping[str, Value]) -> str:
         return token.text
 
     def value(match: re.Match[str]) -> str:
-        found = values.get(match[1])
+        found = values.get(_name(match))
         if found is None:
-            raise ValueError(f"{{{{{match[1]}}}}} has no value for this release")
+            raise ValueError(f"{match[0]} has no value for this release")
         return found.pattern if token.is_pattern else found.text
 
-    return PLACEHOLDER.sub(value, token.text)
+    return _REFERENCE.sub(value, token.text)
+
+
+def _name(match: re.Match[str]) -> str:
+    """The name of the value of a placeholder."""
+    return match[1] if match[2] is None else VARIABLES.get(match[2], GROUP)
 
 
 def _tokens(query: str) -> Iterator[_Token]:

@@ -19,11 +19,13 @@ from typing import NamedTuple
 from altershield.api.check_specs import CheckSpec, PrometheusCheck
 from reconciler.checks import promql
 from reconciler.checks.check import Fail, Pass, Pending, PollAnswer, Unknown
+from reconciler.checks.compare import expanded
 from reconciler.checks.prometheus_answers import Reading
 
 MAX_TIMES = 1000
 """The maximum number of times at which samples are taken. Later ones are not taken."""
 
+_COUNT = "minSamples and count of compare need each other"
 _DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?", re.ASCII)
 
 
@@ -46,6 +48,8 @@ class Bounds:
     max_increase: float | None
     max_ratio: float | None
     min_count: int
+    compares: bool = False
+    """Whether the check has `compare`, whose fields have other names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ def bounds_of(check: PrometheusCheck) -> Bounds:
         max_increase=_decimal("maxIncrease", check.max_increase),
         max_ratio=_decimal("maxRatio", check.max_ratio),
         min_count=check.min_count,
+        compares=check.compare is not None,
     )
 
 
@@ -120,22 +125,23 @@ def conclude(check: PrometheusCheck, samples: Sequence[Sample], *, last: bool) -
 
 def judge(bounds: Bounds, sample: Sample) -> _Judgement:
     """Whether a sample passes."""
-    count = _enough("countQuery", sample.events, bounds.min_count)
+    count = _enough("count of the new pods" if bounds.compares else "countQuery", sample.events, bounds)
     if count is not _PASSED:
         return count
     if isinstance(sample.value, str):
-        return _NotKnown(f"query: {sample.value}")
+        return _NotKnown(f"{'new pods' if bounds.compares else 'query'}: {sample.value}")
     if bounds.min is not None and sample.value < bounds.min:
         return _Failed(f"{sample.value:g} is below min {bounds.min:g}")
     if bounds.max is not None and sample.value > bounds.max:
         return _Failed(f"{sample.value:g} is above max {bounds.max:g}")
     if sample.baseline is None:
         return _PASSED
-    count = _enough("baselineCountQuery", sample.baseline_events, bounds.min_count)
+    name = "count of the old version" if bounds.compares else "baselineCountQuery"
+    count = _enough(name, sample.baseline_events, bounds)
     if count is not _PASSED:
         return count
     if isinstance(sample.baseline, str):
-        return _NotKnown(f"baselineQuery: {sample.baseline}")
+        return _NotKnown(f"{'old version' if bounds.compares else 'baselineQuery'}: {sample.baseline}")
     return _compare(bounds, sample.value, sample.baseline)
 
 
@@ -156,18 +162,24 @@ def _compare(bounds: Bounds, value: float, baseline: float) -> _Judgement:
     return _Failed(f"{value:g} is too far above the old version's {baseline:g}")
 
 
-def _enough(name: str, count: Reading | None, least: int) -> _NotKnown | None:
+def _enough(name: str, count: Reading | None, bounds: Bounds) -> _NotKnown | None:
     if count is None:
         return None
     if isinstance(count, str):
         return _NotKnown(f"{name}: {count}")
-    return None if count >= least else _NotKnown(f"{name}: {count:g} is less than minCount {least}")
+    if count >= bounds.min_count:
+        return None
+    least = "minSamples" if bounds.compares else "minCount"
+    return _NotKnown(f"{name}: {count:g} is less than {least} {bounds.min_count}")
 
 
 def _problems(check: CheckSpec, spec: PrometheusCheck) -> Iterator[str]:
     if "?" in spec.url or "#" in spec.url:
         yield "url has a query or a fragment"
     yield from _problems_of_queries(spec)
+    if spec.compare is not None and (foreign := _bounds_beside(spec)):
+        yield f"compare has its own bounds and no other queries: remove {foreign}"
+    spec = expanded(spec)
     try:
         bounds = bounds_of(spec)
     except ValueError as error:
@@ -175,13 +187,20 @@ def _problems(check: CheckSpec, spec: PrometheusCheck) -> Iterator[str]:
         return
     yield from _problems_of_bounds(bounds, has_baseline=bool(spec.baseline_query))
     if bool(spec.count_query) != (spec.min_count > 0):
-        yield "countQuery and minCount need each other"
+        yield "countQuery and minCount need each other" if spec.compare is None else _COUNT
     if bool(spec.baseline_count_query) != bool(spec.baseline_query and spec.count_query):
         yield "with baselineQuery and countQuery there has to be baselineCountQuery, and only then"
     yield from _problems_of_times(check, spec)
 
 
 def _problems_of_queries(spec: PrometheusCheck) -> Iterator[str]:
+    if spec.compare is not None:
+        for name, query in (("compare.metric", spec.compare.metric), ("compare.count", spec.compare.count)):
+            if query and (sentence := promql.problem(query, of_pods=True)):
+                yield f"{name}: {sentence}"
+        if not spec.compare.metric.strip():
+            yield "compare.metric is empty"
+        return
     if not spec.query.strip():
         yield "query is empty"
     queries = (
@@ -193,6 +212,22 @@ def _problems_of_queries(spec: PrometheusCheck) -> Iterator[str]:
     for name, query in queries:
         if sentence := promql.problem(query):
             yield f"{name}: {sentence}"
+
+
+def _bounds_beside(spec: PrometheusCheck) -> str:
+    """The name of a field that has no meaning beside `compare`; empty if there is none."""
+    fields = {
+        "query": spec.query,
+        "min": spec.min,
+        "max": spec.max,
+        "baselineQuery": spec.baseline_query,
+        "maxIncrease": spec.max_increase,
+        "maxRatio": spec.max_ratio,
+        "countQuery": spec.count_query,
+        "baselineCountQuery": spec.baseline_count_query,
+        "minCount": spec.min_count,
+    }
+    return next((name for name, value in fields.items() if value), "")
 
 
 def _problems_of_bounds(bounds: Bounds, *, has_baseline: bool) -> Iterator[str]:

@@ -111,11 +111,13 @@ def why_waiting(change_pod: ChangePod) -> str:
 
 
 def needs_work(change_pod: ChangePod) -> bool:
-    """Whether the batch has not reached ExecuteDone, its condition does not match its results, or an approval is to be
-    reported to an AlterShield server."""
+    """Whether the batch has not reached ExecuteDone, a check of it runs again, its condition does not match its
+    results, or an approval is to be reported to an AlterShield server."""
     status = change_pod.status
     if status.status != PodState.EXECUTE_DONE:
         return True
+    if any(each.state == CheckState.RUNNING for each in status.checks):
+        return True  # it is repeated
     if any(each.skip is not None and each.skip.state in _UNREPORTED for each in status.checks):
         return True
     known = find_condition(status.conditions, ConditionType.VERIFIED)

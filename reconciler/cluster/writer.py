@@ -153,6 +153,13 @@ class Writer:
             return ""
         return found.metadata.uid
 
+    async def live_batch(self, name: str, namespace: str) -> ChangePod | None:
+        """A ChangePod, as the API server has it now; None if it does not exist."""
+        try:
+            return await self._client.get(CHANGE_PODS, name, namespace, as_=ChangePod)
+        except NotFoundError:
+            return None
+
     async def save_batch(self, batch: ChangePod, status: ChangePodStatus) -> ChangePod:
         """Store the changed fields of the status, guarded by the resourceVersion."""
         patch = merge_patch(msgspec.to_builtins(batch.status), msgspec.to_builtins(status))

@@ -8,7 +8,7 @@ from functools import partial
 from altershield.api.check_specs import CheckSpec, Phase
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
 from altershield.policies.selection import InForce
-from reconciler.checks import job_manifest, samples
+from reconciler.checks import job_manifest, line_patterns, promql, samples
 from reconciler.checks.placeholders import unknown_placeholder
 from reconciler.outbound.urls import AllowedHosts, refusal
 
@@ -77,11 +77,12 @@ def _check(check: CheckSpec, url_rule: UrlRule) -> Iterator[tuple[str, str]]:
     for url in _urls(check):
         if refusal := url_rule(url):
             yield "UrlNotAllowed", refusal
-    for place, text in _templates(check):
-        if sentence := unknown_placeholder(text):
-            yield "UnknownPlaceholder", f"{place}: {sentence}"
+    for place, sentence in _unknown_placeholders(check):
+        yield "UnknownPlaceholder", f"{place}: {sentence}"
     if sentence := samples.problem(check):
         yield "InvalidCheck", sentence
+    if check.logs is not None and (sentence := line_patterns.problem(check.logs.pattern)):
+        yield "InvalidCheck", f"logs.pattern: {sentence}"
     if check.job is not None and (sentence := job_manifest.problem(check.job)):
         yield "InvalidCheck", sentence
 
@@ -92,15 +93,22 @@ def _urls(check: CheckSpec) -> Iterator[str]:
             yield each.url
 
 
-def _templates(check: CheckSpec) -> Iterator[tuple[str, str]]:
-    """The place and the text of each field in which placeholders are replaced."""
-    if check.prometheus is not None:
-        yield "query", check.prometheus.query
-        yield "baselineQuery", check.prometheus.baseline_query
-        yield "countQuery", check.prometheus.count_query
-        yield "baselineCountQuery", check.prometheus.baseline_count_query
+def _unknown_placeholders(check: CheckSpec) -> Iterator[tuple[str, str]]:
+    """The place of each placeholder that does not exist, and a sentence about it."""
+    if (found := check.prometheus) is not None:
+        sentences = {
+            "query": promql.unknown(found.query),
+            "baselineQuery": promql.unknown(found.baseline_query),
+            "countQuery": promql.unknown(found.count_query),
+            "baselineCountQuery": promql.unknown(found.baseline_count_query),
+        }
+        if found.compare is not None:
+            sentences["compare.metric"] = promql.unknown(found.compare.metric, of_pods=True)
+            sentences["compare.count"] = promql.unknown(found.compare.count, of_pods=True)
+        yield from ((place, sentence) for place, sentence in sentences.items() if sentence)
     if check.job is not None:
-        yield from (("job.template", text) for text in _environment(check.job.template))
+        found_in = (unknown_placeholder(text) for text in _environment(check.job.template))
+        yield from (("job.template", sentence) for sentence in found_in if sentence)
 
 
 def _environment(template: object) -> Iterator[str]:

@@ -56,13 +56,17 @@ def test_crds_match_the_code_and_are_kept_on_uninstall(chart: helm_python.Chart)
     assert of_kind(rendered(chart, {"crds": {"install": False}}), "CustomResourceDefinition") == []
 
 
-@pytest.mark.parametrize(("callbacks", "jobs"), [(False, False), (True, False), (False, True), (True, True)])
+@pytest.mark.parametrize(
+    ("callbacks", "jobs", "logs"),
+    [(False, False, False), (True, False, False), (False, True, False), (False, False, True), (True, True, True)],
+)
 def test_roles_match_those_of_dev_plus_the_rules_for_certgen(
-    chart: helm_python.Chart, callbacks: bool, jobs: bool
+    chart: helm_python.Chart, callbacks: bool, jobs: bool, logs: bool
 ) -> None:
     server = {"url": "http://server:8080", "callbacks": {"enabled": callbacks}}
-    objects = rendered(chart, {"server": server, "checks": {"jobs": {"enabled": jobs}}})
-    dev = {obj["kind"]: obj for obj in rbac.objects(SYSTEM_NAMESPACE, server=True, callbacks=callbacks, jobs=jobs)}
+    objects = rendered(chart, {"server": server, "checks": {"jobs": {"enabled": jobs}, "logs": {"enabled": logs}}})
+    wanted = rbac.objects(SYSTEM_NAMESPACE, server=True, callbacks=callbacks, jobs=jobs, logs=logs)
+    dev = {obj["kind"]: obj for obj in wanted}
     for kind in ("ClusterRole", "Role"):
         rules = the(objects, kind)["rules"]
         assert rules[: len(dev[kind]["rules"])] == dev[kind]["rules"]

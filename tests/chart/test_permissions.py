@@ -73,7 +73,7 @@ def recorder(release: Release, system: Kubectl, tmp_path_factory: pytest.TempPat
     for left in ("opsconfiginfoes", "leases"):  # of an earlier release
         system.run("delete", left, "--all")
     reconciler = {"startTimeoutSeconds": START_TIMEOUT, "batchWaitSeconds": 2}
-    release.install({"reconciler": reconciler, "checks": {"jobs": {"enabled": True}}})
+    release.install({"reconciler": reconciler, "checks": {"jobs": {"enabled": True}, "logs": {"enabled": True}}})
     # certgen must replace a Secret of this name, whatever it contains
     immutable = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": f"{RELEASE}-tls"}, "immutable": True}
     system("create", "-f", "-", stdin=json.dumps(immutable))
@@ -93,6 +93,7 @@ async def test_processes_need_every_granted_permission_and_no_other(
         "altershield-ungated": release_without_a_gatekeeper,
         "altershield-sets": roll_back_what_has_no_replica_sets,
         "altershield-jobs": check_a_release_with_a_job,
+        "altershield-logs": check_a_release_by_its_logs,
         "altershield-budgets": follow_annotations,
         "altershield-protected": delete_an_empty_namespace,
     }
@@ -242,6 +243,23 @@ def check_a_release_with_a_job(kubectl: Kubectl) -> None:
         (found,) = kubectl.json("changeworkloads")["items"]
         kubectl.wait(f"changeworkload/{found['metadata']['name']}", "jsonpath={.status.status}=Success")
         eventually(lambda: not kubectl.json("jobs")["items"], "the Job to be deleted")
+
+
+def check_a_release_by_its_logs(kubectl: Kubectl) -> None:
+    """The reconciler reads the logs of the new pod."""
+    policy = {
+        "apiVersion": DEFENSE_POLICIES.api_version,
+        "kind": DEFENSE_POLICIES.kind,
+        "metadata": {"name": "logs"},
+        "spec": {"checks": [{"name": "logs", "onUnknown": "fail", "logs": {"pattern": "panic"}}]},
+    }
+    with governed(kubectl):
+        kubectl("create", "-f", "-", stdin=json.dumps(policy))
+        kubectl.wait("defensepolicy/logs", "condition=Accepted")
+        kubectl("apply", "-f", "-", stdin=sleep(replicas=1))
+        eventually(lambda: kubectl.json("changeworkloads")["items"], "the ChangeWorkload")
+        (found,) = kubectl.json("changeworkloads")["items"]
+        kubectl.wait(f"changeworkload/{found['metadata']['name']}", "jsonpath={.status.status}=Success")
 
 
 def follow_annotations(kubectl: Kubectl) -> None:

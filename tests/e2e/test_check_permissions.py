@@ -70,6 +70,16 @@ def test_job_in_a_policy_needs_the_permission_to_create_jobs_in_that_namespace(
     eventually(lambda: apply(author, JOB) == "", "the permission to be in effect")
 
 
+def test_check_of_logs_in_a_policy_needs_the_permission_to_read_logs_in_that_namespace(
+    kubectl: Kubectl, author: Kubectl
+) -> None:
+    check = {"name": "logs", "logs": {"pattern": "panic"}}
+    assert f"you may not read the logs of pods in the namespace {kubectl.namespace}" in apply(author, check)
+    grant(kubectl, "pods", "--verb=get", "--resource=pods")
+    grant(kubectl, "logs", "--verb=get", "--resource=pods/log")
+    eventually(lambda: apply(author, check) == "", "the permission to be in effect")
+
+
 def test_secret_in_a_policy_needs_the_permission_to_read_this_secret(kubectl: Kubectl, author: Kubectl) -> None:
     for check in (http("one"), prometheus("one")):
         assert "you may not read the Secret one" in apply(author, check)

@@ -14,6 +14,8 @@ from tests.docs.pages import ROOT, blocks
 from tests.support.kubectl import Kubectl
 
 PROMETHEUS = {"url": "http://prometheus.monitoring:9090", "query": "up", "max": "0.05"}
+COMPARE = {"metric": 'sum(errors{pod=~"$pods"})', "maxRatio": "1.2"}
+STEPS = {"rollout": {"pods": [1]}}
 CHECK = {"name": "errors", "prometheus": PROMETHEUS}
 FULL = {
     "selector": {
@@ -73,6 +75,33 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "bound without a baseline": (with_prometheus(maxRatio="2"), "needs maxIncrease or maxRatio"),
     "minimum count of nothing": (with_prometheus(minCount=5), "minCount needs countQuery"),
     "all samples may fail": (with_prometheus(samples=2, failureLimit=2), "failureLimit must be less than samples"),
+    "query and comparison": (with_prometheus(compare=COMPARE), "either query or compare"),
+    "neither query nor comparison": (with_prometheus(query=None), "either query or compare"),
+    "comparison with another bound": (with_prometheus(query=None, compare=COMPARE), "compare has its own bounds"),
+    "comparison without a bound": (
+        with_prometheus(query=None, max=None, compare={"metric": "up"}),
+        "compare needs maxRatio or maxIncrease",
+    ),
+    "samples that nothing counts": (
+        with_prometheus(query=None, max=None, compare={**COMPARE, "minSamples": 100}),
+        "minSamples needs count",
+    ),
+    "unknown comparison": (
+        with_prometheus(query=None, max=None, compare={**COMPARE, "against": "after"}),
+        "Unsupported value",
+    ),
+    "logs and PromQL": (with_check(logs={"pattern": "panic"}), "exactly one of"),
+    "logs without a pattern": ({"checks": [{"name": "a", "logs": {"pattern": ""}}]}, "pattern"),
+    "repeated without steps": (with_check(everySeconds=60), "everySeconds needs rollout"),
+    "repeated too often": ({**STEPS, **with_check(everySeconds=9)}, "everySeconds"),
+    "repeated before the batch only": (
+        {**STEPS, **with_check(everySeconds=60, phases=["Pre"])},
+        "repeats a check of the phase Post",
+    ),
+    "repeated check of the server": (
+        {**STEPS, "checks": [{"name": "server", "server": {}, "everySeconds": 60}]},
+        "is not repeated",
+    ),
     "not a URL": (with_prometheus(url="prometheus:9090"), "url"),
     "batch of 0": ({"batch": 0}, "batch"),
     "batch of 0%": ({"batch": "0%"}, "batch"),
@@ -122,8 +151,6 @@ def space(installed: Path) -> Iterator[Kubectl]:
 def test_policy_with_all_fields_is_accepted_with_its_defaults(space: Kubectl) -> None:
     space.apply(manifest(FULL))
     wanted: dict[str, Any] = copy.deepcopy(FULL)
-    for check in wanted["checks"]:
-        check.setdefault("onUnknown", "pass")
     wanted["checks"][0]["prometheus"] |= {
         "minCount": 0, "intervalSeconds": 15, "samples": 4, "failureLimit": 0, "initialDelaySeconds": 0,
         "lagSeconds": 5,

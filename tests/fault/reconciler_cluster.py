@@ -364,7 +364,7 @@ async def _install(admin: Client) -> None:
     await admin.create(NAMESPACES, _namespace(names.SYSTEM_NAMESPACE, {}))
     for crd in crds.crds():
         await admin.create(CRDS, crd)
-    for obj in rbac.objects(names.SYSTEM_NAMESPACE, server=True, callbacks=True, jobs=True):
+    for obj in rbac.objects(names.SYSTEM_NAMESPACE, server=True, callbacks=True, jobs=True, logs=True):
         await admin.create(rbac.RESOURCES[obj["kind"]], obj, obj["metadata"].get("namespace", ""))
 
 

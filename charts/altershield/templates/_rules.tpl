@@ -18,6 +18,12 @@
   resources: [jobs]
   verbs: [get, create, delete]
 {{- end }}
+{{- if .Values.checks.logs.enabled }}
+# Checks of logs. The admission policies let only users who may read logs write a DefensePolicy with such a check.
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
+{{- end }}
 {{- end -}}
 
 {{- define "altershield.reconcilerSystemRules" -}}

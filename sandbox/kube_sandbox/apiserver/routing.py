@@ -18,7 +18,7 @@ from kube_sandbox.apiserver.http.selection import select, selected_name
 from kube_sandbox.apiserver.printers import tables
 from kube_sandbox.apiserver.storage.registry import ResourceType
 from kube_sandbox.apiserver.storage.store import Item, not_found
-from kube_sandbox.apiserver.verbs import deletes, reads, subresources, watch, writes
+from kube_sandbox.apiserver.verbs import deletes, logs, reads, subresources, watch, writes
 
 logger = logging.getLogger(__name__)
 
@@ -134,6 +134,8 @@ async def _serve_resource(
             if resource.custom is not None:
                 raise not_found((resource.group, resource.plural), target.name)
             raise not_served()
+        if (resource.plural, target.subresource, attributes.verb) == ("pods", "log", "get"):
+            return logs.read(api, call)
         return _object_response(call, *await subresources.serve(api, call))
     if not _has_verb(resource, target, attributes.verb):
         raise not_allowed()

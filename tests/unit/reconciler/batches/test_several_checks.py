@@ -14,6 +14,7 @@ from altershield.api.condition_types import Giver
 from altershield.api.meta import find_condition
 from altershield.api.policy import MAX_CHECKS
 from reconciler.batches.check_run import Answer, Planned, Step, with_result
+from reconciler.batches.repetition import NO_SOAK, Soak
 from reconciler.batches.transitions import BatchSnapshot, Next, decide, received
 from reconciler.checks.check import Fail, Lost, NotStarted, Pass, Pending, Started, Unknown, entry_of
 from reconciler.cluster.verdicts import undecided
@@ -54,6 +55,7 @@ class Batch:
     """All requests so far."""
     given: dict[tuple[str, Phase], list[Answer]] = field(default_factory=dict)
     release_began: float = 0.0
+    soak: Soak = NO_SOAK
     crash_before: int = -1
     """Before which write the process dies, counted from 0."""
     writes: int = 0
@@ -63,7 +65,7 @@ class Batch:
         answers: dict[tuple[str, Phase], Answer] = {}
         for _ in range(20):
             made = change_pod(1, *"ab", status=self.status)
-            snapshot = BatchSnapshot(made, self.plan, answers, release_began=self.release_began)
+            snapshot = BatchSnapshot(made, self.plan, answers, release_began=self.release_began, soak=self.soak)
             state, following = decide(self.status, snapshot, self.now)
             if state != self.status:
                 self.writes += 1
@@ -94,7 +96,7 @@ class Batch:
             return False
         answers: dict[tuple[str, Phase], Answer] = {(name, phase): result}
         made = change_pod(1, *"ab", status=self.status)
-        snapshot = BatchSnapshot(made, self.plan, answers, release_began=self.release_began)
+        snapshot = BatchSnapshot(made, self.plan, answers, release_began=self.release_began, soak=self.soak)
         status = received(self.status, snapshot, self.now)
         if status.checks == self.status.checks:
             return False

@@ -31,6 +31,22 @@ def test_each_placeholder_gets_the_value_of_the_batch() -> None:
     )
 
 
+def test_each_variable_gets_the_value_of_the_batch() -> None:
+    assert rendered('up{namespace="$namespace", job="$workload", step="$step"} * $step') == (
+        'up{namespace="default", job="sleep", step="0"} * 0'
+    )
+    assert rendered('up{version="$version"} / up{version="$previous_version"}') == (
+        f'up{{version="{builders.V1}"}} / up{{version="{builders.V2}"}}'
+    )
+    assert rendered('up{pod=~"$new_pods"}') == 'up{pod=~"sleep-7d4b9-abcde|sleep-7d4b9-fghij"}'
+    assert rendered('up{pod=~"$old_pods"}') == 'up{pod=~"sleep-5c6f8-[a-z0-9]{5}"}'
+
+
+def test_dollar_that_begins_no_name_stays() -> None:
+    query = """label_replace(up{a=~"x$|y$"}, "b", "$1-${c}", "d", "(?P<c>.*)")  # $nothing"""
+    assert rendered(query) == query
+
+
 def test_name_with_dots_is_exact_in_a_regular_expression_and_unchanged_in_a_string() -> None:
     query = 'up{a="{{workload}}", b=~"{{workload}}-.*", c!~ \'{{workload}}\'}'
     assert rendered(query, name="my.app") == 'up{a="my.app", b=~"my[.]app-.*", c!~ \'my[.]app\'}'
@@ -56,6 +72,12 @@ def test_comment_between_operator_and_string_does_not_hide_the_operator() -> Non
         ('up{a="x}', 'a string that begins with " does not end'),
         ("up{a='x\ny'}", "a string that begins with ' does not end"),
         (r'up{a="\{{namespace}}"}', "a backslash before {{"),
+        (r'up{a="\$namespace"}', "a backslash before {{ or $"),
+        ('up{a="$nodes"}', "$nodes is not a placeholder; there are: $new_pods, "),
+        ("rate(up[$__rate_interval])", "$__rate_interval is not a placeholder"),
+        ('up{a="$pods"}', "$pods is not a placeholder"),
+        ("$namespace", "$namespace has to be in quotes"),
+        ('up{pod="$old_pods"}', "$old_pods is a regular expression: compare it with =~ or !~"),
     ],
 )
 def test_query_with_a_wrong_placeholder_is_refused_with_the_reason(query: str, text: str) -> None:

@@ -1,9 +1,21 @@
 """Which policies are accepted, and which spec is in force."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
-from altershield.api.check_specs import CheckSpec, HttpCheck, JobCheck, Phase, PrometheusCheck, ServerCheck
+from altershield.api.check_specs import (
+    Against,
+    CheckSpec,
+    Compare,
+    HttpCheck,
+    JobCheck,
+    LogsCheck,
+    Phase,
+    PrometheusCheck,
+    ServerCheck,
+)
 from altershield.api.meta import ObjectMeta
 from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus, Mode
 from altershield.api.selectors import Selector
@@ -18,6 +30,11 @@ def spec(**check: object) -> DefensePolicySpec:
     return DefensePolicySpec(checks=(CheckSpec("check", **check),))  # type: ignore[arg-type]
 
 
+def compared(**fields: Any) -> PrometheusCheck:
+    compare = Compare(**{"metric": 'sum(errors{pod=~"$pods", ns="$namespace"})', "max_ratio": "1.2", **fields})
+    return PrometheusCheck("http://prometheus.monitoring", compare=compare)
+
+
 def job(value: object) -> JobCheck:
     container = {"name": "smoke", "env": [{"name": "A", "value": value}, {"name": "B", "valueFrom": {}}]}
     return JobCheck({"spec": {"template": {"spec": {"containers": [container]}}}})
@@ -29,9 +46,12 @@ def job(value: object) -> JobCheck:
         DefensePolicySpec(),
         spec(prometheus=QUERY),
         spec(prometheus=msgspec.structs.replace(QUERY, query="x{n='{{ namespace }}'}", min="-1.5", max="1.5")),
+        spec(prometheus=compared()),
+        spec(prometheus=compared(count='sum(x{pod=~"$pods"})', min_samples=100, against=Against.BEFORE)),
         spec(server=ServerCheck(), phases=(Phase.PRE, Phase.POST)),
         spec(server=ServerCheck()),
         spec(http=HttpCheck("https://gate.tools/")),
+        spec(logs=LogsCheck("panic|FATAL")),
         spec(job=job("{{version}}")),
         spec(job=job(1)),
         spec(job=JobCheck({"spec": {"template": {"spec": {}}}, "env": "not a list"})),
@@ -61,7 +81,16 @@ def test_right_policies_are_accepted(accepted: DefensePolicySpec) -> None:
             "UnknownPlaceholder",
             ": baselineCountQuery: {{a}}",
         ),
+        (
+            spec(prometheus=msgspec.structs.replace(QUERY, query='x{pod=~"$podz"}')),
+            "UnknownPlaceholder",
+            ": query: $podz",
+        ),
+        (spec(prometheus=compared(metric='x{pod=~"$pod"}')), "UnknownPlaceholder", ": compare.metric: $pod is"),
+        (spec(prometheus=compared(count='x{pod=~"$pod"}')), "UnknownPlaceholder", ": compare.count: $pod is"),
+        (spec(prometheus=compared(max_ratio="")), "InvalidCheck", "there is no bound"),
         (spec(prometheus=msgspec.structs.replace(QUERY, min="2")), "InvalidCheck", "min is above max"),
+        (spec(logs=LogsCheck("(a")), "InvalidCheck", "logs.pattern: a ( has no )"),
         (spec(job=JobCheck({"spec": {}})), "InvalidCheck", "the template has no object spec.template"),
         (spec(job=job("{{what}}")), "UnknownPlaceholder", "job.template: {{what}} is not a placeholder"),
         (spec(server=ServerCheck(), phases=(Phase.PRE,)), "InvalidCheck", "in both phases"),
