@@ -32,10 +32,10 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from altershield.pki import Authority
 from bench.attackers import EVERYTHING, MIB, PATH, Attackers, Sent, attacks
 from bench.processes import Server, answering, cpu, free_ports, kubernetes, waited_for_a_core
 from bench.reviews import write_reviews
+from kube_base.pki import Authority
 
 RESULTS = Path(__file__).parent / "results" / "hostile.json"
 MOST_P99 = 500.0  # milliseconds

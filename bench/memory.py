@@ -22,11 +22,11 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from altershield.pki import Authority
-from altershield.process.children import free_ports
 from altershield.process.health import until_ready
 from bench.cluster.api import Api, kubeconfig
 from bench.cluster.shape import Shape, limits
+from kube_base.pki import Authority
+from kube_base.processes import free_ports
 
 RESULTS = Path(__file__).parent / "results" / "memory.json"
 AT_REST = 400

@@ -20,8 +20,8 @@ from typing import Annotated
 import aiohttp
 import typer
 
-from altershield.pki import Authority
 from bench.processes import Server, api, free_ports
+from kube_base.pki import Authority
 
 _START = """
 import sys

@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 
 from altershield.errors import UsageError
-from altershield.pki import KeyPair
+from kube_base.pki import KeyPair
 
 _CURRENT = "..data"
 

@@ -28,9 +28,7 @@ from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.bodies import ObjectList
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ForbiddenError
-from altershield.pki import Authority
 from altershield.process import options
-from altershield.process.children import Process, free_ports
 from altershield.process.health import until_ready
 from altershield.views import permission
 from command.account import Account
@@ -44,6 +42,8 @@ from command.dev_webhooks import (
     withdrawn,
 )
 from command.install import crds, policies, rbac, webhooks
+from kube_base.pki import Authority
+from kube_base.processes import Process, free_ports
 from reconciler.outbound.check_options import CheckOptions
 from reconciler.receivers.notification_options import NotificationOptions
 from reconciler.server.server_options import ServerOptions

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from altershield.process.children import free_ports
 from bench.availability.upstream import Upstream, passed_back
+from kube_base.processes import free_ports
 
 _CUT_SECONDS = 0.01  # aiohttp takes 0 for no limit
 _DRAIN_SECONDS = 10.0  # for the requests that an API server answers when it is replaced

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from altershield.process.children import Process, free_ports
 from altershield.process.health import until_ready
 from bench.cluster.api import kubeconfig
 from bench.cluster.shape import Shape
@@ -20,6 +19,7 @@ from bench.fleet.phases import Phase, Recorder, quantiles
 from bench.fleet.reviews import reviewing
 from bench.fleet.waits import LAST_SECONDS, unless_failed
 from bench.memory import certificate_options
+from kube_base.processes import Process, free_ports
 from reconciler import thresholds
 
 _START_SECONDS = 600.0

@@ -27,9 +27,9 @@ from cryptography import x509
 from altershield.api.resources import DEPLOYMENTS, NAMESPACES, SECRETS
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError
-from altershield.process.children import free_ports
 from certgen.webhook_configurations import KINDS
 from command.install.webhooks import configurations
+from kube_base.processes import free_ports
 from tests.e2e.sleep import SLEEP
 from tests.support.polling import eventually, until
 from tests.support.processes import running

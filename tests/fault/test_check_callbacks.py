@@ -17,8 +17,8 @@ from altershield.api import names
 from altershield.api.check_specs import CheckSpec, HttpCheck, OnUnknown, Phase, SecretRef
 from altershield.api.labels import CREDENTIALS
 from altershield.api.resources import CHANGE_PODS, LEASES, SECRETS
-from altershield.process.children import free_ports
 from command.install import rbac
+from kube_base.processes import free_ports
 from reconciler.checks.identity import CALLBACK_PATH
 from reconciler.checks.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, signature
 from tests.fault.reconciler_cluster import Cluster, GoOn, Object, is_write, running_cluster, version

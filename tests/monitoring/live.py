@@ -33,13 +33,13 @@ from altershield.api.resources import (
 )
 from altershield.kube.client import Client, PatchType
 from altershield.kube.errors import ApiError
-from altershield.process.children import free_ports
 from command.account import Account
 from command.demo.sample import MISSING_IMAGE, NAMESPACE, manifest
 from command.demo.steps import STEPS
 from command.demo.story import Story
 from command.install import webhooks
 from command.installation import install
+from kube_base.processes import free_ports
 from tests.monitoring.prometheus import Prometheus
 from tests.support.polling import eventually, until
 from tests.support.processes import command, running, wait_for_line

@@ -14,9 +14,9 @@ import msgspec
 import pytest
 import yaml
 
-from altershield import pki
 from altershield.api.check_specs import CheckSpec, PrometheusCheck, SecretRef
 from altershield.api.policy import DefensePolicy
+from kube_base import pki
 from reconciler.checks.check import Check, Fail, Pass, Pending, PollAnswer, Started, Unknown
 from reconciler.checks.prometheus_check import PrometheusCheckRunner
 from reconciler.checks.samples import problem

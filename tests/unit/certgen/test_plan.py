@@ -8,13 +8,13 @@ from cryptography import x509
 
 from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.errors import UsageError
-from altershield.pki import Authority
 from certgen import certificates
 from certgen.contents import Contents
 from certgen.errors import CertificateError
 from certgen.lifetimes import Lifetimes
 from certgen.plan import Plan, Reason, new_authority, new_leaf, plan, without_retired
 from certgen.webhook_configurations import WebhookConfiguration
+from kube_base.pki import Authority
 
 HOUR = datetime.timedelta(hours=1)
 DAY = 24 * HOUR

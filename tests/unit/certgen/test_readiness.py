@@ -8,12 +8,12 @@ import pytest
 
 from altershield.api.resources import SECRETS
 from altershield.kube.client import Client
-from altershield.pki import Authority
 from certgen.metrics import Metrics
 from certgen.reconciler import CertificateReconciler
 from certgen.rotation import renew_leaf
 from certgen.settings import Mode
 from certgen.webhook_configurations import KINDS
+from kube_base.pki import Authority
 
 from .api import (
     CONFIGURATION,

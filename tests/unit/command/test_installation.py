@@ -14,13 +14,13 @@ import reconciler.__main__
 from altershield.admission.webhooks import WEBHOOKS, Webhook
 from altershield.api.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.errors import AlterShieldError, UsageError
-from altershield.pki import Authority
-from altershield.process.children import Process
 from command.demo import command as demo
 from command.dev_removal import removed
 from command.dev_webhooks import CONFIGURATION, refuse_running, refuse_second, withdraw, withdrawn
 from command.installation import Installation, InstallationStoppedError, Thresholds, _established, access_objects
 from command.uninstall import LeftOverError
+from kube_base.pki import Authority
+from kube_base.processes import Process
 from tests.support.stub_api import answer, serving
 
 CA = base64.b64encode(Authority.create("test", lifetime=datetime.timedelta(days=1)).pair.certificate).decode()

@@ -14,13 +14,13 @@ import aiohttp
 
 from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from altershield.kube.client import Client
-from altershield.pki import Authority
 from altershield.process.certificate import Certificate
 from altershield.process.listener import Listener
 from command.install import webhooks
 from gatekeeper.journal import Journal
 from gatekeeper.metrics import Metrics
 from gatekeeper.server import Gatekeeper
+from kube_base.pki import Authority
 
 from .reviews import MUTATING_PATH, ROUTES, StaticListers
 

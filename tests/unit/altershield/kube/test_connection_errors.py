@@ -18,7 +18,7 @@ from altershield.kube.client import Client
 from altershield.kube.configuration import Configuration
 from altershield.kube.connection_errors import unreachable
 from altershield.kube.errors import UnreachableError
-from altershield.pki import Authority
+from kube_base.pki import Authority
 
 Connected = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

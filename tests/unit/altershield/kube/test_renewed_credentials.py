@@ -19,7 +19,7 @@ from altershield.api.resources import PODS
 from altershield.kube import authentication, configuration
 from altershield.kube.client import Client
 from altershield.kube.errors import UnauthorizedError, UnreachableError
-from altershield.pki import Authority, KeyPair
+from kube_base.pki import Authority, KeyPair
 
 LIFETIME = datetime.timedelta(hours=1)
 

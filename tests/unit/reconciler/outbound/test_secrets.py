@@ -10,7 +10,7 @@ import pytest
 from altershield.api.labels import CREDENTIALS
 from altershield.api.resources import SECRETS
 from altershield.kube.client import Client
-from altershield.pki import Authority
+from kube_base.pki import Authority
 from reconciler.outbound.credentials import Credentials
 from reconciler.outbound.outbound_errors import CredentialsError, SecretUnreadableError
 from reconciler.outbound.secrets import Secrets

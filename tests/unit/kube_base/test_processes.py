@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from altershield.process.children import Process, free_ports
+from kube_base.processes import Process, free_ports
 from tests.support.polling import until
 
 WAIT = "import time; print('up', flush=True); time.sleep(60)"
@@ -30,7 +30,7 @@ async def test_process_ends_with_its_block(tmp_path: Path) -> None:
 
 
 async def test_process_that_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("altershield.process.children._STOP_SECONDS", 0.1)
+    monkeypatch.setattr("kube_base.processes._STOP_SECONDS", 0.1)
     log = tmp_path / "log"
     async with Process([sys.executable, "-c", STUBBORN], log) as process:
         await until(lambda: "up" in log.read_text())
@@ -54,7 +54,7 @@ async def test_process_ends_when_its_parent_is_killed(tmp_path: Path) -> None:
     starter = f"""
 import asyncio, sys
 from pathlib import Path
-from altershield.process.children import Process
+from kube_base.processes import Process
 async def main():
     async with Process([sys.executable, "-c", "import os; print(os.getpid(), flush=True); {WAIT}"], Path({str(log)!r})):
         await asyncio.sleep(60)

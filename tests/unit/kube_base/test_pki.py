@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from altershield.pki import Authority, KeyPair
+from kube_base.pki import Authority, KeyPair
 
 HOUR = datetime.timedelta(hours=1)
 
