@@ -18,8 +18,8 @@ import typer
 import uvloop
 
 from altershield.admission.webhooks import webhook_path
-from altershield.api.resources import DEPLOYMENTS
 from bench.reviews import write_reviews
+from kube_base.resources import DEPLOYMENTS
 
 ATTACKERS = 40
 EVERYTHING = "everything"

@@ -22,13 +22,14 @@ from rich.table import Table
 from altershield.api import names
 from altershield.api.change_pod import ChangePod, ChangePodSpec, ChangePodStatus, PodState
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.api.ops_config import Settings
-from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS
+from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.workloads import BY_KIND, pods
 from altershield.workloads.pods import Pod
 from bench.cluster.objects import Objects
 from bench.cluster.shape import Shape
+from kube_base.meta import ObjectMeta, OwnerReference
+from kube_base.resources import DEPLOYMENTS
 from reconciler.cluster import batch
 from reconciler.cluster import release as projection
 from reconciler.cluster.writer import merge_patch

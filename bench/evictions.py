@@ -28,13 +28,14 @@ from aiohttp import web
 
 from altershield.admission.webhooks import webhook_path
 from altershield.api import labels, names
-from altershield.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, POD_UNAVAILABLE_BUDGETS, PODS, REPLICA_SETS
-from altershield.kube.client import Client
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.process.health import until_ready
 from bench.memory import certificate_options
 from bench.pod_reviews import eviction
 from command.install import crds
+from kube_base.access.client import Client
 from kube_base.processes import free_ports
+from kube_base.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS, REPLICA_SETS
 from kube_sandbox.apiserver.server import ApiServer
 
 RESULTS = Path(__file__).parent / "results" / "evictions.json"

@@ -36,12 +36,12 @@ from rich.console import Console
 from rich.table import Table
 
 from altershield.admission.webhooks import webhook_path
-from altershield.api.resources import DEPLOYMENTS, PODS
-from altershield.errors import UsageError
 from bench import pod_reviews
 from bench.processes import Server, answering, cpu, free_ports, kubernetes
 from bench.reviews import write_reviews
+from kube_base.errors import UsageError
 from kube_base.pki import Authority
+from kube_base.resources import DEPLOYMENTS, PODS
 
 RESULTS = Path(__file__).parent / "results" / "gatekeeper.json"
 SIZES = {"8 KB": 8_000, "64 KB": 64_000, "1 MB": 1_000_000}

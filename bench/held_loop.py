@@ -17,7 +17,7 @@ import msgspec
 import uvloop
 
 from altershield.api import names
-from altershield.kube.client import Client
+from kube_base.access.client import Client
 from reconciler import thresholds
 from reconciler.manager import Manager
 from reconciler.options import Options

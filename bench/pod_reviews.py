@@ -4,8 +4,9 @@ refuses them. The pods have the fields of a Deployment's pods."""
 from collections.abc import Mapping
 from typing import Any
 
-from altershield.api.resources import DEPLOYMENTS, POD_UNAVAILABLE_BUDGETS, PODS, REPLICA_SETS
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from bench.reviews import managed_fields
+from kube_base.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 
 FREE = "default"
 """A namespace without budgets."""

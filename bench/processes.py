@@ -13,10 +13,11 @@ import aiohttp
 import yaml
 from aiohttp import web
 
-from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS
-from altershield.errors import UsageError
+from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.workloads import change_workload_name
 from bench.pod_reviews import cluster
+from kube_base.errors import UsageError
+from kube_base.resources import DEPLOYMENTS
 
 
 @dataclass

@@ -30,12 +30,12 @@ from rich.table import Table
 from altershield.api import labels, names
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
-from altershield.api.resources import CRDS, DEPLOYMENTS, EVENTS, NAMESPACES
-from altershield.kube.client import Client
 from altershield.workloads.adapter import template_of
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import fingerprint_of
 from command.install import crds
+from kube_base.access.client import Client
+from kube_base.resources import CRDS, DEPLOYMENTS, EVENTS, NAMESPACES
 from reconciler import thresholds
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release

@@ -20,13 +20,14 @@ import uvloop
 from altershield.api import labels, names
 from altershield.api.change_workload import WorkloadState
 from altershield.api.ops_config import ROLLBACK
-from altershield.api.resources import CRDS, DEPLOYMENTS, NAMESPACES, OPS_CONFIG_INFOS
-from altershield.kube.client import Client
-from altershield.kube.transport import Request
+from altershield.api.resources import OPS_CONFIG_INFOS
 from altershield.releases import state
 from altershield.workloads import BY_KIND
 from bench.reconciler import NAMESPACE, deployment, namespace, sandbox
 from command.install import crds
+from kube_base.access.client import Client
+from kube_base.access.transport import Request
+from kube_base.resources import CRDS, DEPLOYMENTS, NAMESPACES
 from reconciler import thresholds
 from reconciler.manager import Manager
 from reconciler.options import Options

@@ -30,13 +30,13 @@ from rich.table import Table
 
 from altershield.api import labels, names
 from altershield.api.change_workload import WorkloadState
-from altershield.api.resources import CRDS, DEPLOYMENTS, NAMESPACES
-from altershield.kube.client import Client
 from altershield.releases import state
 from altershield.workloads.workload import Workload
 from bench.reconciler import NAMESPACE, make, namespace, sandbox_with
 from command.install import crds
+from kube_base.access.client import Client
 from kube_base.processes import free_ports
+from kube_base.resources import CRDS, DEPLOYMENTS, NAMESPACES
 from reconciler import thresholds
 from reconciler.manager import Manager
 from reconciler.options import Options

@@ -26,7 +26,7 @@ from kube_base.pki import Authority
 _START = """
 import sys
 from pathlib import Path
-from altershield.kube import configuration
+from kube_base.access import configuration
 configuration.SERVICE_ACCOUNT = Path(sys.argv.pop(1))
 from altershield.process.startup import main
 from gatekeeper.__main__ import app

@@ -10,14 +10,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from altershield.errors import AlterShieldError, UsageError
+from kube_base.errors import ReportedError, UsageError
 
 if TYPE_CHECKING:
     from kube_sandbox.altershield_server.server import AlterShieldServer
     from kube_sandbox.backends import Backend
 
 
-class BackendError(AlterShieldError):
+class BackendError(ReportedError):
     """The Kubernetes API that a command started did not become ready, or stopped."""
 
 

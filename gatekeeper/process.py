@@ -9,13 +9,8 @@ from typing import Any
 import msgspec
 
 from altershield.api.flow_control import PodDeletionFlowControl
-from altershield.api.meta import ObjectMeta
-from altershield.api.resources import NAMESPACES, POD_DELETION_FLOW_CONTROLS
+from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
 from altershield.budget_caches.caches import BudgetCaches
-from altershield.errors import UsageError
-from altershield.kube.client import Client
-from altershield.kube.informer import Informer
-from altershield.kube.server_clock import ServerClock
 from altershield.process.certificate import Certificate
 from altershield.process.health import serving
 from altershield.process.listener import Listener
@@ -31,6 +26,12 @@ from gatekeeper.metrics import Metrics
 from gatekeeper.options import Options
 from gatekeeper.routes import routes
 from gatekeeper.server import Gatekeeper
+from kube_base.access.client import Client
+from kube_base.access.informer import Informer
+from kube_base.access.server_clock import ServerClock
+from kube_base.errors import UsageError
+from kube_base.meta import ObjectMeta
+from kube_base.resources import NAMESPACES
 
 logger = logging.getLogger(__name__)
 

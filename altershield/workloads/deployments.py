@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from altershield.api.json_patch import Operation
-from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS, Resource
 from altershield.workloads import sets
 from altershield.workloads.adapter import Object, with_own_values
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
+from kube_base.resources import DEPLOYMENTS, REPLICA_SETS, Resource
 
 _HASH = "pod-template-hash"  # added to a ReplicaSet's template by the deployment controller
 

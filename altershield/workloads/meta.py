@@ -10,9 +10,10 @@ from typing import Any, Self
 
 import msgspec
 
-from altershield.api.meta import OwnerReference, unix
-from altershield.api.resources import GroupKind
 from altershield.workloads.applied import Entry
+from kube_base.meta import OwnerReference
+from kube_base.resources import GroupKind
+from kube_base.times import unix
 
 Packed = int | str
 """A text of digits as an int, which takes half the memory; any other text unchanged."""

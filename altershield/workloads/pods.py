@@ -8,7 +8,6 @@ from typing import NamedTuple
 import msgspec
 
 from altershield.api import labels
-from altershield.api.meta import unix
 from altershield.workloads.meta import Meta, Owner
 from altershield.workloads.wire_pod import (
     WireCondition,
@@ -18,6 +17,7 @@ from altershield.workloads.wire_pod import (
     WireStatus,
     WireTerminated,
 )
+from kube_base.times import unix
 
 _REFUSALS = (
     "Evicted",

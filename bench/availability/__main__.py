@@ -15,11 +15,11 @@ import uvloop
 from rich.console import Console
 from rich.table import Table
 
-from altershield.kube.client import Client
 from bench.availability import admissions, budgets, disruptions, hung, outage, releases
 from bench.availability.gatekeepers import process
 from bench.availability.phases import Phase
 from bench.availability.waiting import until
+from kube_base.access.client import Client
 from kube_sandbox.backends import ASSETS
 
 RESULTS = Path(__file__).parent.parent / "results" / "availability.json"

@@ -17,10 +17,7 @@ import aiohttp
 import msgspec
 
 from altershield.api.budgets import PodUnavailableBudget
-from altershield.api.resources import API_VERSION, DEPLOYMENTS, POD_UNAVAILABLE_BUDGETS, PODS, Resource
-from altershield.kube.backoff import retry_while_unavailable
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import ApiError, ConflictError, KubernetesError, NotFoundError
+from altershield.api.resources import API_VERSION, POD_UNAVAILABLE_BUDGETS
 from bench.availability.deployments import deployment
 from bench.availability.gatekeepers import Gatekeepers
 from bench.availability.installation import installed
@@ -30,6 +27,10 @@ from bench.availability.pods_watch import PodsWatch
 from bench.availability.proxy import ApiProxy
 from bench.availability.reconcilers import Reconcilers
 from bench.availability.waiting import until
+from kube_base.access.backoff import retry_while_unavailable
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import ApiError, ConflictError, KubernetesError, NotFoundError
+from kube_base.resources import DEPLOYMENTS, PODS, Resource
 
 _REFUSED = "PodUnavailableBudget"
 _SHORT = "pods are available and"  # a refusal because too few pods would be left

@@ -3,8 +3,8 @@
 from typing import Any
 
 from altershield.api import labels
-from altershield.api.resources import DEPLOYMENTS
-from altershield.kube.client import Client, PatchType
+from kube_base.access.client import Client, PatchType
+from kube_base.resources import DEPLOYMENTS
 
 
 async def create(admin: Client, namespace: str, name: str, replicas: int) -> str:

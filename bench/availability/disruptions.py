@@ -12,9 +12,6 @@ from typing import Any
 from altershield.api import labels, names
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.resources import DEPLOYMENTS, LEASES, NODES, PODS
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import ConflictError, NotFoundError
 from bench.availability.deployments import create, deployment, release, version
 from bench.availability.gatekeepers import REPLICAS, Gatekeepers, Pod
 from bench.availability.history import History, wrong_with
@@ -25,6 +22,9 @@ from bench.availability.phases import Measurement, Phase
 from bench.availability.proxy import ApiProxy
 from bench.availability.reconcilers import Reconcilers
 from bench.availability.waiting import until, until_watched
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import ConflictError, NotFoundError
+from kube_base.resources import DEPLOYMENTS, LEASES, NODES, PODS
 
 UPGRADED, LOST, MARKED, EVICTED = "API servers replaced", "zone lost", "endpoint removed", "evicted"
 

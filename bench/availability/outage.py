@@ -18,8 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from altershield.admission.webhooks import webhook_path
 from altershield.api import labels
 from altershield.api.pod_verdicts import Verdict
-from altershield.api.resources import API_VERSION, CHANGE_PODS, DEPLOYMENTS, EVENTS, POD_UNAVAILABLE_BUDGETS
-from altershield.kube.client import Client
+from altershield.api.resources import API_VERSION, CHANGE_PODS, POD_UNAVAILABLE_BUDGETS
 from altershield.process.health import is_ready
 from bench.availability.deployments import create, deployment, release
 from bench.availability.gatekeepers import Gatekeepers, Pod
@@ -28,6 +27,8 @@ from bench.availability.installation import installed
 from bench.availability.proxy import ApiProxy, ReadRequest, WatchedResource
 from bench.availability.reconcilers import Reconcilers
 from bench.availability.waiting import until, until_watched
+from kube_base.access.client import Client
+from kube_base.resources import DEPLOYMENTS, EVENTS
 from reconciler.manager import COMPONENT
 
 _WHY = "find error"

@@ -5,13 +5,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from altershield.api.resources import DEPLOYMENTS, EVENTS
-from altershield.kube.client import Client
 from bench.availability.deployments import create, release
 from bench.availability.gatekeepers import Gatekeepers
 from bench.availability.history import History, Object, wrong_with
 from bench.availability.installation import installed
 from bench.availability.reconcilers import Reconcilers
+from kube_base.access.client import Client
+from kube_base.resources import DEPLOYMENTS, EVENTS
 from reconciler.manager import COMPONENT
 
 _GOOD = 5  # Deployments that are released in every round

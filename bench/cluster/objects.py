@@ -9,13 +9,15 @@ import msgspec
 
 from altershield.api import labels, names
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import ObjectMeta, plain_time, rfc3339
+from altershield.api.meta import plain_time
 from altershield.api.ops_config import DEFAULTS
 from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoStatus
-from altershield.api.resources import DEPLOYMENTS
 from altershield.workloads import BY_KIND
 from bench.cluster.shape import Shape
 from bench.cluster.templates import CREATED, LISTED, RELEASED, condition, templates
+from kube_base.meta import ObjectMeta
+from kube_base.resources import DEPLOYMENTS
+from kube_base.times import rfc3339
 
 _OF_WORKLOADS = ("deployments", "replicasets", "pods", "changeworkloads", "changepods")
 _SPREAD = 2 * 86400  # seconds over which the releases are spread

@@ -17,9 +17,12 @@ from altershield.api.change_workload import (
     WorkloadState,
 )
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import Condition, ObjectMeta, rfc3339
+from altershield.api.meta import Condition
 from altershield.api.pod_verdicts import PodInfo
-from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS, REPLICA_SETS
+from altershield.api.resources import CHANGE_WORKLOADS
+from kube_base.meta import ObjectMeta
+from kube_base.resources import DEPLOYMENTS, REPLICA_SETS
+from kube_base.times import rfc3339
 
 RELEASED = int(time.time()) - 3 * 86400
 """The time of the first release (Unix seconds)."""

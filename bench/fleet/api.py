@@ -17,10 +17,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import jsonpatch
 
 from altershield.api.change_pod import PodState
-from altershield.api.meta import rfc3339
-from altershield.api.resources import CHANGE_PODS, LEASES
+from altershield.api.resources import CHANGE_PODS
 from bench.cluster.api import Api, event, send
 from bench.cluster.shape import Shape
+from kube_base.resources import LEASES
+from kube_base.times import rfc3339
 
 Object = dict[str, Any]
 

@@ -14,14 +14,15 @@ import yaml
 
 from altershield.api import labels
 from altershield.api.change_pod import PodState
-from altershield.api.resources import CHANGE_PODS, DEPLOYMENTS, NAMESPACES, PODS, REPLICA_SETS, Resource
-from altershield.kube.client import Client
-from altershield.kube.errors import KubernetesError
+from altershield.api.resources import CHANGE_PODS
 from bench.fleet.metrics import labels_of, quantile, samples, scraped
 from bench.fleet.phases import Phase, Recorder, quantiles
 from bench.fleet.waits import unless_failed, until
 from bench.reconciler import deployment, namespace, sandbox_with
 from command.installation import running_installation
+from kube_base.access.client import Client
+from kube_base.access.errors import KubernetesError
+from kube_base.resources import DEPLOYMENTS, NAMESPACES, PODS, REPLICA_SETS, Resource
 from reconciler import thresholds
 from reconciler.thresholds import Thresholds
 

@@ -9,9 +9,9 @@ import time
 from collections.abc import Sequence
 
 from altershield.api import labels
-from altershield.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from bench.fleet.api import FleetApi, Object, now
 from bench.fleet.reviews import Review
+from kube_base.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 
 _PENDING_SECONDS = 1.0  # from the creation of a pod until it is ready
 _SURGE = 4  # a Deployment replaces a quarter of its pods at the same time, rounded up

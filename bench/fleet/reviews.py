@@ -12,10 +12,10 @@ import jsonpatch
 
 from altershield.admission.webhooks import webhook_path
 from altershield.api import labels
-from altershield.api.resources import DEPLOYMENTS
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import fingerprint_of
 from bench.fleet.api import Object, Traffic
+from kube_base.resources import DEPLOYMENTS
 
 Review = Callable[[Object, Object], Awaitable[Object]]
 """Gets the old and the new Deployment. Returns the new one as it is stored."""

@@ -6,9 +6,10 @@ DefensePolicy, AlterShield must not do anything that the author of the policy ma
 
 from altershield.api import labels, pages
 from altershield.api.policy import MAX_CHECKS
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, JOBS, SECRETS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES
 from altershield.releases import history
 from command.install.admission_policy import USER, Object, admission_policy, validation
+from kube_base.resources import JOBS, SECRETS
 
 _REQUEST = f"""\
 !has(object.status) || !has(object.status.request) ||

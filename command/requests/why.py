@@ -14,10 +14,7 @@ from altershield import releases
 from altershield.api import labels
 from altershield.api.change_pod import ChangePod
 from altershield.api.names import change_workload_of, is_name
-from altershield.api.resources import CHANGE_PODS, PODS
-from altershield.errors import AlterShieldError, UsageError
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError
+from altershield.api.resources import CHANGE_PODS
 from altershield.process import options
 from altershield.views import finding
 from altershield.views.named import Named, named
@@ -36,6 +33,10 @@ from altershield.workloads.workload import Workload
 from command.app import called_as
 from command.namespace_option import Namespace, require_namespace
 from command.status.exit_codes import exit_code
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError
+from kube_base.errors import ReportedError, UsageError
+from kube_base.resources import PODS
 
 EXIT_REFUSED = 3
 """Of `altershield why pod/NAME`: the deletion or the eviction of the pod would be refused now."""
@@ -124,7 +125,7 @@ async def _pod(context: str | None, kubeconfig: str | None, namespace: str, name
     found = {each.outcome for each in answers}
     if Outcome.REFUSED in found:
         return EXIT_REFUSED
-    return AlterShieldError.exit_code if Outcome.UNKNOWN in found else 0
+    return ReportedError.exit_code if Outcome.UNKNOWN in found else 0
 
 
 async def _workload(context: str | None, kubeconfig: str | None, namespace: str, selection: Selection) -> int:

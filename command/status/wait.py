@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from altershield.kube.client import Client
 from altershield.process import options
 from altershield.views.durations import seconds
 from altershield.views.selection import parse, types
 from command.namespace_option import Namespace, require_namespace
 from command.status.command import Mode, show
+from kube_base.access.client import Client
 
 
 def wait(

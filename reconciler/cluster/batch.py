@@ -9,10 +9,10 @@ import msgspec
 from altershield.api import names
 from altershield.api.change_pod import ChangePod, PodState
 from altershield.api.check_results import FailedRule
-from altershield.api.meta import unix
 from altershield.api.pod_verdicts import Verdict
 from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, packed_version, shared, unpacked
 from altershield.workloads.pods import Pod, clip
+from kube_base.times import unix
 from reconciler.cluster.verdicts import failed_by, is_repeatable, needs_work, why_waiting
 
 MAX_MESSAGE = 200

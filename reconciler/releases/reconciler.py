@@ -5,15 +5,15 @@ from dataclasses import replace
 
 from altershield.api import names
 from altershield.api.change_workload import SourceRef, WorkloadState
-from altershield.kube.client import Client
-from altershield.kube.errors import ConflictError
-from altershield.kube.events import EventRecorder
 from altershield.releases import is_current, is_of_template, state
 from altershield.releases.history import entry_name
 from altershield.releases.leftovers import restored_paths
 from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
+from kube_base.access.client import Client
+from kube_base.access.errors import ConflictError
+from kube_base.access.events import EventRecorder
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey, is_controlled_by
 from reconciler.cluster.release import Release, went_back_to

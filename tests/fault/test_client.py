@@ -10,9 +10,8 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from altershield.api.resources import DEPLOYMENTS, PODS
-from altershield.kube.client import Client
-from altershield.kube.errors import (
+from kube_base.access.client import Client
+from kube_base.access.errors import (
     AlreadyExistsError,
     ApiError,
     BadRequestError,
@@ -27,6 +26,7 @@ from altershield.kube.errors import (
     UnreachableError,
     UnreadableError,
 )
+from kube_base.resources import DEPLOYMENTS, PODS
 from tests.support.projections import Deployment, Pod
 from tests.support.stub_api import Answer, answer, is_watch, serving
 

@@ -7,7 +7,8 @@ from aiohttp import web
 
 from altershield.api import labels
 from altershield.api.check_specs import CheckSpec, HealthCheck
-from altershield.api.resources import CHANGE_WORKLOADS, NAMESPACES
+from altershield.api.resources import CHANGE_WORKLOADS
+from kube_base.resources import NAMESPACES
 from tests.fault.reconciler_cluster import Cluster, GoOn, running_cluster, version
 from tests.fault.releases import apply_check, release
 

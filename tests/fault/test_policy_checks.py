@@ -12,8 +12,9 @@ from aiohttp import web
 
 from altershield.api import labels
 from altershield.api.check_specs import CheckSpec, HealthCheck, HttpCheck, JobCheck, OnUnknown, Phase
-from altershield.api.meta import rfc3339
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, EVENTS, JOBS, NAMESPACES
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES
+from kube_base.resources import EVENTS, JOBS, NAMESPACES
+from kube_base.times import rfc3339
 from tests.fault.reconciler_cluster import Cluster, GoOn, Object, running_cluster, version
 from tests.fault.releases import apply_check, apply_policy, batches, condition, release, until_state
 

@@ -32,8 +32,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from altershield.kube.cache import Cache
-from altershield.kube.queue import WorkQueue
+from kube_base.access.cache import Cache
+from kube_base.access.queue import WorkQueue
 
 ROOT = Path(__file__).parents[2]
 

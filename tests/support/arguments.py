@@ -8,37 +8,45 @@ from urllib.parse import urlencode
 
 import yaml
 
-from altershield.api import resources
-from altershield.api.resources import Resource
+from altershield.api.resources import (
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
+    DEFENSE_POLICIES,
+    OPS_CONFIG_INFOS,
+    POD_DELETION_FLOW_CONTROLS,
+    POD_UNAVAILABLE_BUDGETS,
+)
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
+from kube_base import resources
+from kube_base.resources import Resource
 
 Json = dict[str, Any]
 
 _KNOWN = (
     *(adapter.resource for adapter in ADAPTERS),
-    resources.CHANGE_PODS,
-    resources.CHANGE_WORKLOADS,
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
     resources.CONFIG_MAPS,
     resources.CRDS,
     history.RESOURCE,
-    resources.DEFENSE_POLICIES,
+    DEFENSE_POLICIES,
     resources.DISRUPTION_BUDGETS,
     resources.EVENTS,
     resources.JOBS,
     resources.MUTATING_WEBHOOKS,
     resources.NAMESPACES,
     resources.NODES,
-    resources.OPS_CONFIG_INFOS,
-    resources.POD_DELETION_FLOW_CONTROLS,
-    resources.POD_UNAVAILABLE_BUDGETS,
+    OPS_CONFIG_INFOS,
+    POD_DELETION_FLOW_CONTROLS,
+    POD_UNAVAILABLE_BUDGETS,
     resources.PODS,
     resources.REPLICA_SETS,
     resources.SECRETS,
     resources.SERVICE_ACCOUNTS,
     resources.VALIDATING_WEBHOOKS,
 )
-_SHORT_NAMES = {"pub": resources.POD_UNAVAILABLE_BUDGETS, "crd": resources.CRDS}
+_SHORT_NAMES = {"pub": POD_UNAVAILABLE_BUDGETS, "crd": resources.CRDS}
 RESOURCES = _SHORT_NAMES | {
     name: each
     for each in _KNOWN

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 import yaml
 
-from altershield.api import resources
-from altershield.api.resources import Resource
+from kube_base import resources
+from kube_base.resources import Resource
 from tests.support import arguments
 from tests.support.arguments import RESOURCES
 from tests.support.polling import HANG, eventually

@@ -15,10 +15,10 @@ FREE = ("altershield/workloads/", "command/sandbox.py", "command/demo/")
 ALLOWED = {
     "altershield/api/labels.py": 2,  # `app.kubernetes.io/deployment-name`, and a label of Kubernetes
     "altershield/api/protected_kinds.py": 16,  # the table of the kinds that can be protected from deletion
-    "altershield/api/resources.py": 6,  # constants, for the adapters and the sandbox
     "command/check/objects.py": 1,  # creates one workload to check the gatekeeper
     "command/install/inventory.py": 2,  # removes the Deployment of AlterShield itself
     "altershield/releases/history.py": 2,  # the kind in which the history is kept
+    "kube_base/resources.py": 18,  # constants, for the adapters and the sandbox
 }
 """How many times a file may name a kind."""
 

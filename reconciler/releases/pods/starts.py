@@ -4,8 +4,9 @@ the timeout of a pod that ended. Without I/O."""
 from typing import NamedTuple
 
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, unix
+from altershield.api.meta import find_condition
 from altershield.workloads.pods import Fault, Pod
+from kube_base.times import unix
 from reconciler.cluster.release import Release
 from reconciler.releases.pods.health import Timing, TrackedPod, start_tracking
 

@@ -9,18 +9,6 @@ import msgspec
 
 from altershield.api.change_workload import ChangeWorkloadStatus
 from altershield.api.json_patch import Operation, label_path
-from altershield.api.meta import OwnerReference
-from altershield.kube.errors import (
-    AlreadyExistsError,
-    ApiError,
-    ConflictError,
-    NamespaceTerminatingError,
-    NotFoundError,
-    ServerError,
-    TooManyRequestsError,
-    UnauthorizedError,
-    UnreachableError,
-)
 from altershield.releases.history import (
     ANNOTATION,
     RESOURCE,
@@ -38,6 +26,18 @@ from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import Object
 from altershield.workloads.applied import Applied, encoded
 from altershield.workloads.workload import Workload
+from kube_base.access.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    NamespaceTerminatingError,
+    NotFoundError,
+    ServerError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    UnreachableError,
+)
+from kube_base.meta import OwnerReference
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.cluster.writer import Writer

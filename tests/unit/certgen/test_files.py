@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from altershield.errors import UsageError
 from certgen import files
+from kube_base.errors import UsageError
 from kube_base.pki import KeyPair
 
 OLD, NEW = KeyPair(b"old certificate", b"old key"), KeyPair(b"new certificate", b"new key")

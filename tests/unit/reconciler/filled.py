@@ -12,13 +12,13 @@ from altershield.api.ops_config import BLOCKING
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.policy import DefensePolicy
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.kube.client import Client
-from altershield.kube.configuration import Configuration
-from altershield.kube.informer import Informer
 from altershield.workloads import sets
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
+from kube_base.access.client import Client
+from kube_base.access.configuration import Configuration
+from kube_base.access.informer import Informer
 from reconciler.cluster import batch, writer
 from reconciler.cluster import release as projection
 from reconciler.cluster.batch import Batch

@@ -10,9 +10,9 @@ import pytest
 
 from altershield.api import names
 from altershield.api.policy import AppliedPolicy
-from altershield.kube.queue import WorkQueue
 from altershield.workloads.meta import Owner
 from altershield.workloads.pods import Pod, Trouble
+from kube_base.access.queue import WorkQueue
 from reconciler.batches.subject import BatchRoutes
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from altershield.kube.errors import KubernetesError, SchemaError, from_status
-from altershield.kube.queue import LIVE_IN_A_ROW, WorkQueue
 from altershield.process.logs import RECONCILE
+from kube_base.access.errors import KubernetesError, SchemaError, from_status
+from kube_base.access.queue import LIVE_IN_A_ROW, WorkQueue
 from reconciler.cluster.caches import Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import work
@@ -111,7 +111,7 @@ async def test_waiting_workers_that_get_keys_at_the_same_time_share_a_time_slice
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now, done, most = 0.0, 0, 0
-    monkeypatch.setattr("altershield.kube.time_slices.time.perf_counter", lambda: now)
+    monkeypatch.setattr("kube_base.access.time_slices.time.perf_counter", lambda: now)
     queue: WorkQueue[Key] = WorkQueue()
     gate = asyncio.Event()
 

@@ -12,8 +12,8 @@ from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.meta import Condition
 from altershield.api.namespace import Namespace
 from altershield.api.resources import CHANGE_PODS
-from altershield.kube.client import Client
-from altershield.kube.configuration import Configuration
+from kube_base.access.client import Client
+from kube_base.access.configuration import Configuration
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches
 from reconciler.releases.gauges import families

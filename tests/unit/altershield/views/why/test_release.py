@@ -16,13 +16,15 @@ from altershield.api.change_workload import (
 )
 from altershield.api.check_results import CheckResult
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import Condition, ObjectMeta, rfc3339
+from altershield.api.meta import Condition
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import AppliedPolicy, Mode, OnPauseEnd
 from altershield.api.workload_requests import Action, Request
 from altershield.views.releases.model import Release
 from altershield.views.why.release import explain
 from altershield.workloads.workload import Held
+from kube_base.meta import ObjectMeta
+from kube_base.times import rfc3339
 from tests.unit.altershield.views.builders import DONE, ROLLED_BACK, V1, V2, release, stored, workload
 from tests.unit.altershield.workloads.objects import pod
 

@@ -4,10 +4,11 @@ import msgspec
 import pytest
 
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef
-from altershield.api.meta import Condition, rfc3339
+from altershield.api.meta import Condition
 from altershield.api.workload_requests import MAX_ACTIONS, Action
 from altershield.releases.history import CheckOutcome, Record, Way
 from altershield.workloads.meta import NO_OWNER, Meta
+from kube_base.times import rfc3339
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
 from reconciler.releases.decisions.history import check_outcomes, in_use, logged, record, superseded, way, with_history
