@@ -41,8 +41,7 @@ ReportedError                       (kube_base.errors)
 ├── BreakerError                    (command.breaker.command) a breaker cannot be shown or changed
 ├── ProtectionError                 (command.protection.changing) a protection was not changed
 ├── BudgetError                     (altershield.views.budgets.reading) a budget cannot be shown
-├── LeftOverError                   (command.uninstall) objects of AlterShield may still be in a cluster
-└── BackendError                    (command.backend) the Kubernetes API that a command started failed
+└── LeftOverError                   (command.uninstall) objects of AlterShield may still be in a cluster
 
 Each message is one sentence: it says what happened to which object, and what to do.
 """

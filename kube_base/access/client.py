@@ -5,7 +5,7 @@ The caller decides whether to repeat a failed request.
 
 import asyncio
 import enum
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
 import aiohttp
@@ -17,7 +17,7 @@ from kube_base.access.bodies import ListMeta, ObjectList, Page, decode, encode
 from kube_base.access.configuration import Configuration
 from kube_base.access.errors import CODES
 from kube_base.access.time_slices import time_slices
-from kube_base.access.transport import CONNECT_TIMEOUT, Request, Transport
+from kube_base.access.transport import CONNECT_TIMEOUT, Request, Send, Transport
 from kube_base.access.watch_stream import WatchEvent
 from kube_base.resources import Resource
 
@@ -43,10 +43,19 @@ class PatchType(enum.StrEnum):
 class Client:
     """A client with one connection pool, for one event loop. Close it, or use `async with`.
 
-    It sends at most `max_in_flight` requests at the same time; watches do not count.
+    It sends at most `max_in_flight` requests at the same time; watches do not count. API servers take the beginning of
+    `user_agent` as the manager of the fields that the client writes. `send`: see `Transport`.
     """
 
-    def __init__(self, configuration: Configuration, *, max_in_flight: int = 50, streaming_lists: bool = True) -> None:
+    def __init__(
+        self,
+        configuration: Configuration,
+        *,
+        max_in_flight: int = 50,
+        streaming_lists: bool = True,
+        user_agent: str = "altershield",
+        send: Send | None = None,
+    ) -> None:
         self.configuration = configuration
         """The server, how to verify it, and the client's credentials."""
         self.namespace = credentials.DEFAULT_NAMESPACE
@@ -55,15 +64,16 @@ class Client:
         """The number of failed requests and watches, by `errors.code_of`. Read-only for other modules."""
         self.streaming_lists = streaming_lists
         """Whether informers ask for streamed lists if the API server supports them."""
-        self._open(Authentication(configuration), max_in_flight)
+        self._user_agent = user_agent
+        self._open(Authentication(configuration), max_in_flight, send)
 
-    def _open(self, authentication: Authentication, max_in_flight: int) -> None:
+    def _open(self, authentication: Authentication, max_in_flight: int, send: Send | None = None) -> None:
         self._authentication = authentication
         self._slots = asyncio.Semaphore(max_in_flight)
         self.lists = asyncio.Semaphore(_MAX_LISTS)
         """Limits the complete lists of informers at the same time. Each list needs memory for the keys of all
         objects."""
-        self._transport = Transport(authentication, self.errors)
+        self._transport = Transport(authentication, self.errors, send)
 
     def with_own_connections(self, *, max_in_flight: int = 4) -> "Client":
         """A second client with the same server and credentials, but with its own connections and its own limit, for
@@ -73,18 +83,25 @@ class Client:
         client.namespace = self.namespace
         client.errors = self.errors
         client.streaming_lists = self.streaming_lists
+        client._user_agent = self._user_agent
         client._open(self._authentication, max_in_flight)
         return client
 
     @classmethod
     async def connect(
-        cls, kubeconfig: str | None = None, *, context: str | None = None, max_in_flight: int = 50
+        cls,
+        kubeconfig: str | None = None,
+        *,
+        context: str | None = None,
+        max_in_flight: int = 50,
+        user_agent: str = "altershield",
+        send: Send | None = None,
     ) -> Self:
         """A client with the credentials of `kubeconfig`. Without `kubeconfig`: those of the pod's service account (if
         `context` is None), else of the default kubeconfig ($KUBECONFIG, ~/.kube/config). UsageError if none can be
         used."""
         config = await credentials.load(kubeconfig, context)
-        client = cls(config.configuration, max_in_flight=max_in_flight)
+        client = cls(config.configuration, max_in_flight=max_in_flight, user_agent=user_agent, send=send)
         client.namespace = config.namespace
         return client
 
@@ -96,6 +113,10 @@ class Client:
     def on_warning(self, callback: Callable[[str], None]) -> None:
         """Call `callback` with each warning of a response, before an error of this response is raised."""
         self._transport.on_warning = callback
+
+    def add_headers(self, headers_of: Callable[[str], Iterable[tuple[str, str]]]) -> None:
+        """Send these headers too, with each request of the method, such as GET."""
+        self._transport.headers_of = headers_of
 
     @property
     def server(self) -> str:
@@ -155,7 +176,7 @@ class Client:
         query = {"labelSelector": label_selector, "fieldSelector": field_selector, "limit": str(limit or _PAGE)}
         timeout = aiohttp.ClientTimeout(_LIST_TIMEOUT, sock_connect=CONNECT_TIMEOUT, sock_read=_REQUEST_TIMEOUT)
         while True:
-            request = Request("GET", resource.path(namespace), dict(query), _headers(accept), None, timeout)
+            request = Request("GET", resource.path(namespace), dict(query), self._headers(accept), None, timeout)
             page = decode(await self._answer(request), Page)
             yield ObjectList(metadata=page.metadata, items=page.items or [])
             if not page.metadata.continue_:
@@ -202,15 +223,19 @@ class Client:
         uid: str = "",
         resource_version: str = "",
         propagation: str = "",
+        grace: int | None = None,
     ) -> None:
         """Delete an object. With `uid`: ConflictError if the object of that name has another uid; with
-        `resource_version`: if it has changed since. `propagation` is Background, Foreground or Orphan."""
+        `resource_version`: if it has changed since. `propagation` is Background, Foreground or Orphan. `grace`: the
+        grace period of a pod in seconds."""
         options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
         preconditions = {"uid": uid, "resourceVersion": resource_version}
         if any(preconditions.values()):
             options["preconditions"] = {name: value for name, value in preconditions.items() if value}
         if propagation:
             options["propagationPolicy"] = propagation
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
         await self.request("DELETE", resource.path(namespace, name), body=options)
 
     async def watch(
@@ -249,7 +274,7 @@ class Client:
         if initial_events:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
         timeout = aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=idle_timeout)
-        headers = _headers(_METADATA if metadata_only else _JSON)
+        headers = self._headers(_METADATA if metadata_only else _JSON)
         request = Request("GET", resource.path(namespace), query, headers, None, timeout)
         async with self._transport.open(request) as response:
             on_data()
@@ -267,7 +292,7 @@ class Client:
         accept: str = _JSON,
     ) -> bytes:
         """Send one request and return the response's body. msgspec or orjson encodes `body`."""
-        headers = _headers(accept)
+        headers = self._headers(accept)
         data = None
         if body is not None:
             data = encode(body)
@@ -276,11 +301,10 @@ class Client:
         return await self._answer(Request(method, path, query or {}, headers, data, timeout))
 
     async def _answer(self, request: Request) -> bytes:
-        async with self._slots, self._transport.open(request) as response:
-            return await response.read()
+        async with self._slots:
+            return await self._transport.answer(request)
 
-
-def _headers(accept: str) -> dict[str, str]:
-    # No compression: compressing a list costs the API server more than sending it, and decompressing it would block the
-    # event loop.
-    return {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "altershield"}
+    def _headers(self, accept: str) -> dict[str, str]:
+        # No compression: compressing a list costs the API server more than sending it, and decompressing it would block
+        # the event loop.
+        return {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": self._user_agent}

@@ -31,8 +31,8 @@ from kube_base.access.errors import (
     UnreachableError,
     UnreadableError,
 )
+from kube_base.access.objects import Metadata
 from kube_base.access.queue import WorkQueue
-from kube_base.meta import PartialObjectMeta
 from kube_base.resources import EVENTS, Resource
 from kube_base.times import rfc3339
 
@@ -62,10 +62,12 @@ class ObjectRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel")
     name: str
     namespace: str = ""
     uid: str = ""
+    field_path: str = ""
+    """A part of the object, for example `spec.containers{app}`."""
 
     @classmethod
-    def of(cls, resource: Resource, metadata: PartialObjectMeta) -> Self:
-        return cls(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid)
+    def of(cls, resource: Resource, metadata: Metadata, field_path: str = "") -> Self:
+        return cls(resource.api_version, resource.kind, metadata.name, metadata.namespace, metadata.uid, field_path)
 
 
 class _EventKey(NamedTuple):

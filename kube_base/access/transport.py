@@ -7,10 +7,11 @@ import email.utils
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import aiohttp
+from multidict import CIMultiDict
 
 from kube_base.access import credentials
 from kube_base.access.authentication import Authentication, RequestCredentials
@@ -37,10 +38,20 @@ class Request(NamedTuple):
     timeout: aiohttp.ClientTimeout
 
 
-class Transport:
-    """One connection pool. `errors` counts failed requests by `errors.code_of`."""
+Send = Callable[[str, str, Mapping[str, str], CIMultiDict[str], bytes | None], Awaitable[tuple[int, bytes]]]
+"""Sends a request with this method, path, query, these headers and this body. Returns the status and the body of the
+response."""
 
-    def __init__(self, authentication: Authentication, errors: dict[str, int]) -> None:
+
+class Transport:
+    """One connection pool. `errors` counts failed requests by `errors.code_of`.
+
+    With `send`, requests other than watches do not go through the pool: for an API server in this process.
+    """
+
+    def __init__(self, authentication: Authentication, errors: dict[str, int], send: Send | None = None) -> None:
+        self.headers_of: Callable[[str], Iterable[tuple[str, str]]] = lambda method: ()
+        """More headers for a request of this method."""
         self.on_date: Callable[[str, float], None] = lambda date, elapsed: None
         """Called about once a second with the header Date of a response, and the seconds that the response took."""
         self._date_reported_at = 0.0
@@ -48,6 +59,7 @@ class Transport:
         """Called with each warning of a response, before an error of this response is raised."""
         self._authentication = authentication
         self._errors = errors
+        self._local = send
         self._session = aiohttp.ClientSession(
             # Each request names its TLS context. So changed certificates lead to new connections, and requests in
             # flight end on the old connections.
@@ -62,6 +74,22 @@ class Transport:
 
     async def close(self) -> None:
         await self._session.close()
+
+    async def answer(self, request: Request) -> bytes:
+        """The body of the response; see `open`."""
+        if self._local is not None:
+            return await self._local_answer(self._local, request)
+        async with self.open(request) as response:
+            return await response.read()
+
+    async def _local_answer(self, send: Send, request: Request) -> bytes:
+        headers = CIMultiDict(self._headers(request, await self._authentication.current()))
+        status, body = await send(request.method, request.path, _not_empty(request.query), headers, request.data)
+        if status < 300:
+            return body
+        error = from_status(status, _status(body))
+        self._errors[code_of(error)] += 1
+        raise error
 
     @contextlib.asynccontextmanager
     async def open(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -84,7 +112,7 @@ class Transport:
                     response = await self._send(request, await self._authentication.current())
             async with response:
                 if response.status >= 300:
-                    raise from_status(response.status, await _status(response), _retry_after(response))
+                    raise from_status(response.status, _status(await _beginning(response)), _retry_after(response))
                 yield response
         except KubernetesError as error:
             self._errors[code_of(error)] += 1
@@ -94,16 +122,13 @@ class Transport:
             raise unreachable(error, self._authentication.configuration, request.method, request.path) from error
 
     async def _send(self, request: Request, used: RequestCredentials) -> aiohttp.ClientResponse:
-        headers = [*request.headers.items(), *self._authentication.configuration.impersonation]
-        if used.authorization:
-            headers.append(("Authorization", used.authorization))
         sent = time.monotonic()
         response = await self._session.request(
             request.method,
             f"{self.server}{request.path}",
-            params={key: value for key, value in request.query.items() if value},
+            params=_not_empty(request.query),
             data=request.data,
-            headers=headers,
+            headers=self._headers(request, used),
             timeout=request.timeout,
             allow_redirects=False,
             ssl=used.tls,
@@ -117,12 +142,28 @@ class Transport:
             self.on_warning(text)
         return response
 
+    def _headers(self, request: Request, used: RequestCredentials) -> list[tuple[str, str]]:
+        headers = [*request.headers.items(), *self._authentication.configuration.impersonation]
+        headers += self.headers_of(request.method)
+        if used.authorization:
+            headers.append(("Authorization", used.authorization))
+        return headers
 
-async def _status(response: aiohttp.ClientResponse) -> dict[str, Any]:
-    """The Status in an error's body. Any other body becomes the message of a Status."""
+
+def _not_empty(query: Mapping[str, str]) -> dict[str, str]:
+    return {key: value for key, value in query.items() if value}
+
+
+async def _beginning(response: aiohttp.ClientResponse) -> bytes:
+    """The part of an error's body that is read."""
     data = bytearray()
     while len(data) < _MAX_STATUS and (chunk := await response.content.readany()):
         data += chunk
+    return bytes(data)
+
+
+def _status(data: bytes) -> dict[str, Any]:
+    """The Status in an error's body. Any other body becomes the message of a Status."""
     try:
         status = json.loads(data)
     except (ValueError, RecursionError):

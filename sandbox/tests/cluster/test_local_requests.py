@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kube_base.access.client import Client
+from kube_base.access.errors import AlreadyExistsError, ApiError, NotFoundError
+from kube_base.resources import CLUSTER_ROLES, CONFIG_MAPS
 from kube_sandbox.apiserver.server import ApiServer
-from kube_sandbox.client.client import IMPERSONATED, Client, Impersonated
-from kube_sandbox.client.errors import AlreadyExistsError, ApiError, NotFoundError
-from kube_sandbox.client.resources import CLUSTER_ROLES, CONFIG_MAPS
+from kube_sandbox.cluster import users
 
 SPACE = "default"
 
@@ -19,7 +20,8 @@ async def client(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         kubeconfig = tmp_path / "kubeconfig"
         kubeconfig.write_text(api.kubeconfig())
         send = api.send if request.param == "local" else None
-        async with await Client.connect(str(kubeconfig), send) as client:
+        async with await Client.connect(str(kubeconfig), send=send) as client:
+            client.add_headers(users.headers)
             yield client
 
 
@@ -48,12 +50,11 @@ async def test_refusal_is_an_error_with_the_status_of_the_api_server(client: Cli
 
 
 async def test_write_has_the_rights_of_the_impersonated_user(client: Client) -> None:
-    token = IMPERSONATED.set(Impersonated("mallory"))
-    try:
-        with pytest.raises(ApiError, match='User "mallory" cannot create resource "configmaps"'):
-            await client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, SPACE)
-    finally:
-        IMPERSONATED.reset(token)
+    with (
+        users.acting_as(users.Impersonated("mallory")),
+        pytest.raises(ApiError, match='User "mallory" cannot create resource "configmaps"'),
+    ):
+        await client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, SPACE)
 
 
 async def test_watch_gets_the_changes_of_other_requests(client: Client) -> None:
