@@ -37,10 +37,11 @@ from rich.table import Table
 
 from altershield.admission.webhooks import webhook_path
 from bench import pod_reviews
-from bench.processes import Server, answering, cpu, free_ports, kubernetes
+from bench.processes import Server, answering, cpu, kubernetes
 from bench.reviews import write_reviews
 from kube_base.errors import UsageError
 from kube_base.pki import Authority
+from kube_base.processes import free_ports
 from kube_base.resources import DEPLOYMENTS, PODS
 
 RESULTS = Path(__file__).parent / "results" / "gatekeeper.json"

@@ -33,9 +33,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.attackers import EVERYTHING, MIB, PATH, Attackers, Sent, attacks
-from bench.processes import Server, answering, cpu, free_ports, kubernetes, waited_for_a_core
+from bench.processes import Server, answering, cpu, kubernetes, waited_for_a_core
 from bench.reviews import write_reviews
 from kube_base.pki import Authority
+from kube_base.processes import free_ports
 
 RESULTS = Path(__file__).parent / "results" / "hostile.json"
 MOST_P99 = 500.0  # milliseconds

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -115,14 +114,6 @@ def write_kubeconfig(file: Path, server: str) -> None:
         "current-context": "bench",
     }
     file.write_text(yaml.safe_dump(content))
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(one.getsockname()[1]) for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def cpu() -> str:

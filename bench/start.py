@@ -20,8 +20,9 @@ from typing import Annotated
 import aiohttp
 import typer
 
-from bench.processes import Server, api, free_ports
+from bench.processes import Server, api
 from kube_base.pki import Authority
+from kube_base.processes import free_ports
 
 _START = """
 import sys
