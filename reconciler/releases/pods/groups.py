@@ -6,7 +6,7 @@ groups are rebuilt from the caches.
 
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from altershield.api.change_workload import SourceRef
@@ -299,6 +299,11 @@ class PodGroups:
 
     def refresh(self, workload: Workload, now: float) -> None:
         """Bring the groups up to date at `now` (Unix seconds)."""
+        for _ in self.refresh_in_steps(workload, now):
+            pass
+
+    def refresh_in_steps(self, workload: Workload, now: float) -> Iterator[None]:
+        """`refresh` with one pod at each step. Nothing else may change the groups between the steps."""
         if (workload.min_ready, workload.start) != (self.workload.min_ready, self.workload.start):
             self._changed.update(self._tracked)
         self.workload = workload
@@ -314,6 +319,7 @@ class PodGroups:
             tracked = self._tracked.get(uid)
             if tracked is not None:
                 self._assign(uid, tracked, now)
+                yield
         if self.revision != self.written_revision and self.lists_changed_at is None:
             self.lists_changed_at = now
 
