@@ -200,8 +200,8 @@ class PodGroups:
 
     # updates
 
-    def update_pod(self, pod: Pod, now: float) -> None:
-        """Take over a new or changed pod of the workload."""
+    def update_pod(self, pod: Pod, now: float, ready_since: float | None = None) -> None:
+        """Take over a new or changed pod of the workload. `ready_since`: see `start_tracking`."""
         uid = pod.metadata.uid
         if not is_pod_of_revision(self._adapter, pod, self.source.name, self.source.uid):
             # a failing verdict lasts as long as the pod exists, even if its template hash changes
@@ -221,7 +221,7 @@ class PodGroups:
             return
         known = self._tracked.get(uid)
         if known is None:
-            self._track(pod, now, updated_in_place=updated_in_place)
+            self._track(pod, now, ready_since, updated_in_place=updated_in_place)
         else:
             update_tracked(known, pod, now, updated_in_place=known.pod.hash != pod.hash)
         if pod.restarted:
@@ -334,7 +334,7 @@ class PodGroups:
             return 0.0, uid
         return tracked.ready_since or 0.0, tracked.pod.metadata.name
 
-    def _track(self, pod: Pod, now: float, *, updated_in_place: bool) -> None:
+    def _track(self, pod: Pod, now: float, ready_since: float | None, *, updated_in_place: bool) -> None:
         uid = pod.metadata.uid
         membership = self.memberships.newest(uid)
         self._tracked[uid] = self._starts.track(
@@ -343,6 +343,7 @@ class PodGroups:
             was_up=membership is not None and not membership.member.overruled,
             up_at=float(membership.batch.metadata.created) if membership is not None else 0.0,
             node_ready_at=self._nodes.node_ready_at(pod.node),
+            ready_since=ready_since,
             updated_in_place=updated_in_place,
         )
         self._tracked[uid].predecessor = self.predecessors.take(pod)

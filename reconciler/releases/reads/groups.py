@@ -15,6 +15,7 @@ from reconciler.cluster.ownership import WorkloadKey, is_batch_of
 from reconciler.cluster.release import Release
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.pods.health import Timing
+from reconciler.releases.reads.ready_times import ReadyTimes
 from reconciler.releases.terms.rules import timing_of
 
 _MAX_PODS = 50_000  # in all groups; beyond this, groups that can be rebuilt are discarded
@@ -29,6 +30,7 @@ class PodGroupsCache:
         self._caches = caches
         self._timing = timing
         self._clock = clock
+        self._ready = ReadyTimes(caches.pods, clock)
         self._groups: OrderedDict[WorkloadKey, PodGroups] = OrderedDict()
         self._meanwhile: dict[WorkloadKey, list[Callable[[], None]]] = {}
         """The events of the workloads whose groups are being built. The groups get them afterwards."""
@@ -63,7 +65,7 @@ class PodGroupsCache:
                     groups.memberships.highest_batch = max(groups.memberships.highest_batch, batch.number)
                 await slices.yield_if_over()
             for pod in pods:
-                groups.update_pod(pod, now)
+                groups.update_pod(pod, now, self._ready.since(pod))
                 await slices.yield_if_over()
             for _ in groups.refresh_in_steps(workload, now):
                 await slices.yield_if_over()
@@ -87,7 +89,7 @@ class PodGroupsCache:
         if gone or not self._caches.owns(groups.workload, pod):
             groups.remove_pod(pod.metadata.uid)
         else:
-            groups.update_pod(pod, self._clock())
+            groups.update_pod(pod, self._clock(), self._ready.since(pod))
 
     def on_batch(self, key: WorkloadKey, batch: Batch, release: Release, *, gone: bool) -> None:
         """Take over a ChangePod of the release that was added, changed or deleted (`gone`)."""

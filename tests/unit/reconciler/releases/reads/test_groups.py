@@ -11,6 +11,7 @@ from altershield.kube.time_slices import time_slices
 from altershield.workloads.pods import Pod
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey, workload_key
+from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.pods.health import Timing
 from reconciler.releases.reads.groups import PodGroupsCache
@@ -135,3 +136,18 @@ async def test_groups_of_a_cancelled_reconcile_get_no_events(cluster: Cluster) -
     put(cluster.caches, newer(own_pod(0), ready=True))
     assert not cluster.cache._meanwhile
     assert [each.metadata.name for each in (await cluster.build()).pods() if each.ready] == ["sleep-1-0"]
+
+
+async def test_new_leader_does_not_observe_a_pod_again_that_it_has_seen_become_ready() -> None:
+    """Without this, the first verdict of a new leader comes after the observation time."""
+    now = float(builders.NOW)
+    async with empty_caches() as caches:
+        standby = PodGroupsCache(caches, Timing(120, 10), lambda: now)
+        put(caches, namespace(), _WORKLOAD, replica_set(), _RELEASE)
+        put(caches, *(newer(own_pod(number), ready=True, ready_at=int(now) - number) for number in (1, 2)))
+        now += 8
+        put(caches, newer(own_pod(2), 3, ready=True, ready_at=int(now)))
+        now += 2
+        groups = await standby.current(_KEY, _WORKLOAD, _RELEASE, _SOURCE)
+        assert [each.pod.metadata.name for each in groups.pods_in(Group.PREPARING)] == ["sleep-1-1"]
+        assert groups.next_due() == now + 8
