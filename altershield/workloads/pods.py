@@ -9,7 +9,7 @@ import msgspec
 
 from altershield.api import labels
 from altershield.api.meta import unix
-from altershield.workloads.meta import Meta, Owner
+from altershield.workloads.meta import Meta, Owner, recent
 from altershield.workloads.wire_pod import (
     WireCondition,
     WireContainerStatus,
@@ -170,6 +170,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
     ready = conditions.get("Ready")
     scheduled = conditions.get("PodScheduled")
     is_ready = status.phase == "Running" and ready is not None and ready.status == "True"
+    scheduled_at = scheduled.last_transition_time if scheduled is not None and scheduled.status == "True" else None
     unscheduled = not wire.spec.node_name and (scheduled is None or scheduled.status != "True")
     metadata = wire.metadata
     stays_ready = is_ready and metadata.deletion_timestamp is None
@@ -178,17 +179,17 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         metadata.owner,
         sys.intern(metadata.label(labels.CONTROLLER_REVISION_HASH)),
         sys.intern(metadata.label(labels.VERSION)),
-        metadata.label(labels.OPERATE_FINISHED),
+        recent(metadata.label(labels.OPERATE_FINISHED)),
         sys.intern(wire.spec.node_name),
         status.pod_ip,
         status.phase in ("Succeeded", "Failed"),
         _disrupted(status, conditions),
         is_ready,
-        int(unix(ready.last_transition_time)) if ready is not None else 0,
+        recent(int(unix(ready.last_transition_time if ready is not None else None))),
         sum(container.restart_count for container in statuses),
         None if stays_ready else _trouble(status, _parts(status, wire.spec), conditions),
         unscheduled,
-        int(unix(scheduled.last_transition_time)) if scheduled is not None and scheduled.status == "True" else 0,
+        recent(int(unix(scheduled_at))),
         bool(wire.spec.node_name) and _creating(statuses),
         is_ready or (ready is not None and _has_changed(ready, status)),
         None if is_ready or not status.start_time else _starting(wire.spec, status, conditions),

@@ -11,7 +11,7 @@ from altershield.api.change_pod import ChangePod, PodState
 from altershield.api.check_results import FailedRule
 from altershield.api.meta import unix
 from altershield.api.pod_verdicts import Verdict
-from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, packed_version, shared, unpacked
+from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, packed_version, recent, shared, unpacked
 from altershield.workloads.pods import Pod, clip
 from reconciler.cluster.verdicts import failed_by, is_repeatable, needs_work, why_waiting
 
@@ -105,7 +105,7 @@ def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None)
             metadata.name,
             packed(metadata.uid),
             packed_version(metadata.resource_version),
-            int(unix(metadata.creation_timestamp)) or change_pod.spec.create_time_unix,
+            recent(int(unix(metadata.creation_timestamp)) or change_pod.spec.create_time_unix),
             deleting=metadata.deletion_timestamp is not None,
         ),
         NO_OWNER if owner is None else shared(owner),
