@@ -1,5 +1,6 @@
 """The projection of a pod: the fields that decide whether it is up, and the reason if it is not."""
 
+import socket
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -9,7 +10,7 @@ import msgspec
 
 from altershield.api import labels
 from altershield.api.meta import unix
-from altershield.workloads.meta import Meta, Owner, recent
+from altershield.workloads.meta import Meta, Owner, Packed, recent
 from altershield.workloads.wire_pod import (
     WireCondition,
     WireContainerStatus,
@@ -118,7 +119,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     finished: str
     """The label `operate-finished`. Anybody may have written it."""
     node: str
-    ip: str
+    packed_ip: Packed
+    """An IPv4 address as an int, which takes half the memory; any other text unchanged."""
     ended: bool
     """The phase is Succeeded or Failed, for example after an eviction."""
     disrupted: bool
@@ -145,6 +147,11 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     restarted: tuple[Restarted, ...] = ()
     """The app containers and sidecars that were restarted. Other init containers do not count: they run again only if
     the whole pod is started again."""
+
+    @property
+    def ip(self) -> str:
+        found = self.packed_ip
+        return socket.inet_ntoa(found.to_bytes(4, "big")) if isinstance(found, int) else found
 
     @property
     def exists(self) -> bool:
@@ -181,7 +188,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         sys.intern(metadata.label(labels.VERSION)),
         recent(metadata.label(labels.OPERATE_FINISHED)),
         sys.intern(wire.spec.node_name),
-        status.pod_ip,
+        _packed_ip(status.pod_ip),
         status.phase in ("Succeeded", "Failed"),
         _disrupted(status, conditions),
         is_ready,
@@ -195,6 +202,14 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         None if is_ready or not status.start_time else _starting(wire.spec, status, conditions),
         _restarted(wire.spec, status),
     )
+
+
+def _packed_ip(ip: str) -> Packed:
+    try:
+        found = socket.inet_aton(ip)
+    except (OSError, ValueError):  # ValueError: a text with a null character
+        return ip
+    return int.from_bytes(found, "big") if socket.inet_ntoa(found) == ip else ip
 
 
 def _has_changed(ready: WireCondition, status: WireStatus) -> bool:

@@ -34,6 +34,17 @@ def test_replica_set_of_a_usual_cluster_is_packed() -> None:
         assert isinstance(replica_set(UID, "4711", label).identity, int)
 
 
+@pytest.mark.parametrize(
+    "ip", ["10.0.9.196", "0.0.0.1", "255.255.255.255", "10.1", "010.0.0.1", "fd00::1", "x\x00", ""]
+)
+def test_pod_has_the_address_that_was_read(ip: str) -> None:
+    assert pod(status={"podIP": ip}).ip == ip
+
+
+def test_address_of_ipv4_is_packed() -> None:
+    assert isinstance(pod(status={"podIP": "10.0.9.196"}).packed_ip, int)
+
+
 def test_pods_of_one_workload_share_equal_times() -> None:
     at = "2026-08-21T07:29:51Z"
     conditions = [{"type": kind, "status": "True", "lastTransitionTime": at} for kind in ("Ready", "PodScheduled")]
