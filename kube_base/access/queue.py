@@ -20,6 +20,7 @@ live keys. So a key waits for the keys before it in its lane, and for a bounded 
 
 import asyncio
 import contextlib
+import itertools
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from contextvars import ContextVar
@@ -59,7 +60,8 @@ class WorkQueue(Generic[K]):
 
     def __init__(self) -> None:
         self._ready: asyncio.Queue[None] = asyncio.Queue()  # one token for each key in the lanes
-        self._live: OrderedDict[K, None] = OrderedDict()
+        self._live: OrderedDict[K, int] = OrderedDict()  # with the number of the last change
+        self._changes = itertools.count()
         self._backlog: OrderedDict[K, None] = OrderedDict()
         self._live_in_a_row = 0
         self._waiting_since: dict[K, float] = {}  # in the order of arrival
@@ -95,9 +97,15 @@ class WorkQueue(Generic[K]):
 
     def to_backlog(self) -> None:
         """Move all keys that wait now to the backlog. Call it before the workers begin: the keys have waited for a
-        leader."""
+        leader.
+
+        The key that was last added as a live one comes first: probably no leader has seen this change. A process that
+        has followed for weeks has most keys as live ones, so their order of arrival says nothing.
+        """
+        changed = sorted(self._live, key=self._live.__getitem__, reverse=True)
+        others = (key for key in self._waiting_since if key not in self._working)
         self._live.clear()
-        self._backlog = OrderedDict.fromkeys(key for key in self._waiting_since if key not in self._working)
+        self._backlog = OrderedDict.fromkeys(itertools.chain(changed, others))
         self._again = dict.fromkeys(self._again, False)
 
     def add_after(self, key: K, seconds: float) -> None:
@@ -157,6 +165,8 @@ class WorkQueue(Generic[K]):
 
     def _add(self, key: K, *, live: bool) -> None:
         if key in self._live:
+            if live:
+                self._live[key] = next(self._changes)
             return
         known = key in self._waiting_since
         if not known:
@@ -166,10 +176,13 @@ class WorkQueue(Generic[K]):
         elif not known:
             self._make_ready(key, live=live)
         elif live:
-            self._live[key] = None
+            self._live[key] = next(self._changes)
 
     def _make_ready(self, key: K, *, live: bool) -> None:
-        (self._live if live else self._backlog)[key] = None
+        if live:
+            self._live[key] = next(self._changes)
+        else:
+            self._backlog[key] = None
         self._ready.put_nowait(None)
 
     def _next(self) -> tuple[K, bool]:

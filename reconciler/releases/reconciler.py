@@ -236,8 +236,8 @@ class ReleaseReconciler:
         if not source.uid and state(release) is WorkloadState.INIT and 0 < left <= grace and not workload.held:
             return left  # wait until the object exists: one status write instead of two
         reported = await self._reporter.report(release)
-        # no wait from here to the decision: events would change pods without their groups
-        groups = self.groups_cache.current(key, workload, release, source) if source.uid else None
+        groups = await self.groups_cache.current(key, workload, release, source) if source.uid else None
+        # no wait from here to the decision: the groups show this moment
         now = self._clock()
         known = release.status.previous
         snapshot = Snapshot(

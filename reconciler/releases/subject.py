@@ -125,7 +125,7 @@ def _decisive_fields(pod: Pod) -> tuple[object, ...]:
         pod.ready_at,
         pod.restarts,
         pod.node,
-        pod.ip,
+        pod.packed_ip,
         pod.unscheduled,
         pod.creating,
         pod.starting,

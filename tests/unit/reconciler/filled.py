@@ -76,9 +76,11 @@ def pod(version: int = 1, *, name: str = "sleep-1-a", namespace: str = "default"
 
 def newer(obj: Any, at: int = 2, **changes: Any) -> Any:
     """The object with these fields, at this resourceVersion."""
+    if isinstance(obj, Set):
+        return msgspec.structs.replace(obj, identity=sets.identity(obj.uid, str(at), obj.version), **changes)
     packed = "packed_version" in obj.metadata.__struct_fields__
     version: Object = {"packed_version": at} if packed else {"resource_version": str(at)}
-    if obj.metadata is obj:  # a Set is its own metadata
+    if obj.metadata is obj:  # a Batch is its own metadata
         return msgspec.structs.replace(obj, **version, **changes)
     return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, **version), **changes)
 

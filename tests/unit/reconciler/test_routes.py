@@ -320,7 +320,7 @@ async def test_change_of_a_pod_that_no_decision_reads_is_ignored(with_pod: Clust
         {"ready_at": 1},
         {"restarts": 1},
         {"node": "node-2"},
-        {"ip": "10.0.0.1"},
+        {"packed_ip": "10.0.0.1"},
         {"unscheduled": True},
         {"creating": True},
         {"trouble": Trouble("CrashLoopBackOff")},

@@ -192,17 +192,18 @@ async def test_key_that_waits_in_both_lanes_is_handed_out_once_at_the_earlier_of
     assert "".join(await drained(queue)) == "abcdAefgCBh"
 
 
-async def test_all_keys_that_wait_can_become_the_backlog_in_the_order_of_arrival(queue: WorkQueue[str]) -> None:
+async def test_all_keys_that_wait_can_become_the_backlog_with_the_last_changes_first(queue: WorkQueue[str]) -> None:
     queue.add("w")
     await queue.get()
     queue.add("a")
-    add_backlog(queue, "b")
-    queue.add("c")
-    queue.add("w")
+    add_backlog(queue, "x", "y", "z")
+    for key in "bcybaw":
+        queue.add(key)
+    add_backlog(queue, "c")
     queue.to_backlog()
     queue.add("d")
     queue.done("w")
-    assert "".join(await drained(queue)) == "dabcw"
+    assert "".join(await drained(queue)) == "dabycxzw"
 
 
 async def test_live_key_that_is_added_while_it_is_worked_on_is_live_afterwards(queue: WorkQueue[str]) -> None:
@@ -266,6 +267,8 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue: WorkQueue[str] = WorkQueue()
         self.waiting: dict[str, set[Lane]] = {}  # in the order of arrival
         self.working: dict[str, Lane] = {}  # with the lane from which the key was taken
+        self.changed: dict[str, None] = {}
+        """The ready live keys, the last change last."""
         self.turns: dict[str, int] = {}
         """By ready key: after how many more keys it is handed out at the latest, itself included."""
 
@@ -282,10 +285,16 @@ class QueueMachine(RuleBasedStateMachine):
 
     def ready(self, key: str, lane: Lane) -> None:
         """The key is ready in this lane."""
+        if lane == "live":
+            self.change(key)
         self.waiting.setdefault(key, set()).add(lane)
         place = sum(lane in lanes for each, lanes in self.waiting.items() if each not in self.working)
         turns = place + -(-place // LIVE_IN_A_ROW) if lane == "live" else place * (LIVE_IN_A_ROW + 1)
         self.turns[key] = min(turns, self.turns.get(key, turns))
+
+    def change(self, key: str) -> None:
+        self.changed.pop(key, None)
+        self.changed[key] = None
 
     @rule(keys=lists(sampled_from("abcdefghijklmnop"), min_size=1, max_size=12), lane=sampled_from(["live", "backlog"]))
     def add(self, keys: list[str], lane: Lane) -> None:
@@ -301,17 +310,17 @@ class QueueMachine(RuleBasedStateMachine):
             self.waiting.setdefault(key, set()).add(lane)
         elif lane not in self.waiting.get(key, set()) and (key not in self.waiting or lane == "live"):
             self.ready(key, lane)
+        elif lane == "live":
+            self.change(key)
 
     @rule()
     def to_backlog(self) -> None:
         self.call(self.queue.to_backlog)
-        self.turns.clear()
-        waiting, self.waiting = self.waiting, {}
-        for key in waiting:
-            if key in self.working:
-                self.waiting[key] = {"backlog"}
-            else:
-                self.ready(key, "backlog")
+        self.waiting = {key: {"backlog"} for key in self.waiting}
+        order = dict.fromkeys((*reversed(self.changed), *self.waiting))
+        ready = [key for key in order if key not in self.working]
+        self.turns = {key: place * (LIVE_IN_A_ROW + 1) for place, key in enumerate(ready, 1)}
+        self.changed.clear()
 
     @precondition(lambda self: self.turns)
     @rule()
@@ -320,6 +329,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert key not in self.working
         self.working[key] = "live" if "live" in self.waiting.pop(key) else "backlog"
         del self.turns[key]
+        self.changed.pop(key, None)
         self.turns = {each: turns - 1 for each, turns in self.turns.items()}
         assert all(turns > 0 for turns in self.turns.values())
 

@@ -94,6 +94,8 @@ def _in(namespace: str) -> list[Any]:
 
 
 def _moved(obj: Any, namespace: str) -> Any:
+    if obj.metadata is obj:
+        return msgspec.structs.replace(obj, namespace=namespace)
     return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, namespace=namespace))
 
 
