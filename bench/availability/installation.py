@@ -13,8 +13,8 @@ from altershield.api import deletion_protection, labels, names
 from altershield.api.resources import CRDS, DEPLOYMENTS, MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS, Resource
 from altershield.kube.client import Client
 from altershield.kube.errors import KubernetesError, NotFoundError
-from bench.availability.deployments import deployment
-from bench.availability.waiting import until
+from bench.harness.deployments import deployment
+from bench.harness.waiting import until
 from command.account import Account
 from command.install import crds, rbac
 from command.install.webhooks import configurations

@@ -20,9 +20,9 @@ from altershield.api.meta import ObjectMeta
 from altershield.api.resources import DEPLOYMENTS
 from altershield.kube import credentials
 from altershield.kube.client import Client, PatchType
-from bench.availability.deployments import deployment
 from bench.availability.losses import Sent
-from bench.availability.waiting import until
+from bench.harness.deployments import deployment
+from bench.harness.waiting import until
 
 UNGATED = "ungated"
 """Start of the message about a release that was admitted without its version."""

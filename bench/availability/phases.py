@@ -3,13 +3,13 @@
 import asyncio
 import collections
 import contextlib
-import math
 from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
 from dataclasses import dataclass
 
 from bench.availability.load import Load
 from bench.availability.losses import Cause, Sent, explained, wrong_with
 from bench.availability.service import Service
+from bench.harness.answer import quantile
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,8 @@ def _phase(span: _Span, sent: Collection[Sent], causes: Mapping[Sent, Cause]) ->
         under_way=found[Cause.UNDER_WAY],
         unnoticed=found[Cause.UNNOTICED],
         hung=found[Cause.HUNG],
-        p50=round(_quantile(latencies, 0.5), 1),
-        p99=round(_quantile(latencies, 0.99), 1),
+        p50=round(quantile(latencies, 0.5), 1),
+        p99=round(quantile(latencies, 0.99), 1),
         worst=round(latencies[-1], 1),
         happened=span.happened,
     )
-
-
-def _quantile(ordered: list[float], share: float) -> float:
-    return ordered[math.ceil(len(ordered) * share) - 1]

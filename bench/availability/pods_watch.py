@@ -10,7 +10,7 @@ import msgspec
 from altershield.api.resources import PODS
 from altershield.kube.client import Client
 from bench.availability.observer import PodEvent
-from bench.availability.waiting import until
+from bench.harness.waiting import until
 
 
 class PodsWatch:

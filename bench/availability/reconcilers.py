@@ -13,7 +13,7 @@ from altershield.kube.errors import NotFoundError
 from altershield.process.children import Process
 from bench.availability.gatekeepers import REPLICAS, process
 from bench.availability.installation import Installation
-from bench.availability.waiting import until
+from bench.harness.waiting import until
 
 START_TIMEOUT = 8
 LEASE_SECONDS = 4
