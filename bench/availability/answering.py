@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.table import Table
@@ -15,6 +15,8 @@ from altershield.kube.client import Client
 from bench.harness.answer import Answer, fields
 from bench.harness.sandbox import sandbox
 from kube_sandbox.backends import ASSETS
+
+T = TypeVar("T")
 
 Kubeconfig = Annotated[
     Path | None,
@@ -26,12 +28,16 @@ Kubeconfig = Annotated[
 Rate = Annotated[float, typer.Option(min=1, help="Releases per second.")]
 
 
-async def answered(title: str, kubeconfig: Path | None, measure: Callable[[Path, Path], Awaitable[Any]]) -> Answer:
-    """Measure on this cluster, or on a new sandbox. `measure` gets the kubeconfig and an empty directory. Its result is
-    a dataclass with the field `wrong`, and perhaps with `phases` of a constant load."""
+Measure = Callable[[Path, Path, T, Callable[[str], None]], Awaitable[Any]]
+"""Gets a kubeconfig, an empty directory, a plan, and a function to report what happens. Returns a dataclass with the
+field `wrong`, and perhaps with `phases` of a constant load."""
+
+
+async def answered(title: str, kubeconfig: Path | None, measure: Measure[T], plan: T) -> Answer:
+    """Measure on this cluster, or on a new sandbox."""
     async with _cluster(kubeconfig) as path:
         with tempfile.TemporaryDirectory() as directory:
-            result = await measure(path, Path(directory))
+            result = await measure(path, Path(directory), plan, print)
         async with await Client.connect(str(path)) as client:
             version = json.loads(await client.request("GET", "/version"))["gitVersion"]
     figures = asdict(result)

@@ -3,9 +3,11 @@
 import asyncio
 import collections
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from bench.availability.gatekeepers import Gatekeepers
+from bench.availability.installation import WEBHOOK_SECONDS
 from bench.availability.load import Load
 from bench.availability.losses import Cause, Sent, explained, wrong_with
 from bench.availability.service import Service
@@ -79,6 +81,31 @@ class Measurement:
             _phase(span, [each for each in sent if span.began <= each.due < span.ended], causes) for span in self._spans
         ]
         return Result(tuple(phases), wrong_with(failed, causes, kills))
+
+
+async def through_phases(
+    gatekeepers: Gatekeepers,
+    rate: float,
+    phases: Mapping[str, Callable[[], Awaitable[str]]],
+    *,
+    kills: int,
+    report: Callable[[str], None],
+    webhook_seconds: int | None = WEBHOOK_SECONDS,
+) -> Result:
+    """Run the gatekeepers under a load of `rate` releases per second, and measure these phases, one after the other.
+    `report` is called with the name of each phase."""
+    installation = gatekeepers.installation
+    async with (
+        gatekeepers.running(webhook_seconds=webhook_seconds),
+        Load.connected(installation.admin, installation.name, rate) as load,
+    ):
+        await load.prepare()
+        measurement = Measurement(load, gatekeepers.service)
+        async with measurement.under_load():
+            for name, happen in phases.items():
+                report(f"{name} …")
+                await measurement.phase(name, happen())
+        return measurement.result(kills)
 
 
 def _phase(span: _Span, sent: Collection[Sent], causes: Mapping[Sent, Cause]) -> Phase:

@@ -31,12 +31,7 @@ _REPORT_SECONDS = 0.1
 
 
 def head(length: int, *more: str) -> bytes:
-    lines = [
-        f"POST {PATH} HTTP/1.1",
-        "Host: gatekeeper",
-        "Content-Type: application/json",
-        f"Content-Length: {length}",
-    ]
+    lines = [f"POST {PATH} HTTP/1.1", "Host: gatekeeper", "Content-Type: application/json", f"Content-Length: {length}"]
     return "\r\n".join([*lines, *more, "", ""]).encode()
 
 

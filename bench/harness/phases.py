@@ -1,8 +1,10 @@
 """Measures the programs of a fleet phase after phase."""
 
+import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -10,6 +12,7 @@ from rich.table import Table
 
 from bench.harness.answer import Answer
 from bench.harness.proc import Programs
+from bench.harness.waiting import unless_failed
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,27 @@ class Recorder:
         cpu = {key: round(used - before.get(key, 0.0), 2) for key, used in self.programs.cpu().items()}
         self.phases.append(Phase(name, round(seconds, 1), cpu, self.programs.memory(), **finish(seconds)))
         print(self.phases[-1], flush=True)
+
+
+async def course(
+    phase: Callable[[str], AbstractAsyncContextManager[None]],
+    seconds: float,
+    disturb: Callable[[], list[asyncio.Task[None]]],
+    wave: Callable[[], Awaitable[None]],
+) -> None:
+    """Rest for a tenth of the seconds, disturb for three tenths, add a wave of releases, and go on until the end."""
+    began = time.monotonic()
+    async with phase("rest"):
+        await asyncio.sleep(seconds * 0.1)
+    disturbing = disturb()
+    async with phase("churn"):
+        await unless_failed(asyncio.sleep(seconds * 0.3), disturbing)
+    async with phase("wave"):
+        await unless_failed(wave(), disturbing)
+    async with phase("after the wave"):
+        await unless_failed(asyncio.sleep(max(1.0, began + seconds - time.monotonic())), disturbing)
+    for task in disturbing:
+        task.cancel()
 
 
 def answer(title: str, phases: Sequence[Phase]) -> Answer:

@@ -169,10 +169,7 @@ def managed_fields(variables: int) -> list[dict[str, Any]]:
         "f:metadata": {"f:annotations": {"f:deployment.kubernetes.io/revision": {}}},
         "f:status": {"f:observedGeneration": {}, "f:readyReplicas": {}, "f:replicas": {}, "f:updatedReplicas": {}},
     }
-    return [
-        _managed("kubectl-client-side-apply", applied, ""),
-        _managed("kube-controller-manager", observed, "status"),
-    ]
+    return [_managed("kubectl-client-side-apply", applied, ""), _managed("kube-controller-manager", observed, "status")]
 
 
 def _managed(manager: str, fields: dict[str, Any], subresource: str) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 import asyncio
 import contextlib
 import inspect
-from collections.abc import Awaitable, Callable, Iterable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any
 
 _POLL_SECONDS = 0.1
@@ -24,6 +25,14 @@ async def until_judged(judged: Callable[[], bool]) -> None:
     """Wait for the last verdicts, for five minutes at most: a verdict that is missing then is in the figures."""
     with contextlib.suppress(TimeoutError):
         await until(judged, "the last verdicts", _LAST_SECONDS)
+
+
+async def paced(rate: float, numbers: Iterable[int]) -> AsyncIterator[int]:
+    """These numbers, `rate` in a second. A slow consumer does not change when the next ones are due."""
+    began = time.monotonic()
+    for turn, number in enumerate(numbers):
+        await asyncio.sleep(max(0.0, began + turn / rate - time.monotonic()))
+        yield number
 
 
 async def unless_failed(work: Any, tasks: Iterable[asyncio.Task[None]]) -> None:

@@ -10,6 +10,7 @@ explains it. A release that is stored with another version than its template's c
 """
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +22,14 @@ from bench.availability.answering import Kubeconfig, Rate, answered
 from bench.availability.gatekeepers import REPLICAS, Gatekeepers
 from bench.availability.installation import installed
 from bench.availability.kubelet import READINESS, Probe
-from bench.availability.load import Load
-from bench.availability.phases import Measurement, Result
+from bench.availability.phases import Result, through_phases
 from bench.harness.answer import Answer
 from bench.harness.waiting import until
 
 KILLED = "killed"
+
+Happening = Callable[[Gatekeepers, "Plan"], Awaitable[str]]
+"""Returns what has happened."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,7 @@ async def ask(
     rate: Rate = 25,
 ) -> Answer:
     title = f"{rate:g} releases per second through three gatekeepers"
-    plan = Plan(phase=phase, rate=rate)
-    return await answered(title, kubeconfig, lambda path, directory: measure(path, directory, plan, print))
+    return await answered(title, kubeconfig, measure, Plan(phase=phase, rate=rate))
 
 
 async def measure(
@@ -57,18 +59,14 @@ async def measure(
     """Measure the phases, one after the other. `report` is called with the name of each phase."""
     async with installed(kubeconfig, directory) as installation:
         gatekeepers = Gatekeepers(installation, directory, plan.shutdown_delay, plan.readiness)
-        async with gatekeepers.running(), Load.connected(installation.admin, installation.name, plan.rate) as load:
-            await load.prepare()
-            measurement = Measurement(load, gatekeepers.service)
-            async with measurement.under_load():
-                for name, happen in _PHASES.items():
-                    report(f"{name} …")
-                    await measurement.phase(name, _lasting(plan.phase, happen(gatekeepers, plan)))
-            return measurement.result(kills=REPLICAS)
+        phases = {
+            name: functools.partial(_lasting, plan.phase, happen, gatekeepers, plan) for name, happen in _PHASES.items()
+        }
+        return await through_phases(gatekeepers, plan.rate, phases, kills=REPLICAS, report=report)
 
 
-async def _lasting(seconds: float, happening: Awaitable[str]) -> str:
-    happened, _ = await asyncio.gather(happening, asyncio.sleep(seconds))
+async def _lasting(seconds: float, happen: Happening, gatekeepers: Gatekeepers, plan: Plan) -> str:
+    happened, _ = await asyncio.gather(happen(gatekeepers, plan), asyncio.sleep(seconds))
     return happened
 
 
@@ -105,4 +103,4 @@ def _certificates(gatekeepers: Gatekeepers) -> set[bytes]:
     return {pod.certificate.read_bytes() for pod in gatekeepers.pods}
 
 
-_PHASES = {"undisturbed": _nothing, "rolled": _roll, KILLED: _kill, "rotated": _rotate}
+_PHASES: dict[str, Happening] = {"undisturbed": _nothing, "rolled": _roll, KILLED: _kill, "rotated": _rotate}

@@ -88,8 +88,7 @@ async def ask(
     seconds: Annotated[float, typer.Option(min=1, help="Minimum duration of the disruptions.")] = 30,
 ) -> Answer:
     title = "Disruptions of all pods of PodUnavailableBudgets"
-    plan = Plan(budgets, pods, seconds)
-    return await answered(title, kubeconfig, lambda path, directory: measure(path, directory, plan, print))
+    return await answered(title, kubeconfig, measure, Plan(budgets, pods, seconds))
 
 
 async def measure(
@@ -146,12 +145,7 @@ async def _prepare(admin: Client, namespace: str, plan: Plan) -> list[Budget]:
     for number, each in enumerate(budgets):
         amount = {"minAvailable": desired} if number % 2 else {"maxUnavailable": "20%"}
         spec = {"selector": {"matchLabels": {"app": each.name}}, **amount}
-        obj = {
-            "apiVersion": API_VERSION,
-            "kind": "PodUnavailableBudget",
-            "metadata": {"name": each.name},
-            "spec": spec,
-        }
+        obj = {"apiVersion": API_VERSION, "kind": "PodUnavailableBudget", "metadata": {"name": each.name}, "spec": spec}
         await admin.create(POD_UNAVAILABLE_BUDGETS, obj, namespace)
     return budgets
 

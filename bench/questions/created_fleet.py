@@ -16,7 +16,8 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,11 +33,11 @@ from altershield.workloads.pods import Pod
 from altershield.workloads.pods import read as read_pod
 from bench.harness.answer import Answer, quantiles
 from bench.harness.deployments import deployment
-from bench.harness.metrics import labels_of, quantile, samples, scraped
-from bench.harness.phases import Phase, Recorder, answer
+from bench.harness.metrics import Samples, grown, of, quantile, samples, scraped
+from bench.harness.phases import Phase, Recorder, answer, course
 from bench.harness.sandbox import namespace_of, sandbox
 from bench.harness.verdicts import Verdicts
-from bench.harness.waiting import unless_failed, until_judged
+from bench.harness.waiting import paced, until_judged
 from bench.simulated.shape import REVISIONS
 from command.installation import running_installation
 from reconciler import thresholds
@@ -54,6 +55,12 @@ _SCRAPED = (
     "apiserver_resource_objects",
     "apiserver_resource_size_estimate_bytes",
 )
+_FLOWS = {
+    "dispatched": "dispatched_requests_total",
+    "rejected": "rejected_requests_total",
+    "waited seconds": "request_wait_duration_seconds_sum",
+    "executed seconds": "request_execution_seconds_sum",
+}
 
 Object = dict[str, Any]
 
@@ -96,14 +103,7 @@ class _Fleet:
     """A fleet in a cluster."""
 
     def __init__(
-        self,
-        client: Client,
-        deployments: int,
-        replicas: int,
-        revisions: int,
-        churn: float,
-        releases: int,
-        rate: float,
+        self, client: Client, deployments: int, replicas: int, revisions: int, churn: float, releases: int, rate: float
     ) -> None:
         self._client = client
         self._deployments, self._replicas, self._revisions = deployments, replicas, revisions
@@ -114,8 +114,8 @@ class _Fleet:
         self._recorder = Recorder()
         self._port = self._recorder.programs.port("reconciler")
         self._admissions: list[float] = []
-        self._before: dict[str, float] = {}
-        self._now: dict[str, float] = {}
+        self._before: Samples = {}
+        self._now: Samples = {}
         self._refused = 0
 
     async def measure(self, seconds: float) -> list[Phase]:
@@ -125,31 +125,26 @@ class _Fleet:
         async with self._phase("create"):
             await self._create_all()
             await until_judged(lambda: len(self._verdicts.judged) >= self._deployments * self._replicas)
-        async with self._phase("rest"):
-            await asyncio.sleep(seconds * 0.1)
-        churning = asyncio.create_task(self._delete_pods())
-        async with self._phase("churn"):
-            await unless_failed(asyncio.sleep(seconds * 0.3), [churning])
-        async with self._phase("wave"):
-            before = set(map(_replica_set_of, self._verdicts.ready))
-            await unless_failed(self._release_all(), [churning])
-            await until_judged(lambda: self._judged_outside(before) >= self._releases * self._replicas)
-        left = seconds - sum(each.seconds for each in self._recorder.phases[1:])
-        async with self._phase("after the wave"):
-            await asyncio.sleep(max(1.0, left))
-        for task in (churning, *watching):
+        await course(self._phase, seconds, lambda: [asyncio.create_task(self._delete_pods())], self._wave)
+        for task in watching:
             task.cancel()
-        for key, value in self._now.items():
-            if key.startswith(("altershield_releases[", "altershield_api_errors_total")) and value:
-                print(key, int(value))
-            if key.startswith("apiserver_resource_") and ("'change" in key or "'pods'" in key):
-                print(key, int(value))
+        for name in ("altershield_releases", "altershield_api_errors_total"):
+            print(name, {tuple(own.values()): int(value) for own, value in of(self._now, name) if value})
+        for name in ("apiserver_resource_objects", "apiserver_resource_size_estimate_bytes"):
+            print(name, {tuple(own.values()): int(value) for own, value in of(self._now, name) if _is_ours(own)})
         print("failed requests of the benchmark", self._refused)
         return self._recorder.phases
 
-    def _judged_outside(self, replica_sets: set[str]) -> int:
-        """The number of pods with a verdict, without those of these ReplicaSets."""
-        return sum(_replica_set_of(each) not in replica_sets for each in self._verdicts.judged)
+    async def _wave(self) -> None:
+        """Release, and wait for the verdicts of the new ReplicaSets' pods."""
+        before = set(map(_replica_set_of, self._verdicts.ready))
+        await self._release_all()
+
+        def are_judged() -> bool:
+            judged = sum(_replica_set_of(each) not in before for each in self._verdicts.judged)
+            return judged >= self._releases * self._replicas
+
+        await until_judged(are_judged)
 
     @contextlib.asynccontextmanager
     async def _phase(self, name: str) -> AsyncIterator[None]:
@@ -167,7 +162,7 @@ class _Fleet:
             yield
             self._now = await self._scrape()
 
-    async def _scrape(self) -> dict[str, float]:
+    async def _scrape(self) -> Samples:
         """The metrics of the reconciler, and those of the API server if it has some."""
         found = await scraped(self._port)
         with contextlib.suppress(KubernetesError, ValueError):
@@ -175,45 +170,33 @@ class _Fleet:
             found |= samples("\n".join(each for each in text.splitlines() if each.startswith(_SCRAPED)) + "\n")
         return found
 
-    def _grown(self, prefix: str) -> dict[str, float]:
-        return {key: value - self._before.get(key, 0.0) for key, value in self._now.items() if key.startswith(prefix)}
-
     def _writes(self, seconds: float) -> dict[str, float]:
-        found = {}
-        for key, value in self._grown("altershield_api_writes_total").items():
-            if value:
-                own = dict(labels_of(key))
-                found[f"{own['verb']} {own['kind']}"] = round(value / seconds, 2)
+        writes = of(grown(self._before, self._now), "altershield_api_writes_total")
+        found = {f"{own['verb']} {own['kind']}": round(value / seconds, 2) for own, value in writes if value}
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def _flows(self, seconds: float) -> dict[str, float]:
         """Requests per second of the chart's flow schemas, and their waits, if the API server has such metrics."""
-        found: dict[str, float] = {}
-        for what, prefix in (
-            ("dispatched", "apiserver_flowcontrol_dispatched_requests_total"),
-            ("rejected", "apiserver_flowcontrol_rejected_requests_total"),
-            ("waited seconds", "apiserver_flowcontrol_request_wait_duration_seconds_sum"),
-            ("executed seconds", "apiserver_flowcontrol_request_execution_seconds_sum"),
-        ):
-            for key, value in self._grown(prefix).items():
-                own = dict(labels_of(key))
+        found: Counter[str] = Counter()
+        since = grown(self._before, self._now)
+        for what, name in _FLOWS.items():
+            for own, value in of(since, f"apiserver_flowcontrol_{name}"):
                 if own.get("flow_schema", "").startswith("altershield") and value:
-                    title = f"{what} {own['flow_schema']} ({own['priority_level']})"
-                    found[title] = round(found.get(title, 0.0) + value / seconds, 4)
-        for key, value in self._now.items():
-            for what in ("nominal_limit_seats", "demand_seats_high_watermark"):
-                if key.startswith(f"apiserver_flowcontrol_{what}") and "altershield" in key:
-                    found[what] = value
-        webhooks = self._grown("apiserver_admission_webhook_admission_duration_seconds_bucket")
-        if webhooks:
-            found |= {f"webhook p{share}, ms": quantile(webhooks, share / 100) * 1000 for share in (50, 99)}
-        return found
+                    found[f"{what} {own['flow_schema']} ({own['priority_level']})"] += value / seconds  # type: ignore[assignment]  # a Counter of rates
+        more = {
+            what: value
+            for what in ("nominal_limit_seats", "demand_seats_high_watermark")
+            for own, value in of(self._now, f"apiserver_flowcontrol_{what}")
+            if "altershield" in own.get("priority_level", "")
+        }
+        webhooks = "apiserver_admission_webhook_admission_duration_seconds"
+        if of(since, f"{webhooks}_bucket"):
+            more |= {f"webhook p{share}, ms": quantile(since, webhooks, share / 100) * 1000 for share in (50, 99)}
+        return {what: round(rate, 4) for what, rate in found.items()} | more
 
     async def _create_all(self) -> None:
-        began = time.monotonic()
         async with asyncio.TaskGroup() as group:
-            for number in range(self._deployments):
-                await asyncio.sleep(began + number / self._rate - time.monotonic())
+            async for number in paced(self._rate, range(self._deployments)):
                 group.create_task(self._create(number))
 
     async def _create(self, number: int) -> None:
@@ -225,10 +208,9 @@ class _Fleet:
             await self._client.create(REPLICA_SETS, _old_replica_set(found, old), _namespace(number))
 
     async def _release_all(self) -> None:
-        began, step = time.monotonic(), max(1, self._deployments // self._releases)
+        step = max(1, self._deployments // self._releases)
         async with asyncio.TaskGroup() as group:
-            for each in range(self._releases):
-                await asyncio.sleep(began + each / self._rate - time.monotonic())
+            async for each in paced(self._rate, range(self._releases)):
                 group.create_task(self._release(each * step))
 
     async def _release(self, number: int) -> None:
@@ -261,6 +243,11 @@ class _Fleet:
                 deleted.add(pod.name)
                 with contextlib.suppress(KubernetesError):
                     await self._client.delete(PODS, pod.name, pod.namespace)
+
+
+def _is_ours(own: Mapping[str, str]) -> bool:
+    resource = own.get("resource", "")
+    return resource.startswith("change") or resource == "pods"
 
 
 def _namespace(number: int) -> str:

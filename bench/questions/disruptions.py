@@ -98,8 +98,7 @@ async def ask(
     ] = 50,
 ) -> Answer:
     title = "Releases while the infrastructure is disrupted"
-    plan = Plan(after=after, marked=marked)
-    return await answered(title, kubeconfig, lambda path, directory: measure(path, directory, plan, print))
+    return await answered(title, kubeconfig, measure, Plan(after=after, marked=marked))
 
 
 async def measure(
@@ -111,10 +110,7 @@ async def measure(
     async with installed(kubeconfig, directory) as direct, proxy.running(), _zones(direct) as zones:
         installation = dataclasses.replace(direct, url_for=proxy.url)
         gatekeepers = Gatekeepers(installation, directory, 0, plan.readiness)
-        history, reconcilers = (
-            History(installation.admin, installation.name),
-            Reconcilers(installation, directory),
-        )
+        history, reconcilers = (History(installation.admin, installation.name), Reconcilers(installation, directory))
         async with (
             gatekeepers.running(webhook_seconds=plan.webhook_seconds),
             history.watching(),
@@ -193,9 +189,7 @@ class _Scene:
         for name, versions in (*self._upgraded.items(), *self._evicted.items()):
             versions[:] = [await create(self._admin, self._namespace, name, 2)]
         zoned = deployment(
-            "zoned",
-            replicas=_IN_ZONES,
-            strategy={"rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}},
+            "zoned", replicas=_IN_ZONES, strategy={"rollingUpdate": {"maxSurge": "100%", "maxUnavailable": 0}}
         )
         zoned["spec"]["template"]["spec"] |= {
             "nodeSelector": {"availability": self._namespace},

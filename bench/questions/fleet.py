@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 import tempfile
 import time
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,14 +23,14 @@ import typer
 from altershield.process.children import free_ports
 from altershield.process.health import until_ready
 from bench.harness.answer import Answer, quantiles
-from bench.harness.metrics import scraped, summed
-from bench.harness.phases import Phase, Recorder, answer
+from bench.harness.metrics import Samples, of, scraped, summed
+from bench.harness.phases import Phase, Recorder, answer, course
 from bench.harness.servers import LOOPBACK, certificate, gatekeeper, reconciler, running, write_kubeconfig
-from bench.harness.waiting import unless_failed, until_judged
+from bench.harness.waiting import until_judged
+from bench.simulated.api import Api
 from bench.simulated.events import Fleet
 from bench.simulated.gatekeeper import reviewing
 from bench.simulated.shape import limits
-from bench.simulated.writes import FleetApi
 from reconciler import thresholds
 
 RUNS = (("--minutes", "8"),)
@@ -45,14 +44,14 @@ async def ask(
     releases: Annotated[int, typer.Option(help="Releases in the wave, at scale 1.")] = 1000,
     rate: Annotated[float, typer.Option(help="Releases of the wave in a second, at scale 1.")] = 10.0,
 ) -> Answer:
-    api = FleetApi(limits(scale, fat=0))
+    api = Api(limits(scale, fat=0), lead=True)
     api.prepare()
     count = max(1, round(releases * scale))
     phases = await _measure(api, minutes * 60, churn * scale, count, rate * scale)
     return answer(f"{api.shape.title}, simulated API", phases)
 
 
-async def _measure(api: FleetApi, seconds: float, churn: float, releases: int, rate: float) -> list[Phase]:
+async def _measure(api: Api, seconds: float, churn: float, releases: int, rate: float) -> list[Phase]:
     """`churn` and `rate` are numbers per second; `seconds` is the duration without the start."""
 
     def taken(seconds: float) -> dict[str, Any]:
@@ -82,34 +81,27 @@ async def _measure(api: FleetApi, seconds: float, churn: float, releases: int, r
         print(f"ready after {time.monotonic() - began:.1f} s")
         review = await stack.enter_async_context(reviewing(f"https://{LOOPBACK}:{port}", lambda: api.traffic))
         fleet = Fleet(api, review)
-        keeping = [asyncio.create_task(api.bookmark())]
-        async with recorder.phase("rest", taken):
-            await asyncio.sleep(seconds * 0.1)
-        before = await scraped(metrics[1])
-        keeping += [asyncio.create_task(fleet.churn(churn)), asyncio.create_task(fleet.report())]
-        async with recorder.phase("churn", taken):
-            await unless_failed(asyncio.sleep(seconds * 0.3), keeping)
-        async with recorder.phase("wave", taken):
-            await unless_failed(_wave(fleet, api, releases, rate), keeping)
-        left = seconds - sum(each.seconds for each in recorder.phases[1:])
-        async with recorder.phase("after the wave", taken):
-            await unless_failed(asyncio.sleep(max(1.0, left)), keeping)
+        bookmarks, before = asyncio.create_task(api.bookmark()), await scraped(metrics[1])
+
+        def disturb() -> list[asyncio.Task[None]]:
+            return [asyncio.create_task(each) for each in (fleet.churn(churn), fleet.report())]
+
+        await course(
+            lambda name: recorder.phase(name, taken), seconds, disturb, lambda: _wave(fleet, api, releases, rate)
+        )
         _print_state(before, await scraped(metrics[1]), len(api.ready))
-        for task in keeping:
-            task.cancel()
+        bookmarks.cancel()
     return recorder.phases
 
 
-def _print_state(before: Mapping[str, float], after: Mapping[str, float], missing: int) -> None:
-    for key, value in after.items():
-        if key.startswith("altershield_releases[") and value:
-            print(key, int(value))
-    for what in ("altershield_api_errors_total", "altershield_watch_relists_total", "altershield_watch_skipped_total"):
-        print(what, int(summed(after, what) - summed(before, what)))
+def _print_state(before: Samples, after: Samples, missing: int) -> None:
+    for name in ("altershield_api_errors_total", "altershield_watch_relists_total", "altershield_watch_skipped_total"):
+        print(name, int(summed(after, name) - summed(before, name)))
+    print("releases", {tuple(own.values()): int(value) for own, value in of(after, "altershield_releases") if value})
     print("pods without a verdict", missing)
 
 
-async def _wave(fleet: Fleet, api: FleetApi, releases: int, rate: float) -> None:
+async def _wave(fleet: Fleet, api: Api, releases: int, rate: float) -> None:
     step = max(1, api.shape.deployments // releases)
     await fleet.wave(range(0, api.shape.deployments, step)[:releases], rate)
     await until_judged(lambda: not api.ready)

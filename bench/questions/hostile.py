@@ -141,10 +141,7 @@ async def _phase(
     server: Server, attack: str, bodies: list[bytes], seconds: float, attackers: Attackers | None = None
 ) -> Phase:
     memory = 0
-    async with (
-        aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_TIMEOUT)) as client,
-        asyncio.TaskGroup() as group,
-    ):
+    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(_TIMEOUT)) as client, asyncio.TaskGroup() as group:
         reviews = Reviews(server, bodies, client)
         before = attackers.sent if attackers else Sent()
         began, used, waiting = time.perf_counter(), server.cpu, server.waited

@@ -8,6 +8,7 @@ How to read it: releases may fail only in the first phase, and only those whose 
 """
 
 import asyncio
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,7 @@ from bench.availability.answering import Kubeconfig, Rate, answered
 from bench.availability.gatekeepers import Gatekeepers, Pod
 from bench.availability.installation import installed
 from bench.availability.kubelet import GRACE_SECONDS, LIVENESS, READINESS, Probe
-from bench.availability.load import Load
-from bench.availability.phases import Measurement, Result
+from bench.availability.phases import Result, through_phases
 from bench.availability.service import NEVER
 from bench.harness.answer import Answer
 from bench.harness.waiting import until
@@ -48,8 +48,7 @@ async def ask(
     rate: Rate = 25,
 ) -> Answer:
     title = f"{rate:g} releases per second while one gatekeeper hangs"
-    plan = Plan(after=after, rate=rate)
-    return await answered(title, kubeconfig, lambda path, directory: measure(path, directory, plan, print))
+    return await answered(title, kubeconfig, measure, Plan(after=after, rate=rate))
 
 
 async def measure(
@@ -59,17 +58,8 @@ async def measure(
     kills it; while it restarts. The API server waits for responses as long as the chart sets."""
     async with installed(kubeconfig, directory) as installation:
         gatekeepers = Gatekeepers(installation, directory, 0, plan.readiness)
-        async with (
-            gatekeepers.running(webhook_seconds=None),
-            Load.connected(installation.admin, installation.name, plan.rate) as load,
-        ):
-            await load.prepare()
-            measurement = Measurement(load, gatekeepers.service)
-            async with measurement.under_load():
-                for name, happen in _PHASES.items():
-                    report(f"{name} …")
-                    await measurement.phase(name, happen(gatekeepers, plan))
-            return measurement.result(kills=1)
+        phases = {name: functools.partial(happen, gatekeepers, plan) for name, happen in _PHASES.items()}
+        return await through_phases(gatekeepers, plan.rate, phases, kills=1, report=report, webhook_seconds=None)
 
 
 async def _hang(gatekeepers: Gatekeepers, _plan: Plan) -> str:

@@ -70,7 +70,7 @@ async def ask(
 
 async def _measure(module: str, shape: Shape) -> Figure:
     """Start the process, wait until it is ready, and let it list everything again."""
-    api = Api(shape)
+    api = Api(shape, lead=False)
     api.prepare()
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)

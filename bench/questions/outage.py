@@ -22,7 +22,6 @@ from typing import Annotated, Any
 
 import aiohttp
 import typer
-from prometheus_client.parser import text_string_to_metric_families
 
 from altershield.admission.webhooks import webhook_path
 from altershield.api import labels
@@ -38,6 +37,7 @@ from bench.availability.proxy import ApiProxy, ReadRequest, WatchedResource, unt
 from bench.availability.reconcilers import Reconcilers
 from bench.harness.answer import Answer
 from bench.harness.deployments import create, deployment, release
+from bench.harness.metrics import of, scraped
 from bench.harness.reviews import review
 from bench.harness.waiting import until
 from reconciler.manager import COMPONENT
@@ -127,8 +127,7 @@ async def ask(
     kubeconfig: Kubeconfig = None,
     gone: Annotated[float, typer.Option(min=1, help="Seconds without the API server.")] = 60,
 ) -> Answer:
-    title = "Outage of the API server"
-    return await answered(title, kubeconfig, lambda path, directory: measure(path, directory, gone, print))
+    return await answered("Outage of the API server", kubeconfig, measure, gone)
 
 
 async def measure(
@@ -155,7 +154,7 @@ async def measure(
                 versions.append(await release(admin, namespace, name, "meanwhile"))
             released |= await _created(admin, namespace, "new")
             await asyncio.sleep(gone + seconds - loop.time())
-            ages = [age for pod in running.gatekeepers for age in await _ages(running.session, pod)]
+            ages = [age for pod in running.gatekeepers for _, age in of(await scraped(pod.endpoint.health_port), _AGE)]
             missing = await _missing(running.session, running.newcomer)
         outage, mark = loop.time() - gone, len(proxy.reads)
         await proxy.come()
@@ -303,12 +302,6 @@ async def _suspended(admin: Client, namespace: str, history: History) -> dict[st
 
     await until(labelled, "the Deployment to be suspended")
     return stored
-
-
-async def _ages(session: aiohttp.ClientSession, pod: Pod) -> list[float]:
-    async with session.get(f"http://127.0.0.1:{pod.endpoint.health_port}/metrics") as answer:
-        families = text_string_to_metric_families(await answer.text())
-        return [sample.value for family in families for sample in family.samples if sample.name == _AGE]
 
 
 async def _missing(session: aiohttp.ClientSession, pod: Pod) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from bench.harness.answer import Answer, exceeded, fields, quantiles
 from bench.harness.deployments import IMAGE, deployment, versions
 from bench.harness.sandbox import NAMESPACE, govern, reconciling, sandbox, writes
 from bench.harness.verdicts import Verdicts
+from bench.harness.waiting import paced
 from reconciler import thresholds
 from reconciler.cluster.release import Release
 from reconciler.manager import COMPONENT, Manager
@@ -114,15 +115,13 @@ def _settled(manager: Manager, count: int) -> asyncio.Event:
 async def create_all(client: Client, count: int, replicas: int, rate: float = math.inf) -> None:
     """Create Deployments with their versions, a few at a time and at most `rate` in a second."""
     version = await versions(client)
-    waiting, began = iter(range(count)), time.monotonic()
+    at_once = asyncio.Semaphore(_MAKERS)
 
-    async def create() -> None:
-        for number in waiting:
-            await asyncio.sleep(began + number / rate - time.monotonic())
-            name = f"app-{number}"
+    async def create(name: str) -> None:
+        async with at_once:
             made = deployment(name, version=version(name, IMAGE), replicas=replicas)
             await client.create(DEPLOYMENTS, made, NAMESPACE)
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(_MAKERS):
-            group.create_task(create())
+        async for number in paced(rate, range(count)):
+            group.create_task(create(f"app-{number}"))

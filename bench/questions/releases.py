@@ -49,8 +49,7 @@ async def ask(
     kubeconfig: Kubeconfig = None,
     kills: Annotated[int, typer.Option(min=1, help="How many leading reconcilers to kill.")] = 10,
 ) -> Answer:
-    title = "Releases while the leading reconciler is killed"
-    return await answered(title, kubeconfig, lambda path, directory: measure(path, directory, kills, print))
+    return await answered("Releases while the leading reconciler is killed", kubeconfig, measure, kills)
 
 
 async def measure(

@@ -31,11 +31,11 @@ from bench.harness.answer import Answer, exceeded, quantiles
 from bench.harness.held_loop import Sample
 from bench.harness.servers import PIPE, end_of, module, running, write_kubeconfig
 from bench.harness.waiting import until_judged
+from bench.simulated.api import Api, Traffic
 from bench.simulated.events import Fleet
 from bench.simulated.gatekeeper import labeled
 from bench.simulated.objects import namespace, setting
 from bench.simulated.shape import Shape, limits
-from bench.simulated.writes import FleetApi, Traffic
 from reconciler import thresholds
 
 MOST_BLOCKED = 100.0
@@ -71,7 +71,7 @@ class Phase:
 class Reconciler:
     """The child process, and the figures of the phases for which it was asked."""
 
-    def __init__(self, process: asyncio.subprocess.Process, log: Path, api: FleetApi) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, log: Path, api: Api) -> None:
         if process.stdin is None or process.stdout is None:
             raise RuntimeError("the child process has no pipes")
         self.phases: list[Phase] = []
@@ -124,7 +124,7 @@ def _decided(traffic: Traffic) -> tuple[tuple[int, float, float], tuple[float, f
 
 
 @contextlib.asynccontextmanager
-async def _reconciling(api: FleetApi) -> AsyncIterator[Reconciler]:
+async def _reconciling(api: Api) -> AsyncIterator[Reconciler]:
     with tempfile.TemporaryDirectory() as name:
         async with api.serving() as url:
             command = module("bench.harness.held_loop", str(write_kubeconfig(Path(name, "kubeconfig"), url)))
@@ -140,7 +140,7 @@ async def _reconciling(api: FleetApi) -> AsyncIterator[Reconciler]:
 
 async def _measure(shape: Shape, releases: int, starts: float) -> tuple[Reconciler, float]:
     """The phases, and the seconds from the new Lease to the first verdict."""
-    api = FleetApi(shape, lead=False)
+    api = Api(shape, lead=False)
     api.prepare()
     fleet = Fleet(api, labeled, starts)
 
@@ -209,10 +209,7 @@ async def ask(
     asked = {
         key: count for key, count in reconciler.requests.most_common() if "watch" not in key and "lease" not in key
     }
-    notes = [
-        f"first verdict {first_verdict:.1f} s after the Lease was taken",
-        f"requests other than watches: {asked}",
-    ]
+    notes = [f"first verdict {first_verdict:.1f} s after the Lease was taken", f"requests other than watches: {asked}"]
     wrong = [
         line
         for each in reconciler.phases

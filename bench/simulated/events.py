@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from altershield.api import labels
 from altershield.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
+from bench.harness.waiting import paced
+from bench.simulated.api import Api, Object, now
 from bench.simulated.gatekeeper import Review
-from bench.simulated.writes import FleetApi, Object, now
 
 _PENDING_SECONDS = 1.0  # from the creation of a pod until it is ready
 _SURGE = 4  # a Deployment replaces a quarter of its pods at the same time, rounded up
@@ -21,7 +22,7 @@ _NODE_SECONDS = 300.0  # between two reports of a node's status without a change
 class Fleet:
     """Makes the events of a fleet. Releases create at most `starts` pods in a second."""
 
-    def __init__(self, api: FleetApi, review: Review, starts: float = math.inf) -> None:
+    def __init__(self, api: Api, review: Review, starts: float = math.inf) -> None:
         self._api = api
         self._review = review
         self._starts = starts
@@ -33,10 +34,9 @@ class Fleet:
 
     async def churn(self, rate: float) -> None:
         """Replace `rate` pods in a second, of changing workloads, as after the drain of a node, until cancelled."""
-        shape, began = self._api.shape, time.monotonic()
+        shape = self._api.shape
         async with asyncio.TaskGroup() as group:
-            for turn in itertools.count():
-                await asyncio.sleep(began + turn / rate - time.monotonic())
+            async for turn in paced(rate, itertools.count()):
                 workload, own = shape.deployment_of(turn * 7919 % shape.pods)
                 if workload not in self._releasing:
                     group.create_task(self._replaced(workload, own, self._current.get(workload), drained=True))
@@ -52,15 +52,13 @@ class Fleet:
 
     async def wave(self, workloads: Sequence[int], rate: float = math.inf) -> None:
         """Release these workloads, `rate` in a second. Ends when all their pods are ready."""
-        began = time.monotonic()
         async with asyncio.TaskGroup() as group:
-            for turn, workload in enumerate(workloads):
-                await asyncio.sleep(began + turn / rate - time.monotonic())
+            async for workload in paced(rate, workloads):
                 group.create_task(self._release(workload))
 
     async def _release(self, workload: int) -> None:
         api, name = self._api, f"checkout-frontend-{workload:05d}"
-        namespace = f"team-{api._objects.namespace(workload):02d}"
+        namespace = f"team-{api.objects.namespace(workload):02d}"
         self._releasing.add(workload)
         old = api.find(DEPLOYMENTS.plural, namespace, name)
         if old is None:
@@ -84,7 +82,7 @@ class Fleet:
         self._releasing.discard(workload)
 
     def _replica_set(self, workload: int, namespace: str, deployment: Object, version: str) -> Object:
-        shape, objects = self._api.shape, self._api._objects
+        shape, objects = self._api.shape, self._api.objects
         made: Object = json.loads(
             objects.maker(REPLICA_SETS.plural, metadata_only=False)((workload + 1) * shape.revisions - 1)
         )
@@ -100,7 +98,7 @@ class Fleet:
         """Replace a pod by a pod of this ReplicaSet, or of the ReplicaSet of the start (None). A release deletes the
         old pod when the new pod is ready. A drain deletes it before."""
         api = self._api
-        make = api._objects.maker(PODS.plural, metadata_only=False)
+        make = api.objects.maker(PODS.plural, metadata_only=False)
         number = api.shape.first_pod(workload) + own
         old: Object = json.loads(make(number))
         name = self._names.get(number, old["metadata"]["name"])

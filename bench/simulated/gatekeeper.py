@@ -15,7 +15,7 @@ from altershield.api.resources import DEPLOYMENTS
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import fingerprint_of
 from bench.harness.reviews import review
-from bench.simulated.writes import Object, Traffic
+from bench.simulated.api import Object, Traffic
 
 Review = Callable[[Object, Object], Awaitable[Object]]
 """Gets the old and the new Deployment. Returns the new one as it is stored."""

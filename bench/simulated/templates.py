@@ -141,13 +141,7 @@ def _pod_status(image: str) -> dict[str, Any]:
 
 def _info(pod: str, uid: str, ip: str = "10.0.0.1") -> PodInfo:
     return PodInfo(
-        pod=pod,
-        uid=uid,
-        app="%(workload)s",
-        host_name=pod,
-        namespace="%(namespace)s",
-        work_space="default",
-        ip=ip,
+        pod=pod, uid=uid, app="%(workload)s", host_name=pod, namespace="%(namespace)s", work_space="default", ip=ip
     )
 
 
