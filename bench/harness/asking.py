@@ -10,6 +10,7 @@ import asyncio
 import functools
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -56,7 +57,7 @@ def run(arguments: Sequence[str]) -> None:
             _ask_all(chosen or names())
         case [name, *options]:
             app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-            app.command(help=docstring(name).replace("\n\n", "\n\n\b\n"))(command(name))
+            app.command(help=_help(name))(command(name))
             app(options, prog_name=f"python -m bench {name}")
 
 
@@ -78,6 +79,12 @@ def command(name: str) -> Callable[..., None]:
 
     asking.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
     return asking
+
+
+def _help(name: str) -> str:
+    """The docstring, for any width of the terminal: one line for each paragraph, and for each item of a list."""
+    lines = re.sub(r"(?<!\n)\n(?![\n-]) *", " ", docstring(name))
+    return lines.replace("\n\n- ", "\n\n\b\n- ")
 
 
 async def _awaited(answer: Awaitable[Answer]) -> Answer:
