@@ -82,7 +82,7 @@ async def ask(
                     memory = await _memory(servers[_GATEKEEPER], bodies["8 KB", MUTATING_PATH], memory_requests)
     tables = [_table("gatekeeper compared with the floor server", runs, _FLOOR)]
     if other:
-        tables.append(_table(f"gatekeeper compared with {other}", runs, _OTHER))
+        tables.append(_table("gatekeeper compared with the other handler", runs, _OTHER))
     rows = [{"size": size, "path": path, "runs": _figures(found)} for (size, path), found in runs.items()]
     said = "memory: {before} MiB after the runs above, {after} MiB after {requests:,} more requests".format(**memory)
     figures = {"aiohttp": aiohttp.__version__, "connections": CONNECTIONS, "rows": rows, "memory": memory}
@@ -127,9 +127,10 @@ async def _memory(gatekeeper: Server, bodies: list[Path], requests: int) -> dict
 
 
 def _figures(rounds: list[list[Run]]) -> dict[str, Any]:
-    """The medians of each server, compared with the floor server."""
+    """The medians of each server compared with the floor server, and of the gatekeeper with the other handler."""
     names = ("floor", "gatekeeper", "other")[: len(rounds[0])]
-    return {name: asdict(compared(rounds, own, _FLOOR)) for own, name in enumerate(names)}
+    found = {name: asdict(compared(rounds, own, _FLOOR)) for own, name in enumerate(names)}
+    return found | ({"with other": asdict(compared(rounds, _GATEKEEPER, _OTHER))} if "other" in names else {})
 
 
 def _table(title: str, runs: dict[tuple[str, str], list[list[Run]]], against: int) -> Table:
