@@ -10,8 +10,8 @@ from typing import Any
 import yaml
 
 from altershield.api import deletion_protection, labels, names
-from bench.availability.deployments import deployment
-from bench.availability.waiting import until
+from bench.harness.deployments import deployment
+from bench.harness.waiting import until
 from command.account import Account
 from command.install import crds, rbac
 from command.install.webhooks import configurations

@@ -16,9 +16,9 @@ import orjson
 
 from altershield.api import labels
 from altershield.api.fingerprint import Template, canonical, fingerprint
-from bench.availability.deployments import deployment
 from bench.availability.losses import Sent
-from bench.availability.waiting import until
+from bench.harness.deployments import deployment
+from bench.harness.waiting import until
 from kube_base.access import credentials
 from kube_base.access.client import Client, PatchType
 from kube_base.meta import ObjectMeta

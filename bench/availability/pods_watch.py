@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bench.availability.observer import PodEvent
-from bench.availability.waiting import until
+from bench.harness.waiting import until
 from kube_base.access.client import Client
 from kube_base.resources import PODS
 

@@ -10,7 +10,7 @@ from typing import Any
 from altershield.api import names
 from bench.availability.gatekeepers import REPLICAS, process
 from bench.availability.installation import Installation
-from bench.availability.waiting import until
+from bench.harness.waiting import until
 from kube_base.access.errors import NotFoundError
 from kube_base.processes import Process
 from kube_base.resources import LEASES
