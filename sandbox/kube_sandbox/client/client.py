@@ -5,23 +5,17 @@ import contextlib
 import contextvars
 import enum
 import json
-import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import aiohttp
 import msgspec
 import orjson
-import yaml
-from kubernetes_asyncio.client import Configuration
-from kubernetes_asyncio.config import load_kube_config
-from kubernetes_asyncio.config.config_exception import ConfigException
 from multidict import CIMultiDict
 
+from kube_sandbox.client import kubeconfig as kubeconfigs
 from kube_sandbox.client.errors import UnreachableError, from_status
 from kube_sandbox.client.resources import Resource
-from kube_sandbox.errors import SettingError
 
 T = TypeVar("T")
 
@@ -84,33 +78,23 @@ class Client:
     """One connection pool to one API server. Close it, or use `async with`. With `send`, requests other than watches do
     not go through the pool: for an API server in this process."""
 
-    def __init__(self, configuration: Configuration, send: Send | None = None) -> None:
+    def __init__(self, connection: kubeconfigs.Connection, send: Send | None = None) -> None:
         self._send = send or self._over_http
-        self.configuration = configuration
-        """Of kubernetes-asyncio: the URL of the server, its CA and the credentials."""
-        self.tls = _tls(configuration)
+        self.connection = connection
         self._slots = asyncio.Semaphore(_IN_FLIGHT)
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=self.tls), read_bufsize=_READ_BUFFER
+            connector=aiohttp.TCPConnector(limit=0, ssl=connection.tls), read_bufsize=_READ_BUFFER
         )
 
     @classmethod
     async def connect(cls, kubeconfig: str, send: Send | None = None) -> Self:
         """A client for the current context of a kubeconfig file. Raises SettingError if the file cannot be used."""
-        configuration = Configuration()
-        try:
-            if not await asyncio.to_thread(Path(kubeconfig).exists):
-                raise SettingError(f"--kubeconfig: there is no file {kubeconfig}")
-            await load_kube_config(config_file=kubeconfig, client_configuration=configuration)
-            return cls(configuration, send)
-        except (ConfigException, yaml.YAMLError, OSError, ValueError, TypeError, KeyError) as error:
-            reason = str(error).split("\n")[0] if isinstance(error, OSError) else type(error).__name__
-            raise SettingError(f"--kubeconfig: {kubeconfig} cannot be used: {reason}") from error
+        return cls(await kubeconfigs.load(kubeconfig), send)
 
     @property
     def server(self) -> str:
         """The URL of the API server."""
-        return str(self.configuration.host)
+        return self.connection.server
 
     async def close(self) -> None:
         await self._session.close()
@@ -256,7 +240,7 @@ class Client:
         headers: CIMultiDict[str] = CIMultiDict(
             {"Accept": accept, "Accept-Encoding": "identity", "User-Agent": "kube-sandbox"}
         )
-        if token := await self.configuration.get_api_key_with_prefix("BearerToken"):
+        if token := await self.connection.authorization():
             headers["Authorization"] = token
         if method != "GET" and (user := IMPERSONATED.get()) is not None:
             headers["Impersonate-User"] = user.name
@@ -288,8 +272,8 @@ class Client:
                 data=data,
                 headers=headers,
                 timeout=limits,
-                proxy=self.configuration.proxy,
-                server_hostname=self.configuration.tls_server_name,
+                proxy=self.connection.proxy,
+                server_hostname=self.connection.tls_server_name,
             ) as response:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
@@ -316,18 +300,6 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
             parts = [start]
     if any(parts):
         raise UnreachableError("the connection of the watch ended in the middle of an event")
-
-
-def _tls(configuration: Configuration) -> ssl.SSLContext:
-    """The TLS context. As Go's clients do, it accepts certificates without the extensions that RFC 5280 requires."""
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, keyfile=configuration.key_file)
-    if not configuration.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
 
 
 def _status(data: bytes) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 the ConfigMap `kube-root-ca.crt` with the CA of the API server."""
 
 import contextlib
-from pathlib import Path
 
 from kube_sandbox.client import resources
 from kube_sandbox.client.errors import AlreadyExistsError
@@ -26,8 +25,7 @@ class ServiceAccounts:
         self._namespaces = caches.namespaces
         self._accounts = caches.service_accounts
         self._config_maps = caches.config_maps
-        authority = caches.client.configuration.ssl_ca_cert
-        self._authority = Path(authority).read_text() if authority else ""
+        self._authority = caches.client.connection.authority
         self._queue: WorkQueue[str] = WorkQueue()
         caches.namespaces.add_handler(self._namespace_changed)
         caches.service_accounts.add_handler(self._content_changed)

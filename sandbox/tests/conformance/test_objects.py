@@ -50,7 +50,7 @@ async def test_malformed_json_is_refused_as_by_go(client: Client, space: Kubectl
     url = client.server + CONFIG_MAPS.path(space.namespace)
     async with (
         aiohttp.ClientSession() as session,
-        session.post(url, data=body, headers=headers, ssl=client.tls) as response,
+        session.post(url, data=body, headers=headers, ssl=client.connection.tls) as response,
     ):
         assert response.status == 400
         assert (await response.json())["message"] == (
