@@ -4,11 +4,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-import cel
-from cel import stdlib
-
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.schema import values
+from kube_sandbox.apiserver.schema.cel_library import add_stdlib_to_context, cel
 
 _RULES = "x-kubernetes-validations"
 _REASONS = ("FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate")
@@ -104,5 +102,5 @@ def _cause(rule: Object, field: str, value: Any, message: str) -> dict[str, str]
 
 def _context(variables: dict[str, Any]) -> cel.Context:
     context = cel.Context(variables=variables)
-    stdlib.add_stdlib_to_context(context)
+    add_stdlib_to_context(context)
     return context
