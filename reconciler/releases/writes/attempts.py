@@ -14,7 +14,7 @@ _MAX_WRITES = 1024
 class _Failing(NamedTuple):
     since: float
     last: float
-    count: int
+    times: int
 
 
 class Attempts:
@@ -30,8 +30,8 @@ class Attempts:
         before = self._failing.get(write)
         if before is None or now - before.last > _SEPARATE_SECONDS:
             before = _Failing(now, now, 0)
-        failing = self._failing[write] = _Failing(before.since, now, before.count + 1)
-        return now - failing.since >= SECONDS and failing.count >= ATTEMPTS
+        failing = self._failing[write] = _Failing(before.since, now, before.times + 1)
+        return now - failing.since >= SECONDS and failing.times >= ATTEMPTS
 
     def ended(self, write: str) -> None:
         """The write succeeded, or is not tried again."""
