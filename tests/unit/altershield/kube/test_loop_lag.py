@@ -15,7 +15,7 @@ from aiohttp import web
 from altershield.api.resources import PODS
 from altershield.kube.informer import Informer
 from altershield.kube.time_slices import time_slices
-from tests.support.polling import until
+from tests.support.polling import HANG, until
 from tests.support.projections import Pod
 from tests.support.stub_api import answer, end_of_list, is_list, is_paged_list, is_watch, serving
 from tests.unit.altershield.kube.informers import running, started
@@ -178,7 +178,7 @@ async def test_task_that_is_cancelled_while_it_waits_for_a_slice_does_not_block_
     await asyncio.sleep(0.05)
     for task in first:
         task.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         await finished.wait()
     await last
 
