@@ -90,7 +90,7 @@ class Evaluation:
 
     def _convert(self, name: str, paths: frozenset[Path]) -> None:
         converted = self._converted.get(name)
-        if converted is None or not paths <= converted:
+        if converted is None or cel_fields.missing(paths, converted):
             self._converted[name] = paths | (converted or frozenset())
             self._context.add_variable(name, cel_fields.only(self._values[name], self._converted[name]))
 
