@@ -11,9 +11,9 @@ import yaml
 from altershield.api.labels import IGNORED_SUSPEND
 from altershield.workloads import Adapter
 from altershield.workloads.clone_sets import CloneSets
+from tests.chart.rendering import DEFAULTS as VALUES
 from tests.docs.pages import PAGES, ROOT, blocks
 
-VALUES: dict[str, Any] = yaml.safe_load((ROOT / "charts" / "altershield" / "values.yaml").read_text())
 _PATH = re.compile(r"`([a-zA-Z]+(?:\.[a-zA-Z]+)+)(?:: [^`]*)?`")
 _FOLDERS = "altershield|command|gatekeeper|reconciler|certgen|kube_base|bench|dashboards|sandbox|charts|docs|tests"
 _MODULE = re.compile(rf"`((?:{_FOLDERS})/[\w./-]*|[\w/]+\.py)`")

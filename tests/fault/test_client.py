@@ -290,9 +290,9 @@ async def test_a_huge_event_is_read_in_linear_time() -> None:
         data = msgspec.json.encode({"type": "ADDED", "object": obj}) + b"\n"
         async with serving() as (api, client):
             api.fault(is_watch, flood(data, 4096))
-            began = time.perf_counter()
+            began = time.process_time()  # a busy machine takes as long as it likes
             assert await watched(client) == ["ADDED"]
-            took.append(time.perf_counter() - began)
+            took.append(time.process_time() - began)
     assert took[1] < 10 * took[0] + 1, "the time must not grow quadratically with the size"
 
 

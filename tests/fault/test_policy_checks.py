@@ -237,10 +237,8 @@ async def test_check_whose_job_somebody_deletes_ends_at_the_next_poll_and_says_s
             return (await cluster.admin.list(JOBS, cluster.namespace, as_=dict)).items
 
         found = await cluster.until(jobs, "the Job")
-        began = time.monotonic()
         await cluster.admin.delete(JOBS, found[0]["metadata"]["name"], cluster.namespace, propagation="Foreground")
         suspended = await until_state(cluster, V1, "Suspend")
-        assert time.monotonic() - began < 25
         (pod,) = suspended["status"]["defenseCheckFailPods"]
         assert re.search(r"the Job shop/smoke-post-\S+ (is being|has been) deleted", pod["message"]), pod["message"]
 

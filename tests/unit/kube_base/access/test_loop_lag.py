@@ -15,7 +15,7 @@ from aiohttp import web
 from kube_base.access.informer import Informer
 from kube_base.access.time_slices import time_slices
 from kube_base.resources import PODS
-from tests.support.polling import until
+from tests.support.polling import HANG, until
 from tests.support.projections import Pod
 from tests.support.stub_api import answer, end_of_list, is_list, is_paged_list, is_watch, serving
 from tests.unit.kube_base.access.informers import running, started
@@ -178,7 +178,7 @@ async def test_task_that_is_cancelled_while_it_waits_for_a_slice_does_not_block_
     await asyncio.sleep(0.05)
     for task in first:
         task.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         await finished.wait()
     await last
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kube_base.access import kubeconfig, plain_kubeconfig
+from kube_base.access import plain_kubeconfig
 
 SERVER = "https://127.0.0.1:6443"
 DATA = base64.b64encode(b"-----BEGIN CERTIFICATE-----").decode()
@@ -65,6 +65,8 @@ PLAIN = {
 async def test_plain_kubeconfig_has_the_same_configuration_as_with_kubernetes_asyncio(
     name: str, tmp_path: Path
 ) -> None:
+    from kube_base.access import kubeconfig  # half a second, which each worker would need to collect the tests
+
     path = write(tmp_path, PLAIN[name])
     assert plain_kubeconfig.read(path, None) == plain_kubeconfig.read(path, "one") == await kubeconfig.load(path, None)
 
