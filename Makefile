@@ -50,20 +50,8 @@ mutants: $(BIN)/.ready  ## check that the tests notice small mistakes in the cod
 structure: $(BIN)/.ready  ## print the walks, the sizes and the complexity of the code; fails over a bound
 	$(BIN)/python -m tests.structure
 
-bench: $(BIN)/.ready  ## run the benchmarks of docs/figures.md and docs/reliability.md; needs wrk
-	$(BIN)/python -m bench.gatekeeper
-	$(BIN)/python -m bench.reconciler
-	$(BIN)/python -m bench.server
-	$(BIN)/python -m bench.rest
-	$(BIN)/python -m bench.decisions
-	$(BIN)/python -m bench.memory
-	$(BIN)/python -m bench.start
-	$(BIN)/python -m bench.memory --budgets 5000
-	$(BIN)/python -m bench.evictions
-	$(BIN)/python -m bench.hostile
-	$(BIN)/python -m bench.scale
-	$(BIN)/python -m bench.availability
-	$(BIN)/python -m bench.fleet simulated --minutes 8
+bench: $(BIN)/.ready  ## answer the questions of docs/figures.md and docs/reliability.md, or QUESTIONS="start rest"; needs wrk
+	$(BIN)/python -m bench all $(QUESTIONS)
 
 crds: $(BIN)/.ready  ## write the chart's CRDs, permissions, webhooks, admission policies and names of values anew, after a change of what they follow from
 	$(BIN)/python -m command.install charts/altershield/files

@@ -1,8 +1,8 @@
 """All errors that AlterShield reports to users, with the modules that define them (a test compares this list).
 
-AlterShieldError                    (altershield.errors)
+ReportedError                       (kube_base.errors)
 ├── UsageError                      an option, an environment variable or a file is invalid
-├── KubernetesError                 (altershield.kube.errors) a request to the Kubernetes API failed
+├── KubernetesError                 (kube_base.access.errors) a request to the Kubernetes API failed
 │   ├── UnreachableError            no complete answer: refused, timed out, TLS failed, connection cut
 │   │   └── UnreadableError         an answer that cannot be decoded
 │   │       └── SchemaError         an answer, or an object in it, of another schema than expected
@@ -41,20 +41,7 @@ AlterShieldError                    (altershield.errors)
 ├── BreakerError                    (command.breaker.command) a breaker cannot be shown or changed
 ├── ProtectionError                 (command.protection.changing) a protection was not changed
 ├── BudgetError                     (altershield.views.budgets.reading) a budget cannot be shown
-├── LeftOverError                   (command.uninstall) objects of AlterShield may still be in a cluster
-└── BackendError                    (command.backend) the Kubernetes API that a command started failed
+└── LeftOverError                   (command.uninstall) objects of AlterShield may still be in a cluster
 
 Each message is one sentence: it says what happened to which object, and what to do.
 """
-
-
-class AlterShieldError(Exception):
-    """The base class of all errors. `exit_code` is the exit code of the `altershield` command."""
-
-    exit_code = 1
-
-
-class UsageError(AlterShieldError):
-    """An option, an environment variable or a file is invalid. The user can correct it."""
-
-    exit_code = 2

@@ -12,7 +12,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from altershield.pki import KeyPair
+from kube_base.pki import KeyPair
 
 MAX_CERTIFICATES = 16
 """The maximum number of certificates in one bundle."""

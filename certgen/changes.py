@@ -6,13 +6,13 @@ import datetime
 
 import msgspec
 
-from altershield.api.meta import ObjectMeta
-from altershield.api.resources import SECRETS, Resource
-from altershield.kube.client import Client
-from altershield.kube.informer import Informer
 from certgen import webhook_configurations
 from certgen.metrics import Metrics
 from certgen.settings import Settings
+from kube_base.access.client import Client
+from kube_base.access.informer import Informer
+from kube_base.meta import ObjectMeta
+from kube_base.resources import SECRETS, Resource
 
 _LONGEST_WAIT = datetime.timedelta(hours=1)  # clocks change and machines suspend; a check is cheap
 

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-from altershield.kube.client import Client
 from certgen import secret, webhook_configurations
 from certgen.contents import Contents, decode
 from certgen.secret import Secret
 from certgen.settings import Settings
 from certgen.webhook_configurations import WebhookConfiguration
+from kube_base.access.client import Client
 
 
 @dataclass(frozen=True)

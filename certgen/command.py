@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable
 import typer
 from rich.console import Console
 
-from altershield.kube.client import Client
 from altershield.process import startup
 from altershield.process.health import Health, serving
 from altershield.process.parameters import with_options
@@ -24,6 +23,7 @@ from certgen.reconciler import CertificateReconciler, Outcome
 from certgen.rotation import renew_leaf, replace_authority
 from certgen.settings import RotateSettings, RunSettings, Settings
 from certgen.table import table
+from kube_base.access.client import Client
 
 _PIPED_WIDTH = 200  # columns if the output is not a terminal, so that names are not cut
 

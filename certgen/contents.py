@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from cryptography import x509
 
-from altershield.pki import Authority, KeyPair
 from certgen import certificates
 from certgen.certificates import UNREADABLE, Leaf
+from kube_base.pki import Authority, KeyPair
 
 
 @dataclass(frozen=True)

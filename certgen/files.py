@@ -11,8 +11,8 @@ import os
 import shutil
 from pathlib import Path
 
-from altershield.errors import UsageError
-from altershield.pki import KeyPair
+from kube_base.errors import UsageError
+from kube_base.pki import KeyPair
 
 _CURRENT = "..data"
 

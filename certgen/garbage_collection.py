@@ -19,12 +19,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from altershield.api.meta import ObjectMeta
-from altershield.api.resources import CLUSTER_ROLES, NAMESPACES, Resource
-from altershield.kube.backoff import retry_while_unavailable
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import KubernetesError, NotFoundError
-from altershield.kube.informer import Informer
+from kube_base.access.backoff import retry_while_unavailable
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import KubernetesError, NotFoundError
+from kube_base.access.informer import Informer
+from kube_base.meta import ObjectMeta
+from kube_base.resources import CLUSTER_ROLES, NAMESPACES, Resource
 
 logger = logging.getLogger(__name__)
 

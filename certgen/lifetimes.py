@@ -3,7 +3,7 @@
 import datetime
 from dataclasses import dataclass
 
-from altershield.errors import UsageError
+from kube_base.errors import UsageError
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from typing import Any
 from cryptography import x509
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from altershield.api.resources import Resource
-from altershield.kube.client import Client
-from altershield.kube.informer import Informer
 from altershield.process.metrics import ProcessMetrics
 from certgen.plan import Reason
 from certgen.webhook_configurations import KINDS
+from kube_base.access.client import Client
+from kube_base.access.informer import Informer
+from kube_base.resources import Resource
 
 _SERVING, _AUTHORITY = "serving", "authority"
 

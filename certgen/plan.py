@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 
 from cryptography import x509
 
-from altershield.api.meta import rfc3339
-from altershield.pki import Authority
 from certgen import certificates
 from certgen.certificates import Leaf
 from certgen.contents import Contents
 from certgen.errors import CertificateError
 from certgen.lifetimes import Lifetimes
 from certgen.webhook_configurations import WebhookConfiguration
+from kube_base.pki import Authority
+from kube_base.times import rfc3339
 
 _COMMON_NAME = "altershield-ca-"  # followed by digits: each CA has another name, because clients find issuers by name
 _MAX_TRUSTED = 8

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from cryptography import x509
 
-from altershield.api.meta import rfc3339
-from altershield.pki import KeyPair
 from certgen import certificates
 from certgen.certificates import Leaf
 from certgen.contents import raw
 from certgen.errors import CertificateError
 from certgen.webhook_configurations import WebhookConfiguration
+from kube_base.pki import KeyPair
+from kube_base.times import rfc3339
 
 
 @dataclass(frozen=True)

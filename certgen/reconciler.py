@@ -12,11 +12,6 @@ from pathlib import Path
 
 from cryptography import x509
 
-from altershield.api.meta import rfc3339
-from altershield.api.resources import SECRETS
-from altershield.kube.backoff import delay
-from altershield.kube.client import Client
-from altershield.kube.errors import ConflictError, KubernetesError
 from certgen import files, secret, webhook_configurations
 from certgen.certificates import Leaf
 from certgen.changes import Changes
@@ -29,6 +24,11 @@ from certgen.plan import Reason, plan
 from certgen.provided import Provided, check
 from certgen.settings import Mode, Settings
 from certgen.webhook_configurations import WebhookConfiguration
+from kube_base.access.backoff import delay
+from kube_base.access.client import Client
+from kube_base.access.errors import ConflictError, KubernetesError
+from kube_base.resources import SECRETS
+from kube_base.times import rfc3339
 
 logger = logging.getLogger(__name__)
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from cryptography import x509
 
-from altershield.kube.backoff import delay
-from altershield.kube.errors import ConflictError
 from certgen.cluster_state import ClusterState
 from certgen.contents import Contents
 from certgen.errors import CertificateError
 from certgen.plan import Reason, new_authority, new_leaf, without_retired
 from certgen.reconciler import CertificateReconciler, Outcome
 from certgen.settings import Mode
+from kube_base.access.backoff import delay
+from kube_base.access.errors import ConflictError
 
 
 async def renew_leaf(reconciler: CertificateReconciler) -> Outcome:

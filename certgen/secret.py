@@ -2,12 +2,12 @@
 
 import msgspec
 
-from altershield.api.meta import ObjectMeta
 from altershield.api.names import INSTALLED
-from altershield.api.resources import SECRETS
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import ConflictError, NotFoundError
 from certgen.webhook_configurations import FIELD_MANAGER
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import ConflictError, NotFoundError
+from kube_base.meta import ObjectMeta
+from kube_base.resources import SECRETS
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 _LABELS = INSTALLED | {MANAGED_BY: FIELD_MANAGER}

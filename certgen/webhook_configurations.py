@@ -14,10 +14,10 @@ import msgspec
 from cryptography import x509
 
 from altershield.api.managed_fields import ManagedMeta
-from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import NotFoundError
 from certgen import certificates
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import NotFoundError
+from kube_base.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 
 FIELD_MANAGER = "altershield-certgen"
 KINDS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)

@@ -11,9 +11,9 @@ from typing import Any, Self
 import yaml
 
 from altershield.api import names
-from altershield.api.resources import SERVICE_ACCOUNTS
-from altershield.kube.client import Client
-from altershield.kube.errors import KubernetesError
+from kube_base.access.client import Client
+from kube_base.access.errors import KubernetesError
+from kube_base.resources import SERVICE_ACCOUNTS
 
 logger = logging.getLogger(__name__)
 

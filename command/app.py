@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from altershield.errors import AlterShieldError
+from kube_base.errors import ReportedError
 
 PLUGIN = "kubectl-altershield"
 """The name of the program that kubectl runs for `kubectl altershield`."""
@@ -86,7 +86,7 @@ def command_line(words: Sequence[str] = ()) -> typer.Typer:
 
 
 def main() -> None:
-    """The entry point. An AlterShieldError prints one sentence without a traceback and sets the exit code."""
+    """The entry point. An ReportedError prints one sentence without a traceback and sets the exit code."""
     _open_standard_files()
     logging.basicConfig(level=logging.WARNING, handlers=[_Warnings()])
     logging.getLogger("kubernetes_asyncio").setLevel(logging.CRITICAL)  # it raises everything that it logs
@@ -104,7 +104,7 @@ def main() -> None:
             print(f"error: cannot write the output or a temporary file: {error.strerror}", file=sys.stderr)
         _discard_output()
         sys.exit(1)
-    except AlterShieldError as error:
+    except ReportedError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
     except asyncio.CancelledError:

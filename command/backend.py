@@ -10,15 +10,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from altershield.errors import AlterShieldError, UsageError
+from kube_base.errors import UsageError
 
 if TYPE_CHECKING:
     from kube_sandbox.altershield_server.server import AlterShieldServer
     from kube_sandbox.backends import Backend
-
-
-class BackendError(AlterShieldError):
-    """The Kubernetes API that a command started did not become ready, or stopped."""
 
 
 @contextlib.asynccontextmanager
@@ -27,32 +23,26 @@ async def open_backend(
 ) -> AsyncIterator["Backend"]:
     """See `kube_sandbox.backends.open_backend`; `settings` are fields of its SimulationSettings.
 
-    UsageError: the sandbox is not installed, or a setting is invalid. BackendError: the sandbox fails.
+    UsageError: the sandbox is not installed, or a setting is invalid. ReportedError: the sandbox fails.
     """
     try:
         from kube_sandbox.backends import open_backend as open_sandbox
         from kube_sandbox.cluster.settings import SimulationSettings
-        from kube_sandbox.errors import SandboxError, SettingError
         from kube_sandbox.garbage import collect_less_often
     except ImportError as error:
         raise _not_installed(error) from error
     collect_less_often()
-    try:
-        opened = open_sandbox(kubeconfig, directory, SimulationSettings(**settings), port=port, simulate=simulate)
-        async with contextlib.AsyncExitStack() as stack:
-            try:
-                backend = await stack.enter_async_context(opened)
-            except OSError as error:
-                if error.errno not in (errno.EADDRINUSE, errno.EACCES):
-                    raise
-                raise UsageError(
-                    f"cannot listen on port {port}: {os.strerror(error.errno)}; choose another one with --port"
-                ) from error
-            yield backend
-    except SettingError as error:
-        raise UsageError(str(error)) from error
-    except SandboxError as error:
-        raise BackendError(str(error)) from error
+    opened = open_sandbox(kubeconfig, directory, SimulationSettings(**settings), port=port, simulate=simulate)
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            backend = await stack.enter_async_context(opened)
+        except OSError as error:
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+                raise
+            raise UsageError(
+                f"cannot listen on port {port}: {os.strerror(error.errno)}; choose another one with --port"
+            ) from error
+        yield backend
 
 
 @contextlib.asynccontextmanager

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 import typer
 
-from altershield.errors import UsageError
-from altershield.kube.client import Client
 from altershield.workloads import ADAPTERS
+from kube_base.access.client import Client
+from kube_base.errors import UsageError
 
 
 def can_ask() -> bool:

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from altershield.api.resources import SELF_SUBJECT_REVIEWS
-from altershield.kube.client import Client
+from kube_base.access.client import Client
+from kube_base.resources import SELF_SUBJECT_REVIEWS
 
 
 async def user(client: Client) -> str:

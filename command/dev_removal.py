@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from altershield.api.names import LEASE, SYSTEM_NAMESPACE
-from altershield.api.resources import LEASES, Resource
-from altershield.errors import AlterShieldError
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError, KubernetesError, NotFoundError
 from command.uninstall import LeftOverError
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError, KubernetesError, NotFoundError
+from kube_base.errors import ReportedError
+from kube_base.resources import LEASES, Resource
 
 Installed = tuple[Resource, dict[str, Any]]
 
@@ -28,10 +28,10 @@ async def removed(admin: Client, objects: Iterable[Installed]) -> AsyncIterator[
     stopped the deletion. If the block ends with a LeftOverError, the API server does not answer, and nothing is tried.
     A user who may not install objects may not delete them either, which is no second error.
     """
-    failure: AlterShieldError | None = None
+    failure: ReportedError | None = None
     try:
         yield
-    except AlterShieldError as error:
+    except ReportedError as error:
         failure = error
         raise
     finally:
@@ -40,7 +40,7 @@ async def removed(admin: Client, objects: Iterable[Installed]) -> AsyncIterator[
             print(_summary(deleted), file=sys.stderr, flush=True)
 
 
-async def _delete(admin: Client, objects: list[Installed], failure: AlterShieldError | None) -> Counter[str]:
+async def _delete(admin: Client, objects: list[Installed], failure: ReportedError | None) -> Counter[str]:
     """Delete the objects. Returns how many were deleted, by kind."""
     deleted: Counter[str] = Counter()
     try:

@@ -11,12 +11,12 @@ from typing import Any
 import aiohttp
 
 from altershield.admission.webhooks import WEBHOOKS
-from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from altershield.errors import AlterShieldError, UsageError
-from altershield.kube.bodies import ObjectList
-from altershield.kube.client import Client
-from altershield.kube.errors import KubernetesError, NotFoundError
 from command.uninstall import LeftOverError
+from kube_base.access.bodies import ObjectList
+from kube_base.access.client import Client
+from kube_base.access.errors import KubernetesError, NotFoundError
+from kube_base.errors import ReportedError, UsageError
+from kube_base.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 
 CONFIGURATION = "altershield-dev"
 """The name of the webhook configurations of this command. Those of the chart have another name."""
@@ -30,10 +30,10 @@ WEBHOOK_KINDS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 async def withdrawn(admin: Client, kubeconfig: str | None, context: str | None) -> AsyncIterator[None]:
     """Delete the webhook configurations at the end of the block. LeftOverError: they are left; its message also names
     the error of the block."""
-    failure: AlterShieldError | None = None
+    failure: ReportedError | None = None
     try:
         yield
-    except AlterShieldError as error:
+    except ReportedError as error:
         failure = error
         raise
     finally:
@@ -41,7 +41,7 @@ async def withdrawn(admin: Client, kubeconfig: str | None, context: str | None) 
 
 
 async def withdraw(
-    admin: Client, kubeconfig: str | None, context: str | None, failure: AlterShieldError | None = None
+    admin: Client, kubeconfig: str | None, context: str | None, failure: ReportedError | None = None
 ) -> None:
     """Delete the webhook configurations, at the end or after `failure`. LeftOverError: they are left, because the API
     server does not answer, or because a second signal stopped the deletion."""

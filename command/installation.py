@@ -19,18 +19,7 @@ import msgspec
 
 from altershield.api import names
 from altershield.api.names import INSTALLED
-from altershield.api.resources import (
-    CRDS,
-    NAMESPACES,
-    Resource,
-)
-from altershield.errors import AlterShieldError, UsageError
-from altershield.kube.bodies import ObjectList
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import ForbiddenError
-from altershield.pki import Authority
 from altershield.process import options
-from altershield.process.children import Process, free_ports
 from altershield.process.health import until_ready
 from altershield.views import permission
 from command.account import Account
@@ -44,6 +33,13 @@ from command.dev_webhooks import (
     withdrawn,
 )
 from command.install import crds, policies, rbac, webhooks
+from kube_base.access.bodies import ObjectList
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import ForbiddenError
+from kube_base.errors import ReportedError, UsageError
+from kube_base.pki import Authority
+from kube_base.processes import Process, free_ports
+from kube_base.resources import CRDS, NAMESPACES, Resource
 from reconciler.outbound.check_options import CheckOptions
 from reconciler.receivers.notification_options import NotificationOptions
 from reconciler.server.server_options import ServerOptions
@@ -57,7 +53,7 @@ _READY_SECONDS = 30.0
 _LIFETIME = datetime.timedelta(days=30)  # of the certificates
 
 
-class InstallationStoppedError(AlterShieldError):
+class InstallationStoppedError(ReportedError):
     """AlterShield did not become ready, or one of its processes ended."""
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from altershield.api.names import is_name
-from altershield.errors import UsageError
+from kube_base.errors import UsageError
 
 Namespace = Annotated[
     str,

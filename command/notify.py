@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from altershield.errors import AlterShieldError, UsageError
+from kube_base.errors import ReportedError, UsageError
 from reconciler.notifications.occurrences import Occurrence
 from reconciler.notifications.sending import Sender, Sent
 from reconciler.outbound.outbound_client import Outbound
@@ -17,7 +17,7 @@ from reconciler.receivers.vocabulary import Event
 app = typer.Typer(help="Test the receivers of notifications.", no_args_is_help=True)
 
 
-class NotSentError(AlterShieldError):
+class NotSentError(ReportedError):
     """A receiver did not take the test notification."""
 
 

@@ -13,16 +13,16 @@ import typer
 
 from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload, WorkloadState
-from altershield.api.meta import rfc3339, unix
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.errors import AlterShieldError
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError, NotFoundError
 from altershield.process import options
 from altershield.releases import history, rolled_back
 from altershield.releases.enforcement import Would, would
 from altershield.views import permission
 from command.namespace_option import require_namespace
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError, NotFoundError
+from kube_base.errors import ReportedError
+from kube_base.times import rfc3339, unix
 
 _DAY = 86_400
 _WEEK = 7
@@ -33,7 +33,7 @@ class Format(StrEnum):
     JSON = "json"
 
 
-class ReportError(AlterShieldError):
+class ReportError(ReportedError):
     """The report cannot be made."""
 
 

@@ -9,8 +9,8 @@ import urllib.parse
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-from altershield.errors import UsageError
 from command.backend import open_altershield_server
+from kube_base.errors import UsageError
 
 CALLBACK = "http://127.0.0.1:8090/openapi/altershield/callback"
 

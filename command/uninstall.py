@@ -12,16 +12,16 @@ import typer
 
 from altershield.api import labels
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, level
-from altershield.api.resources import NAMESPACES
-from altershield.errors import AlterShieldError, UsageError
-from altershield.kube.backoff import retry_while_unavailable
-from altershield.kube.client import Client
-from altershield.kube.errors import ApiError, NotFoundError
 from altershield.process import options
 from altershield.releases import history
 from altershield.views import permission
 from command.confirm import ask, can_ask
 from command.install.inventory import Inventory, Item, find
+from kube_base.access.backoff import retry_while_unavailable
+from kube_base.access.client import Client
+from kube_base.access.errors import ApiError, NotFoundError
+from kube_base.errors import ReportedError, UsageError
+from kube_base.resources import NAMESPACES
 
 _GONE_SECONDS = 60.0  # finalizers and the objects of a deleted CustomResourceDefinition take time
 _POLL = 1.0
@@ -35,7 +35,7 @@ _GITOPS_TOOLS = {
 """Labels and annotations of tools that create deleted objects again."""
 
 
-class LeftOverError(AlterShieldError):
+class LeftOverError(ReportedError):
     """Objects of AlterShield may still be in the cluster."""
 
 

@@ -1,12 +1,12 @@
 """The errors of the gatekeeper."""
 
-from altershield.errors import AlterShieldError
 from gatekeeper.texts import clean
+from kube_base.errors import ReportedError
 
 _MAX_MESSAGE = 512  # bytes
 
 
-class ReviewError(AlterShieldError):
+class ReviewError(ReportedError):
     """A request that the gatekeeper cannot review. `code` is the HTTP status of the answer. The message may quote the
     request."""
 

@@ -8,14 +8,14 @@ from altershield.api import ops_config
 from altershield.api.change_workload import WorkloadRef
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
-from altershield.kube.client import Client
-from altershield.kube.informer import Informer
 from altershield.workloads import change_workload_name, named_kind
 from gatekeeper.budgets.judge import Budgets
 from gatekeeper.flow_controls import FlowControls
 from gatekeeper.live import Live
 from gatekeeper.policies import Policies
 from gatekeeper.projection import Release, read
+from kube_base.access.client import Client
+from kube_base.access.informer import Informer
 
 _ROLLED_BACK = "rolled-back"
 _ORPHANED = "orphaned"

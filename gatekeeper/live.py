@@ -5,9 +5,9 @@ from typing import Protocol
 
 import msgspec
 
-from altershield.api.resources import Resource
-from altershield.kube.client import Client
-from altershield.kube.errors import UnreadableError
+from kube_base.access.client import Client
+from kube_base.access.errors import UnreadableError
+from kube_base.resources import Resource
 
 _PAGE = 500  # objects
 

@@ -15,12 +15,12 @@ from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from altershield.admission.registration import Operation
-from altershield.kube.client import Client
-from altershield.kube.informer import Informer
 from altershield.process.certificate import Certificate
 from altershield.process.metrics import MAX_NAMESPACES, OTHER_NAMESPACES, NamespaceLabels, ProcessMetrics
 from gatekeeper.response import PASSED, Actor, Decision, Outcome, Reason
 from gatekeeper.routes import Route
+from kube_base.access.client import Client
+from kube_base.access.informer import Informer
 
 _OTHER = "OTHER"  # an operation that has no handler
 _ERROR_CODES = (400, 403, 405, 408, 413, 415, 500, 503)

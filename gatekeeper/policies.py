@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from altershield.kube.informer import Informer
 from altershield.policies.selection import InForce, applying, ranked
 from altershield.policies.stored import Policy, Spec
+from kube_base.access.informer import Informer
 
 NAMESPACE = "namespace"
 """The index of the informer's cache by namespace."""

@@ -9,13 +9,8 @@ from typing import Any
 import msgspec
 
 from altershield.api.flow_control import PodDeletionFlowControl
-from altershield.api.meta import ObjectMeta
-from altershield.api.resources import DEFENSE_POLICIES, NAMESPACES, POD_DELETION_FLOW_CONTROLS
+from altershield.api.resources import DEFENSE_POLICIES, POD_DELETION_FLOW_CONTROLS
 from altershield.budget_caches.caches import BudgetCaches
-from altershield.errors import UsageError
-from altershield.kube.client import Client
-from altershield.kube.informer import Informer
-from altershield.kube.server_clock import ServerClock
 from altershield.policies.stored import Policy
 from altershield.policies.stored import read as read_policy
 from altershield.process.certificate import Certificate
@@ -34,6 +29,12 @@ from gatekeeper.options import Options
 from gatekeeper.policies import CachedPolicies
 from gatekeeper.routes import routes
 from gatekeeper.server import Gatekeeper
+from kube_base.access.client import Client
+from kube_base.access.informer import Informer
+from kube_base.access.server_clock import ServerClock
+from kube_base.errors import UsageError
+from kube_base.meta import ObjectMeta
+from kube_base.resources import NAMESPACES
 
 logger = logging.getLogger(__name__)
 

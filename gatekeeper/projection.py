@@ -6,8 +6,9 @@ import sys
 import msgspec
 
 from altershield.api.change_workload import Resumption, SourceRef, WorkloadRef
-from altershield.api.meta import Condition, ObjectMeta
+from altershield.api.meta import Condition
 from altershield.releases import version_of
+from kube_base.meta import ObjectMeta
 
 
 class FailedPod(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Generic, TypeVar, cast
 import msgspec
 
 from altershield.admission.registration import Operation
-from altershield.api.resources import Resource
+from kube_base.resources import Resource
 
 _Text = Annotated[str, msgspec.Meta(max_length=253)]
 _R = TypeVar("_R")

@@ -11,12 +11,12 @@ import msgspec
 from altershield.admission.registration import Operation, Registration
 from altershield.admission.registry import REGISTRY
 from altershield.admission.webhooks import Webhook, webhooks
-from altershield.api.resources import Resource
 from gatekeeper.errors import ReviewError
 from gatekeeper.handler import Handler
 from gatekeeper.request import Object, Request
 from gatekeeper.response import Outcome
 from gatekeeper.review import WireRequest, reader
+from kube_base.resources import Resource
 
 _HANDLERS = "gatekeeper.handlers"
 

@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from altershield.kube.client import Client
-from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError, UnreachableError
-from altershield.kube.informer import Informer
-from altershield.kube.objects import Key, Metadata, T
+from kube_base.access.client import Client
+from kube_base.access.errors import ConflictError, KubernetesError, NotFoundError, UnreachableError
+from kube_base.access.informer import Informer
+from kube_base.access.objects import Key, Metadata, T
 
 logger = logging.getLogger(__name__)
 

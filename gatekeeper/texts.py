@@ -2,8 +2,8 @@
 
 import unicodedata
 
-from altershield.api.meta import rfc3339
 from altershield.api.pages import DENIED
+from kube_base.times import rfc3339
 
 PAGE_WARNING = f"AlterShield: this page explains the denial: {DENIED}"
 """A warning for denials whose message names no page. Controllers put that message into Events, so it is short."""

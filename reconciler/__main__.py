@@ -4,10 +4,10 @@ import contextlib
 import functools
 import os
 
-from altershield.kube.client import Client
 from altershield.process.parameters import with_options
 from altershield.process.signals import stop_event
 from altershield.process.startup import main, run, single
+from kube_base.access.client import Client
 from reconciler.manager import Manager
 from reconciler.options import Options
 from reconciler.outbound.outbound_client import Outbound, api_servers

@@ -10,14 +10,14 @@ from dataclasses import replace
 from typing import Any
 
 from altershield.api.names import LEASE
-from altershield.kube.client import Client
-from altershield.kube.events import EventRecorder
-from altershield.kube.lease import lead
-from altershield.kube.queue import WorkQueue
-from altershield.kube.server_clock import ServerClock, SlewedClock, steady_time
 from altershield.process.certificate import Certificate
 from altershield.process.health import Health, serving
 from altershield.process.metrics import ProcessMetrics
+from kube_base.access.client import Client
+from kube_base.access.events import EventRecorder
+from kube_base.access.lease import lead
+from kube_base.access.queue import WorkQueue
+from kube_base.access.server_clock import ServerClock, SlewedClock, steady_time
 from reconciler.batches.subject import BATCHES
 from reconciler.budgets.subject import BUDGETS
 from reconciler.checks.altershield_server import AlterShieldServer

@@ -1,7 +1,7 @@
 """Controller: keeps the objects of governed namespaces in the caches, and removes those of other namespaces."""
 
 from altershield.api.namespace import Namespace
-from altershield.kube.queue import WorkQueue
+from kube_base.access.queue import WorkQueue
 from reconciler.cluster.caches import Caches, Key
 from reconciler.subject import Controller, Parts, Subject
 

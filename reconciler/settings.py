@@ -7,14 +7,15 @@ import msgspec
 
 from altershield.api.announcements import announcement
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import Condition, ObjectMeta, find_condition, set_condition
+from altershield.api.meta import Condition, find_condition, set_condition
 from altershield.api.ops_config import DEFAULTS, Problem, in_effect, problem
 from altershield.api.ops_config_info import KIND, OpsConfigInfo, OpsConfigInfoStatus
 from altershield.api.resources import OPS_CONFIG_INFOS
 from altershield.api.rights import Right
-from altershield.kube.events import EventRecorder, ObjectRef
-from altershield.kube.objects import key_of
-from altershield.kube.queue import WorkQueue
+from kube_base.access.events import EventRecorder, ObjectRef
+from kube_base.access.objects import key_of
+from kube_base.access.queue import WorkQueue
+from kube_base.meta import ObjectMeta
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.writer import Writer
 from reconciler.machinery.announcer import Announcer

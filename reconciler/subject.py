@@ -11,11 +11,11 @@ from typing import Any, Generic, TypeVar
 from prometheus_client import CollectorRegistry
 
 from altershield.api.kinds import Kind
-from altershield.api.resources import Resource
 from altershield.api.rights import Right
-from altershield.kube.client import Client
-from altershield.kube.events import EventRecorder
-from altershield.kube.queue import WorkQueue
+from kube_base.access.client import Client
+from kube_base.access.events import EventRecorder
+from kube_base.access.queue import WorkQueue
+from kube_base.resources import Resource
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.metrics import DisruptionMetrics

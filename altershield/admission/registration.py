@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from altershield.api.resources import Resource
+from kube_base.resources import Resource
 
 
 class Phase(StrEnum):

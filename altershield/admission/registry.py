@@ -6,8 +6,9 @@ To add a handler, add one file below `gatekeeper/handlers/` and one line here (d
 from altershield.admission.registration import Condition, Feature, Operation, Phase, Registration
 from altershield.api import deletion_protection, released_by
 from altershield.api.annotations import ROLLOUT
-from altershield.api.resources import CRDS, NAMESPACES, POD_UNAVAILABLE_BUDGETS, PODS, RESTART_REQUESTS
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.workloads import ADAPTERS
+from kube_base.resources import CRDS, NAMESPACES, PODS, RESTART_REQUESTS
 
 WORKLOADS = tuple(adapter.resource for adapter in ADAPTERS)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from altershield.admission.registration import Condition, Feature, Operation, Phase, Registration
 from altershield.admission.registry import REGISTRY
-from altershield.api.resources import Resource
+from kube_base.resources import Resource
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Annotated
 import msgspec
 
 from altershield.api.fields import Name, Text
-from altershield.api.meta import rfc3339, unix
 from altershield.api.schema import doc
+from kube_base.times import rfc3339, unix
 
 _MAX_MESSAGE = 1024  # characters, as `Text`
 

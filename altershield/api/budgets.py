@@ -13,10 +13,12 @@ import msgspec
 from altershield.api.announcements import Announcements
 from altershield.api.fields import Name
 from altershield.api.kinds import AGE, Column, Kind
-from altershield.api.meta import Condition, PartialObjectMeta
-from altershield.api.resources import API_VERSION, POD_UNAVAILABLE_BUDGETS, GroupKind
+from altershield.api.meta import Condition
+from altershield.api.resources import API_VERSION, POD_UNAVAILABLE_BUDGETS
 from altershield.api.schema import doc, extra, rules
 from altershield.api.selectors import Selector
+from kube_base.meta import PartialObjectMeta
+from kube_base.resources import GroupKind
 
 MAX_RECORDS = 2000
 """The maximum number of records in a budget, of both kinds together. Further disruptions are refused."""

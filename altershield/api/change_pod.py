@@ -11,10 +11,10 @@ import msgspec
 from altershield.api.check_results import CheckResult
 from altershield.api.fields import Conditions, Generation, Name, Seconds, Text
 from altershield.api.kinds import Column, Kind
-from altershield.api.meta import ObjectMeta
 from altershield.api.pod_verdicts import MAX_PODS, PodInfo, Pods
 from altershield.api.resources import API_VERSION, CHANGE_PODS
 from altershield.api.schema import doc
+from kube_base.meta import ObjectMeta
 
 
 def _camel(name: str) -> str:

@@ -12,13 +12,13 @@ import msgspec
 from altershield.api.announcements import Announcements
 from altershield.api.fields import Conditions, Generation, Name, Seconds, Text
 from altershield.api.kinds import Column, Kind
-from altershield.api.meta import ObjectMeta
 from altershield.api.pod_verdicts import MAX_PODS, Pods
 from altershield.api.policy import AppliedPolicy
 from altershield.api.resources import API_VERSION, CHANGE_WORKLOADS
 from altershield.api.rollout import RolloutStatus
 from altershield.api.schema import doc
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Request
+from kube_base.meta import ObjectMeta
 
 MAX_RESTARTED = 200
 """The maximum number of pods in `settling` in a status."""

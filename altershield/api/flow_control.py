@@ -13,10 +13,11 @@ import msgspec
 from altershield.api import durations
 from altershield.api.announcements import Announcements
 from altershield.api.kinds import AGE, Column, Kind
-from altershield.api.meta import Condition, ObjectMeta
+from altershield.api.meta import Condition
 from altershield.api.resources import API_VERSION, POD_DELETION_FLOW_CONTROLS
 from altershield.api.schema import doc, rules
 from altershield.api.selectors import Selector
+from kube_base.meta import ObjectMeta
 
 MAX_RULES = 8
 """The maximum number of rules of a PodDeletionFlowControl."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from altershield.api.condition_types import ConditionType
-from altershield.api.resources import Resource
+from kube_base.resources import Resource
 
 
 class Column(NamedTuple):

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 import msgspec
 
 from altershield.api import labels
-from altershield.api.meta import ObjectMeta, unix
+from kube_base.meta import ObjectMeta
+from kube_base.times import unix
 
 
 class _Owned(msgspec.Struct, frozen=True):

@@ -10,9 +10,9 @@ import msgspec
 from altershield.api.announcements import Announcements
 from altershield.api.fields import Conditions, Generation, Text
 from altershield.api.kinds import AGE, NOT_PROCESSED, Column, Kind
-from altershield.api.meta import ObjectMeta
 from altershield.api.resources import API_VERSION, OPS_CONFIG_INFOS
 from altershield.api.schema import doc, extra
+from kube_base.meta import ObjectMeta
 
 
 class OpsConfigInfoSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -14,11 +14,11 @@ from altershield.api.announcements import Announcements
 from altershield.api.check_specs import CheckSpec
 from altershield.api.fields import Conditions, Name
 from altershield.api.kinds import AGE, NOT_PROCESSED, Column, Kind
-from altershield.api.meta import ObjectMeta
 from altershield.api.resources import API_VERSION, DEFENSE_POLICIES
 from altershield.api.rollout import Rollout
 from altershield.api.schema import doc, pattern, rules
 from altershield.api.selectors import Selector
+from kube_base.meta import ObjectMeta
 
 MAX_CHECKS = 8
 """The maximum number of checks in a policy."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from altershield.api.deletion_protection import Level
-from altershield.api.resources import CRDS, DEPLOYMENTS, JOBS, NAMESPACES, REPLICA_SETS, Resource
+from kube_base.resources import CRDS, DEPLOYMENTS, JOBS, NAMESPACES, REPLICA_SETS, Resource
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import msgspec
 
-from altershield.api.meta import rfc3339
+from kube_base.times import rfc3339
 
 ANNOTATION = "altershield.defense.antgroup.com/released-by"
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from altershield.api.resources import Resource
+from kube_base.resources import Resource
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from altershield.api.budgets import PodUnavailableBudget
-from altershield.api.resources import (
-    DISRUPTION_BUDGETS,
-    POD_UNAVAILABLE_BUDGETS,
-    PODS,
-    GroupKind,
-    Resource,
-)
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budget_caches.known_scales import KnownScales
 from altershield.budget_caches.namespaces import BudgetNamespaces
@@ -21,11 +15,12 @@ from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Counted, counted, numbers
 from altershield.budgets.pods import Pod
 from altershield.budgets.scaled import Reader, Scaled
-from altershield.kube.client import Client
-from altershield.kube.informer import Informer
-from altershield.kube.optional import definition_informer, run_while_defined
-from altershield.kube.queue import as_backlog
 from altershield.workloads import ADAPTERS
+from kube_base.access.client import Client
+from kube_base.access.informer import Informer
+from kube_base.access.optional import definition_informer, run_while_defined
+from kube_base.access.queue import as_backlog
+from kube_base.resources import DISRUPTION_BUDGETS, PODS, GroupKind, Resource
 
 _NAMESPACE = "namespace"
 

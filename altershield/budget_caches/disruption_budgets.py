@@ -2,9 +2,9 @@
 
 import msgspec
 
-from altershield.api.meta import ObjectMeta
 from altershield.budgets.pods import Pod
 from altershield.workloads.workload import WireSelector
+from kube_base.meta import ObjectMeta
 
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel", gc=False):

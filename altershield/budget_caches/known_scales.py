@@ -5,12 +5,12 @@ from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 
 from altershield.api.budgets import TargetRef
-from altershield.api.resources import GroupKind, Resource
 from altershield.budgets.scaled import Reader, Scaled
-from altershield.kube.client import Client
-from altershield.kube.errors import NotFoundError
-from altershield.kube.informer import Informer
 from altershield.workloads.meta import Owner
+from kube_base.access.client import Client
+from kube_base.access.errors import NotFoundError
+from kube_base.access.informer import Informer
+from kube_base.resources import GroupKind, Resource
 
 _MAX_READ = 4096  # results of live reads that are kept
 _OWNER = "owner"

@@ -1,10 +1,10 @@
 """Live reads of pods, because a cache may be older than the API server."""
 
-from altershield.api.resources import PODS
 from altershield.budgets import pods
 from altershield.budgets.pods import Pod
-from altershield.kube.client import Client
-from altershield.kube.errors import NotFoundError
+from kube_base.access.client import Client
+from kube_base.access.errors import NotFoundError
+from kube_base.resources import PODS
 
 
 async def read_pod(client: Client, namespace: str, name: str) -> Pod | None:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from altershield.api.budgets import PodUnavailableBudget
-from altershield.errors import AlterShieldError
-from altershield.kube.informer import Informer
-from altershield.kube.queue import WorkQueue
+from kube_base.access.informer import Informer
+from kube_base.access.queue import WorkQueue
+from kube_base.errors import ReportedError
 
 logger = logging.getLogger(__name__)
 
@@ -95,7 +95,7 @@ class BudgetNamespaces:
             try:
                 async with asyncio.timeout(_SECONDS):
                     await self._fill_or_evict(namespace)
-            except (AlterShieldError, TimeoutError) as error:
+            except (ReportedError, TimeoutError) as error:
                 logger.warning(
                     "cannot list the pods and workloads of a namespace with budgets; its pods cannot be deleted or"
                     " evicted until this succeeds",

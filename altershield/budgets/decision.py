@@ -21,7 +21,6 @@ from altershield.api.budgets import (
     PodUnavailableBudgetStatus,
     UnhealthyPodPolicy,
 )
-from altershield.api.meta import version_number
 from altershield.budgets import texts
 from altershield.budgets.changes import merged
 from altershield.budgets.coverage import Scales
@@ -30,6 +29,7 @@ from altershield.budgets.operations import protected_operation, shows_disruption
 from altershield.budgets.pods import Pod
 from altershield.budgets.records import is_fresh, is_full, record, records_for, with_record
 from altershield.budgets.steps import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve, Step
+from kube_base.meta import version_number
 
 
 class Lister(Protocol):

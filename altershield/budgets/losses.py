@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from altershield.api.budgets import MAX_LOSSES, Loss, PodUnavailableBudget, PodUnavailableBudgetStatus
-from altershield.api.meta import rfc3339, time_of, unix
+from altershield.api.meta import time_of
 from altershield.budgets.coverage import Scales, protects
 from altershield.budgets.index import Group
+from kube_base.times import rfc3339, unix
 
 REMEMBERED = 3600.0
 """Seconds for which the status remembers a lost pod. A pod that was lost earlier is not reported any more."""

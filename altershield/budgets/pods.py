@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import msgspec
 
 from altershield.api.budgets import NO_PROTECT, SPECIFIED_DELETE_LABEL, UNAVAILABLE_LABEL_PREFIX
-from altershield.api.meta import OwnerReference, unix
 from altershield.workloads.meta import NO_OWNER, Flat, Owner, packed, packed_version, shared
+from kube_base.meta import OwnerReference
+from kube_base.times import unix
 
 Labels = Mapping[str, str]
 

@@ -11,10 +11,12 @@ from typing import NamedTuple
 import msgspec
 
 from altershield.api.budgets import MAX_RECORDS, REMOVING, DisruptionRecord, Operation, PodUnavailableBudgetStatus
-from altershield.api.meta import rfc3339, time_of, version_number
+from altershield.api.meta import time_of
 from altershield.budgets.changes import shown
 from altershield.budgets.numbers import Numbers
 from altershield.budgets.pods import Pod
+from kube_base.meta import version_number
+from kube_base.times import rfc3339
 
 REQUEST_SECONDS = 34.0
 """The most seconds after the arrival of a request for one object in which an API server may carry it out."""
@@ -23,7 +25,7 @@ HOLD = 35.0
 """The least number of seconds for which a record of a deletion or an eviction is kept. Longer than REQUEST_SECONDS."""
 
 CLOCK_ERROR = 5.0
-"""Seconds by which the API server's clock may differ between two processes (`altershield/kube/server_clock.py`). They
+"""Seconds by which the API server's clock may differ between two processes (`kube_base/access/server_clock.py`). They
 include the fraction of a second that the time of a record lacks."""
 
 IN_PLACE_HOLD = 600.0

@@ -4,9 +4,9 @@ import sys
 
 import msgspec
 
-from altershield.api.resources import GroupKind, Resource
 from altershield.workloads.meta import Flat, Owner, WireMeta, packed, packed_version
 from altershield.workloads.workload import WireSelector
+from kube_base.resources import GroupKind, Resource
 
 
 class Scaled(Flat, frozen=True, gc=False):

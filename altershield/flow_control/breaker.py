@@ -9,9 +9,10 @@ from collections.abc import Iterable
 import msgspec
 
 from altershield.api.flow_control import Breaker, BreakerMode, BreakerState, FlowControlSpec
-from altershield.api.meta import rfc3339, time_of
+from altershield.api.meta import time_of
 from altershield.flow_control.rules import Rule, cooldown, rules_of, shortest
 from altershield.flow_control.windows import CLOCK_ERROR, Tally
+from kube_base.times import rfc3339
 
 UNNAMED = "unknown"
 """`openedBy` of a breaker that a person opened by a patch of `state` alone."""

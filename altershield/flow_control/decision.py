@@ -19,13 +19,14 @@ from altershield.api.flow_control import (
     Pending,
     PodDeletionFlowControl,
 )
-from altershield.api.meta import rfc3339, time_of
+from altershield.api.meta import time_of
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control import statistics, texts
 from altershield.flow_control.deletion import Deletion, covers
 from altershield.flow_control.rules import Rule, rules_of, shortest
 from altershield.flow_control.texts import Hint
 from altershield.flow_control.windows import CLOCK_ERROR, tallies
+from kube_base.times import rfc3339
 
 REPEATED = 3
 """Seconds for which a repeated request needs no write. The API server repeats a request within milliseconds."""

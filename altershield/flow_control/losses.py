@@ -4,9 +4,10 @@ are counted like deletions, once each. Pure functions."""
 import msgspec
 
 from altershield.api.flow_control import MAX_LOST, FlowControlStatus, LostPod
-from altershield.api.meta import rfc3339, time_of
+from altershield.api.meta import time_of
 from altershield.flow_control.decision import Working
 from altershield.flow_control.deletion import Deletion
+from kube_base.times import rfc3339
 
 REMEMBERED = 3600
 """Seconds for which the status remembers a lost pod. A pod that was lost earlier is not counted any more."""

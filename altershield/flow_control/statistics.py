@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from altershield.api.flow_control import MAX_DENIED, MAX_SOURCES, Denied, Source
-from altershield.api.meta import rfc3339, time_of
+from altershield.api.meta import time_of
 from altershield.flow_control.deletion import Deletion
+from kube_base.times import rfc3339
 
 MAX_NAME = 253
 """The characters of a user name that the status keeps."""

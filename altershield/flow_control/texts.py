@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from altershield.api.flow_control import MAX_PENDING, Breaker, BreakerMode, Source
-from altershield.api.meta import rfc3339
 from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
 from altershield.flow_control.rules import Rule
 from altershield.flow_control.windows import Tally
+from kube_base.times import rfc3339
 
 _KIND = POD_DELETION_FLOW_CONTROLS.kind
 _SOURCES = 3  # that a warning names

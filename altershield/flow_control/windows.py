@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from altershield.api import durations
 from altershield.api.flow_control import Window
-from altershield.api.meta import rfc3339, time_of
+from altershield.api.meta import time_of
 from altershield.flow_control.rules import Rule
+from kube_base.times import rfc3339
 
 CLOCK_ERROR = 2
 """Seconds by which the clocks of two writers may differ. Deletions count for this time longer than the interval."""

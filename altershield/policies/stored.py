@@ -5,11 +5,11 @@ A gatekeeper reads only this part. So it can decide about policies with checks o
 
 import msgspec
 
-from altershield.api.meta import PartialObjectMeta
 from altershield.api.policy import Mode
 from altershield.api.rollout import Rollout
 from altershield.api.selectors import Selector
 from altershield.policies.selection import InForce
+from kube_base.meta import PartialObjectMeta
 
 _ALL = Selector()
 

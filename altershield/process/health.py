@@ -8,8 +8,8 @@ import aiohttp
 from aiohttp import hdrs, web
 from prometheus_client import CollectorRegistry, generate_latest
 
-from altershield.errors import UsageError
 from altershield.process.listener import Listener
+from kube_base.errors import UsageError
 
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _CONNECTIONS = 64  # open at a time; one more closes the one that was idle longest

@@ -18,7 +18,7 @@ from typing import Any
 
 import orjson
 
-from altershield.errors import UsageError
+from kube_base.errors import UsageError
 
 RECONCILE: ContextVar[str] = ContextVar("RECONCILE", default="")
 """The id of the reconcile that runs in this context; empty outside of reconciles. Tasks that a reconcile starts inherit

@@ -9,10 +9,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from altershield import __version__
-from altershield.kube.client import Client
-from altershield.kube.events import EventRecorder
-from altershield.kube.informer import Informer
 from altershield.process import cgroup
+from kube_base.access.client import Client
+from kube_base.access.events import EventRecorder
+from kube_base.access.informer import Informer
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # no dashboard and no alert uses these additional series
 

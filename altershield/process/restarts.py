@@ -24,8 +24,8 @@ import uvloop
 
 from altershield.process import logs
 from altershield.process.cgroup import Memory, memory
-from altershield.process.children import Process
 from altershield.process.signals import stop_event
+from kube_base.processes import Process
 
 logger = logging.getLogger(__name__)
 

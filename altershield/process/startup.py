@@ -8,8 +8,8 @@ from typing import Any
 import typer
 import uvloop
 
-from altershield.errors import AlterShieldError
 from altershield.process import logs, options
+from kube_base.errors import ReportedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,10 +28,10 @@ def run(work: Callable[[], Coroutine[Any, Any, None]], log_level: str) -> None:
 
 
 def main(app: Callable[[], Any]) -> None:
-    """Run a typer application. An AlterShieldError prints its message without a traceback and sets the exit code."""
+    """Run a typer application. An ReportedError prints its message without a traceback and sets the exit code."""
     try:
         app()
-    except AlterShieldError as error:
+    except ReportedError as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
 

@@ -24,15 +24,14 @@ import msgspec
 
 from altershield.api import labels, names
 from altershield.api.change_workload import WorkloadState
-from altershield.api.meta import ObjectMeta, OwnerReference
-from altershield.api.resources import GroupKind
 from altershield.api.rollout import PassedStep
 from altershield.api.workload_requests import Action
 from altershield.workloads import BY_KIND, applied, change_workload_name, named_kind
 from altershield.workloads.adapter import template_of
 from altershield.workloads.applied import Applied
-from altershield.workloads.revision_data import CONTROLLER_REVISIONS
 from altershield.workloads.workload import fingerprint_of
+from kube_base.meta import ObjectMeta, OwnerReference
+from kube_base.resources import CONTROLLER_REVISIONS, GroupKind
 
 RESOURCE = CONTROLLER_REVISIONS
 ANNOTATION = "altershield.defense.antgroup.com/release"

@@ -7,8 +7,9 @@ from typing import Protocol
 from altershield.api import names
 from altershield.api.change_workload import SourceRef, WorkloadRef, WorkloadState
 from altershield.api.condition_types import ConditionType, Giver
-from altershield.api.meta import Condition, ObjectMeta, find_condition
+from altershield.api.meta import Condition, find_condition
 from altershield.workloads.workload import Workload
+from kube_base.meta import ObjectMeta
 
 
 class FailedPod(Protocol):

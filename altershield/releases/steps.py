@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.meta import rfc3339
 from altershield.api.rollout import ENDED, PassedStep, Phase, Rollout, RolloutStatus, WaitingFor
 from altershield.rollout.steps import next_step, step_pods, steps_of
+from kube_base.times import rfc3339
 
 _BEFORE_SOAK = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.FINISHING)
 _VERIFIED = (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL, Phase.DONE)

@@ -6,7 +6,7 @@ The adapter names the obstacles in the spec of its kind (`Adapter.obstacle`).
 
 from collections.abc import Iterable
 
-from altershield.api.meta import OwnerReference
+from kube_base.meta import OwnerReference
 
 CREATED = "it is created"
 NO_REPLICAS = "it has no replicas"

@@ -8,22 +8,22 @@ from typing import NamedTuple
 import msgspec
 
 from altershield import releases
-from altershield.api.meta import ObjectMeta
 from altershield.api.names import LEASE, SYSTEM_NAMESPACE
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.workload_requests import Action, Request, Verb
-from altershield.errors import AlterShieldError
-from altershield.kube.client import Client
-from altershield.kube.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
-from altershield.kube.informer import Informer
 from altershield.views import permission
 from altershield.views.releases.model import StoredRelease, stored
+from kube_base.access.client import Client
+from kube_base.access.errors import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from kube_base.access.informer import Informer
+from kube_base.errors import ReportedError
+from kube_base.meta import ObjectMeta
 
 ANSWER_SECONDS = 30.0
 """Seconds until the reconciler has to answer a request."""
 
 
-class RequestError(AlterShieldError):
+class RequestError(ReportedError):
     """A request of a person was not carried out."""
 
 

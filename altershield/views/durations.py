@@ -2,7 +2,7 @@
 
 import re
 
-from altershield.errors import UsageError
+from kube_base.errors import UsageError
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}

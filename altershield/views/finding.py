@@ -9,15 +9,16 @@ import msgspec
 
 from altershield.api import labels, names
 from altershield.api.change_pod import ChangePod
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, GroupKind
-from altershield.errors import UsageError
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError, NotFoundError
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from altershield.views import permission
 from altershield.views.asking import RequestError
 from altershield.views.releases.model import StoredRelease, stored
 from altershield.views.selection import Selection
 from altershield.workloads import named_kind
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError, NotFoundError
+from kube_base.errors import UsageError
+from kube_base.resources import GroupKind
 
 
 async def current(client: Client, namespace: str, selection: Selection) -> StoredRelease:

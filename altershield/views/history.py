@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from altershield.errors import UsageError
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError, NotFoundError
 from altershield.releases import history
 from altershield.releases.history import Entry
 from altershield.views import permission
 from altershield.views.releases.model import StatusError
 from altershield.views.selection import Selection, full_plural
 from altershield.workloads.workload import Workload
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError, NotFoundError
+from kube_base.errors import UsageError
 
 _LISTED = 10  # versions that an error lists
 

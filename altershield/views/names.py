@@ -1,7 +1,7 @@
 """Names and texts of objects, as they are shown."""
 
-from altershield.api.resources import GroupKind, Resource
 from altershield.workloads import BY_KIND
+from kube_base.resources import GroupKind, Resource
 
 
 def resource_name(resource: Resource, name: str) -> str:

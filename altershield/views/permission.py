@@ -2,7 +2,7 @@
 
 import re
 
-from altershield.kube.errors import ForbiddenError
+from kube_base.access.errors import ForbiddenError
 
 _MISSING = re.compile(
     r"User \"[^\"]*\" cannot \w+ (?:resource|path) |attempting to grant RBAC permissions not currently held"

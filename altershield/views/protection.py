@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, REASON, Level, level, quotable
-from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.api.protected_kinds import KRUISE, PROTECTED_KINDS, ProtectedKind
-from altershield.api.resources import CRDS, NAMESPACES, Resource
-from altershield.kube.client import Client
-from altershield.kube.errors import ApiError, ForbiddenError, NotFoundError
 from altershield.views import permission
 from altershield.workloads import ADAPTERS
+from kube_base.access.client import Client
+from kube_base.access.errors import ApiError, ForbiddenError, NotFoundError
+from kube_base.meta import ObjectMeta, OwnerReference
+from kube_base.resources import CRDS, NAMESPACES, Resource
 
 _SELECTORS = (LABEL, CASCADING_LABEL)
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from altershield.api.names import is_name
-from altershield.errors import UsageError
 from altershield.views.named import Named, named
 from altershield.workloads import ADAPTERS, Adapter
+from kube_base.errors import UsageError
 
 
 class Selection(NamedTuple):

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from functools import partial
 
-from altershield.api.resources import GroupKind
 from altershield.workloads import adapter as _adapter
 from altershield.workloads.adapter import Adapter, is_pod_of_revision
 from altershield.workloads.clone_sets import CloneSets
 from altershield.workloads.daemon_sets import DaemonSets
 from altershield.workloads.deployments import Deployments
 from altershield.workloads.stateful_sets import StatefulSets
+from kube_base.resources import GroupKind
 
 ADAPTERS: Sequence[Adapter] = (Deployments(), StatefulSets(), DaemonSets(), CloneSets())
 

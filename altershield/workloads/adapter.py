@@ -11,12 +11,12 @@ from altershield.api.amounts import scaled
 from altershield.api.change_workload import WorkloadRef
 from altershield.api.fingerprint import Template
 from altershield.api.json_patch import Operation
-from altershield.api.meta import OwnerReference
-from altershield.api.resources import GroupKind, Resource
 from altershield.workloads import held
 from altershield.workloads.hold import with_own_fields
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import HOLDABLE, Workload
+from kube_base.meta import OwnerReference
+from kube_base.resources import GroupKind, Resource
 
 Object = dict[str, Any]
 Fields = Mapping[str, Any]

@@ -4,13 +4,11 @@ import msgspec
 
 from altershield.api.amounts import percentage, scaled
 from altershield.api.json_patch import Operation
-from altershield.api.resources import Resource
 from altershield.workloads.adapter import Fields, Object, with_own_values
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
-
-CLONE_SETS = Resource("apps.kruise.io", "v1alpha1", "clonesets", "CloneSet")
+from kube_base.resources import CLONE_SETS, Resource
 
 _TYPE = "/spec/updateStrategy/type"
 _PARTITION = "/spec/updateStrategy/partition"

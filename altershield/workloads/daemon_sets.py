@@ -3,13 +3,11 @@
 import msgspec
 
 from altershield.api.json_patch import Operation
-from altershield.api.resources import Resource
 from altershield.workloads.adapter import Fields, Object, with_own_values
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
-
-DAEMON_SETS = Resource("apps", "v1", "daemonsets", "DaemonSet")
+from kube_base.resources import DAEMON_SETS, Resource
 
 _TYPE = "/spec/updateStrategy/type"
 

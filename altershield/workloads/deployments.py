@@ -7,13 +7,13 @@ import msgspec
 
 from altershield.api.amounts import scaled
 from altershield.api.json_patch import Operation
-from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS, Resource
 from altershield.workloads import sets
 from altershield.workloads.adapter import Fields, Object, with_own_values
 from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
+from kube_base.resources import DEPLOYMENTS, REPLICA_SETS, Resource
 
 _HASH = "pod-template-hash"  # added to a ReplicaSet's template by the deployment controller
 

@@ -6,13 +6,14 @@ has the form that the API server sends. `altershield.api.meta.ObjectMeta` is for
 
 import re
 import sys
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import msgspec
 
-from altershield.api.meta import OwnerReference, unix
-from altershield.api.resources import GroupKind
 from altershield.workloads.applied import Entry
+from kube_base.meta import OwnerReference
+from kube_base.resources import GroupKind
+from kube_base.times import unix
 
 Packed = int | str
 """A text of digits as an int, which takes half the memory; any other text unchanged."""
@@ -36,6 +37,21 @@ def unpacked(uid: Packed) -> str:
 def packed_version(version: str) -> Packed:
     """Pack a resourceVersion; `str` unpacks it."""
     return int(version) if version.isascii() and version.isdigit() and version[0] != "0" else version
+
+
+V = TypeVar("V", int, str)
+
+_recent: dict[Any, Any] = {}
+_MAX_RECENT = 8192
+
+
+def recent(value: V) -> V:
+    """The value as an object that equal values share which were read shortly before. The pods of a workload, and their
+    ChangePods, are near each other in lists, and many of their times are equal."""
+    if len(_recent) >= _MAX_RECENT:
+        _recent.clear()
+    found: V = _recent.setdefault(value, value)
+    return found
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False):
@@ -126,7 +142,7 @@ class WireMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
             self.name,
             packed(self.uid),
             packed_version(self.resource_version),
-            int(unix(self.creation_timestamp)),
+            recent(int(unix(self.creation_timestamp))),
             self.deletion_timestamp is not None,
         )
 

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from altershield.api.meta import unix
 from altershield.workloads.meta import Meta, WireMeta
+from kube_base.times import unix
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):

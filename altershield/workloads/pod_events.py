@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from altershield.api.meta import unix
 from altershield.workloads.pods import Trouble, clip
+from kube_base.times import unix
 
 BEFORE_CONTAINERS = (
     "FailedAttachVolume",

@@ -1,5 +1,6 @@
 """The projection of a pod: the fields that decide whether it is up, and the reason if it is not."""
 
+import socket
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -8,8 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from altershield.api import labels
-from altershield.api.meta import unix
-from altershield.workloads.meta import Meta, Owner
+from altershield.workloads.meta import Meta, Owner, Packed, recent
 from altershield.workloads.wire_pod import (
     WireCondition,
     WireContainerStatus,
@@ -18,6 +18,7 @@ from altershield.workloads.wire_pod import (
     WireStatus,
     WireTerminated,
 )
+from kube_base.times import unix
 
 _REFUSALS = (
     "Evicted",
@@ -118,7 +119,8 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     finished: str
     """The label `operate-finished`. Anybody may have written it."""
     node: str
-    ip: str
+    packed_ip: Packed
+    """An IPv4 address as an int, which takes half the memory; any other text unchanged."""
     ended: bool
     """The phase is Succeeded or Failed, for example after an eviction."""
     disrupted: bool
@@ -147,6 +149,11 @@ class Pod(msgspec.Struct, frozen=True, gc=False):
     the whole pod is started again."""
 
     @property
+    def ip(self) -> str:
+        found = self.packed_ip
+        return socket.inet_ntoa(found.to_bytes(4, "big")) if isinstance(found, int) else found
+
+    @property
     def exists(self) -> bool:
         """Whether the pod counts: it is not terminating and has not ended."""
         return not self.metadata.deleting and not self.ended
@@ -170,6 +177,7 @@ def read(data: bytes | msgspec.Raw) -> Pod:
     ready = conditions.get("Ready")
     scheduled = conditions.get("PodScheduled")
     is_ready = status.phase == "Running" and ready is not None and ready.status == "True"
+    scheduled_at = scheduled.last_transition_time if scheduled is not None and scheduled.status == "True" else None
     unscheduled = not wire.spec.node_name and (scheduled is None or scheduled.status != "True")
     metadata = wire.metadata
     stays_ready = is_ready and metadata.deletion_timestamp is None
@@ -178,22 +186,30 @@ def read(data: bytes | msgspec.Raw) -> Pod:
         metadata.owner,
         sys.intern(metadata.label(labels.CONTROLLER_REVISION_HASH)),
         sys.intern(metadata.label(labels.VERSION)),
-        metadata.label(labels.OPERATE_FINISHED),
+        recent(metadata.label(labels.OPERATE_FINISHED)),
         sys.intern(wire.spec.node_name),
-        status.pod_ip,
+        _packed_ip(status.pod_ip),
         status.phase in ("Succeeded", "Failed"),
         _disrupted(status, conditions),
         is_ready,
-        int(unix(ready.last_transition_time)) if ready is not None else 0,
+        recent(int(unix(ready.last_transition_time if ready is not None else None))),
         sum(container.restart_count for container in statuses),
         None if stays_ready else _trouble(status, _parts(status, wire.spec), conditions),
         unscheduled,
-        int(unix(scheduled.last_transition_time)) if scheduled is not None and scheduled.status == "True" else 0,
+        recent(int(unix(scheduled_at))),
         bool(wire.spec.node_name) and _creating(statuses),
         is_ready or (ready is not None and _has_changed(ready, status)),
         None if is_ready or not status.start_time else _starting(wire.spec, status, conditions),
         _restarted(wire.spec, status),
     )
+
+
+def _packed_ip(ip: str) -> Packed:
+    try:
+        found = socket.inet_aton(ip)
+    except (OSError, ValueError):  # ValueError: a text with a null character
+        return ip
+    return int.from_bytes(found, "big") if socket.inet_ntoa(found) == ip else ip
 
 
 def _has_changed(ready: WireCondition, status: WireStatus) -> bool:

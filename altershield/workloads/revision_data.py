@@ -3,10 +3,8 @@
 from copy import deepcopy
 
 from altershield.api.json_patch import Operation
-from altershield.api.resources import Resource
 from altershield.workloads.adapter import Object
-
-CONTROLLER_REVISIONS = Resource("apps", "v1", "controllerrevisions", "ControllerRevision")
+from kube_base.resources import CONTROLLER_REVISIONS, Resource
 
 
 def template(revision: Object) -> Object | None:

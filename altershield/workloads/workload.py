@@ -16,12 +16,12 @@ from altershield.api.annotations import GENERATE, START_TIMEOUT
 from altershield.api.fingerprint import Template, canonical, fingerprint
 from altershield.api.label_selectors import selects
 from altershield.api.released_by import ANNOTATION as RELEASED_BY
-from altershield.api.resources import GroupKind
 from altershield.workloads.applied import digest
 from altershield.workloads.hold import PAUSE, Hold
 from altershield.workloads.hold import read as read_hold
 from altershield.workloads.meta import Meta, WorkloadMeta
 from altershield.workloads.start_budget import StartBudget, start_budget
+from kube_base.resources import GroupKind
 
 _MAX_VERSION = 63  # characters, as a label
 _MAX_SELECTOR = 2048  # bytes; some proxies accept URLs of 8 KiB, and three bytes may stand for one

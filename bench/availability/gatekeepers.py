@@ -8,11 +8,11 @@ import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from altershield.process.children import Process, free_ports
 from bench.availability.installation import WEBHOOK_SECONDS, Installation, until_called, webhooks
 from bench.availability.kubelet import NOTICED_SECONDS, READINESS, Probe, is_ready, probed
 from bench.availability.service import NEVER, Endpoint, Service
-from bench.availability.waiting import until
+from bench.harness.waiting import until
+from kube_base.processes import Process, free_ports
 
 REPLICAS = 3
 LEAF_LIFETIME = 60

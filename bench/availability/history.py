@@ -11,11 +11,12 @@ from altershield.api.change_pod import ChangePod
 from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS
-from altershield.kube.client import Client
-from altershield.kube.informer import Informer
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
+from kube_base.access.client import Client
+from kube_base.access.informer import Informer
+from kube_base.resources import DEPLOYMENTS
 
 Object = dict[str, Any]
 Released = Mapping[str, Sequence[str]]

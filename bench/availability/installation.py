@@ -10,15 +10,15 @@ from typing import Any
 import yaml
 
 from altershield.api import deletion_protection, labels, names
-from altershield.api.resources import CRDS, DEPLOYMENTS, MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS, Resource
-from altershield.kube.client import Client
-from altershield.kube.errors import KubernetesError, NotFoundError
-from bench.availability.deployments import deployment
-from bench.availability.waiting import until
+from bench.harness.deployments import deployment
+from bench.harness.waiting import until
 from command.account import Account
 from command.install import crds, rbac
 from command.install.webhooks import configurations
 from command.installation import install
+from kube_base.access.client import Client
+from kube_base.access.errors import KubernetesError, NotFoundError
+from kube_base.resources import CRDS, DEPLOYMENTS, MUTATING_WEBHOOKS, NAMESPACES, VALIDATING_WEBHOOKS, Resource
 
 WEBHOOK_SECONDS = 20
 """How long the API server waits for a response. It is long, so that slow responses show as latency, not as failures."""

@@ -16,13 +16,13 @@ import orjson
 
 from altershield.api import labels
 from altershield.api.fingerprint import Template, canonical, fingerprint
-from altershield.api.meta import ObjectMeta
-from altershield.api.resources import DEPLOYMENTS
-from altershield.kube import credentials
-from altershield.kube.client import Client, PatchType
-from bench.availability.deployments import deployment
 from bench.availability.losses import Sent
-from bench.availability.waiting import until
+from bench.harness.deployments import deployment
+from bench.harness.waiting import until
+from kube_base.access import credentials
+from kube_base.access.client import Client, PatchType
+from kube_base.meta import ObjectMeta
+from kube_base.resources import DEPLOYMENTS
 
 UNGATED = "ungated"
 """Start of the message about a release that was admitted without its version."""

@@ -3,13 +3,15 @@
 import asyncio
 import collections
 import contextlib
-import math
-from collections.abc import AsyncIterator, Awaitable, Collection, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 
+from bench.availability.gatekeepers import Gatekeepers
+from bench.availability.installation import WEBHOOK_SECONDS
 from bench.availability.load import Load
 from bench.availability.losses import Cause, Sent, explained, wrong_with
 from bench.availability.service import Service
+from bench.harness.answer import quantile
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,31 @@ class Measurement:
         return Result(tuple(phases), wrong_with(failed, causes, kills))
 
 
+async def through_phases(
+    gatekeepers: Gatekeepers,
+    rate: float,
+    phases: Mapping[str, Callable[[], Awaitable[str]]],
+    *,
+    kills: int,
+    report: Callable[[str], None],
+    webhook_seconds: int | None = WEBHOOK_SECONDS,
+) -> Result:
+    """Run the gatekeepers under a load of `rate` releases per second, and measure these phases, one after the other.
+    `report` is called with the name of each phase."""
+    installation = gatekeepers.installation
+    async with (
+        gatekeepers.running(webhook_seconds=webhook_seconds),
+        Load.connected(installation.admin, installation.name, rate) as load,
+    ):
+        await load.prepare()
+        measurement = Measurement(load, gatekeepers.service)
+        async with measurement.under_load():
+            for name, happen in phases.items():
+                report(f"{name} …")
+                await measurement.phase(name, happen())
+        return measurement.result(kills)
+
+
 def _phase(span: _Span, sent: Collection[Sent], causes: Mapping[Sent, Cause]) -> Phase:
     found = collections.Counter(causes.get(each) for each in sent)
     latencies = sorted(each.latency * 1000 for each in sent)
@@ -92,12 +119,8 @@ def _phase(span: _Span, sent: Collection[Sent], causes: Mapping[Sent, Cause]) ->
         under_way=found[Cause.UNDER_WAY],
         unnoticed=found[Cause.UNNOTICED],
         hung=found[Cause.HUNG],
-        p50=round(_quantile(latencies, 0.5), 1),
-        p99=round(_quantile(latencies, 0.99), 1),
+        p50=round(quantile(latencies, 0.5), 1),
+        p99=round(quantile(latencies, 0.99), 1),
         worst=round(latencies[-1], 1),
         happened=span.happened,
     )
-
-
-def _quantile(ordered: list[float], share: float) -> float:
-    return ordered[math.ceil(len(ordered) * share) - 1]

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.resources import PODS
-from altershield.kube.client import Client
 from bench.availability.observer import PodEvent
-from bench.availability.waiting import until
+from bench.harness.waiting import until
+from kube_base.access.client import Client
+from kube_base.resources import PODS
 
 
 class PodsWatch:

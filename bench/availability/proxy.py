@@ -4,15 +4,17 @@ replace the API servers."""
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 from aiohttp import web
 
-from altershield.process.children import free_ports
 from bench.availability.upstream import Upstream, passed_back
+from bench.harness.waiting import until
+from kube_base.processes import free_ports
 
 _CUT_SECONDS = 0.01  # aiohttp takes 0 for no limit
+_WATCHED_SECONDS = 105.0  # after 90, a client closes a watch without data; it opens it again within 10
 _DRAIN_SECONDS = 10.0  # for the requests that an API server answers when it is replaced
 
 
@@ -135,3 +137,12 @@ class ApiProxy:
 
 async def _do_nothing(_client: str, _path: str) -> None:
     pass
+
+
+async def until_watched(missing: Callable[[], Collection[object]]) -> None:
+    """Return when no resource is missing, because all watches are open again. TimeoutError: its message lists the
+    missing resources."""
+    try:
+        await until(lambda: not missing(), "all watches to be opened again", _WATCHED_SECONDS)
+    except TimeoutError as error:
+        raise TimeoutError(f"{error}; missing: {sorted(map(str, missing()))}") from None

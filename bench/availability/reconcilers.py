@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from altershield.api import names
-from altershield.api.resources import LEASES
-from altershield.kube.errors import NotFoundError
-from altershield.process.children import Process
 from bench.availability.gatekeepers import REPLICAS, process
 from bench.availability.installation import Installation
-from bench.availability.waiting import until
+from bench.harness.waiting import until
+from kube_base.access.errors import NotFoundError
+from kube_base.processes import Process
+from kube_base.resources import LEASES
 
 START_TIMEOUT = 8
 LEASE_SECONDS = 4

@@ -9,7 +9,7 @@ from typing import Self
 import aiohttp
 from aiohttp import web
 
-from altershield.kube import credentials
+from kube_base.access import credentials
 
 _HOP_BY_HOP = {"host", "content-length", "transfer-encoding", "connection", "content-encoding"}
 

@@ -11,17 +11,17 @@ import typer
 from altershield.api.flow_control import Breaker, BreakerMode, BreakerState, Mode, PodDeletionFlowControl
 from altershield.api.names import is_name
 from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
-from altershield.errors import AlterShieldError, UsageError
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control.decision import Working
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError, NotFoundError
-from altershield.kube.server_clock import ServerClock
 from altershield.process import options
 from altershield.views import permission
 from altershield.views.releases import objects
 from command.current_user import user
 from command.status.table import Columns
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError, NotFoundError
+from kube_base.access.server_clock import ServerClock
+from kube_base.errors import ReportedError, UsageError
 
 EXIT_OPEN = 3
 """Of `altershield breaker status`: a breaker is open."""
@@ -34,7 +34,7 @@ _HEADER = ("NAME", "MODE", "BREAKER", "SINCE", "CAUSE", "USED", "PENDING", "TOP 
 app = typer.Typer(help="Show, open and reset the breakers that stop all deletions of pods.", no_args_is_help=True)
 
 
-class BreakerError(AlterShieldError):
+class BreakerError(ReportedError):
     """A breaker could not be shown or changed."""
 
 

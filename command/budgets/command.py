@@ -9,9 +9,6 @@ import typer
 
 from altershield.api.names import is_name
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
-from altershield.errors import AlterShieldError, UsageError
-from altershield.kube.client import Client
-from altershield.kube.server_clock import ServerClock
 from altershield.process import options
 from altershield.views.budgets.figures import Figures, detail, figures
 from altershield.views.budgets.reading import around, budget_of, budgets_of
@@ -20,6 +17,9 @@ from altershield.views.releases import objects
 from command.budgets import printing
 from command.namespace_option import Namespace, require_namespace
 from command.status.printers import Output
+from kube_base.access.client import Client
+from kube_base.access.server_clock import ServerClock
+from kube_base.errors import ReportedError, UsageError
 
 EXIT_EXHAUSTED = 3
 """Of `altershield budgets`: a budget refuses disruptions now."""
@@ -99,7 +99,7 @@ async def _one(
     else:
         _print_lines(printing.lines(shown, clock(), wide=output is Output.WIDE))
     if found.problems:
-        raise AlterShieldError("; ".join(found.problems))
+        raise ReportedError("; ".join(found.problems))
     return [shown.figures]
 
 

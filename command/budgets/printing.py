@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from altershield.api.budgets import PodUnavailableBudgetSpec
-from altershield.api.meta import rfc3339
 from altershield.budgets.coverage import as_query
 from altershield.budgets.texts import amount
 from altershield.views.budgets.figures import Detail, Figures, record_line
 from altershield.views.names import printable
 from command.status.table import Columns
+from kube_base.times import rfc3339
 
 _UNKNOWN = "<unknown>"
 

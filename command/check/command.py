@@ -9,11 +9,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from altershield.api.meta import rfc3339
 from altershield.api.pod_verdicts import Verdict
-from altershield.errors import UsageError
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError
 from altershield.process import options
 from altershield.process.signals import cancel_on
 from altershield.views import permission
@@ -23,6 +19,10 @@ from command.check.restrictions import restricted
 from command.check.steps import Steps
 from command.check.waiting import CheckFailedError
 from command.namespace_option import require_namespace
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError
+from kube_base.errors import UsageError
+from kube_base.times import rfc3339
 
 
 def check(

@@ -4,10 +4,10 @@ import msgspec
 
 from altershield.api import labels, names
 from altershield.api.namespace import Namespace
-from altershield.api.resources import LEASES, NAMESPACES
-from altershield.errors import UsageError
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError, NotFoundError
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError, NotFoundError
+from kube_base.errors import UsageError
+from kube_base.resources import LEASES, NAMESPACES
 
 
 class _LeaseSpec(msgspec.Struct):

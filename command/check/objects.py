@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from altershield.api.resources import GroupKind
 from altershield.workloads import BY_KIND
+from kube_base.resources import GroupKind
 
 NAME = "altershield-check"
 """The name of the workload."""

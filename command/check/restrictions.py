@@ -1,13 +1,13 @@
 """Whether the admission policies for AlterShield's account are in force."""
 
 from altershield.api import labels
-from altershield.api.resources import PODS
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import ForbiddenError
 from altershield.releases import history
 from command.check.objects import ADAPTER, NAME, RESOURCE
 from command.check.waiting import CheckFailedError, until
 from command.install.account_policies import NOT_GOVERNED, NOT_THIS
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import ForbiddenError
+from kube_base.resources import PODS
 
 _POLICY_WAIT = 30.0  # seconds until an admission policy is in force; API servers need less than one
 

@@ -8,14 +8,15 @@ from altershield.api import labels, names
 from altershield.api.change_pod import ChangePod
 from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.pod_verdicts import Verdict
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, SECRETS
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError, NotFoundError, ServerError
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from altershield.releases.texts import suspended
 from altershield.workloads import change_workload_name
 from altershield.workloads.workload import Workload
 from command.check.objects import ADAPTER, NAME, RESOURCE
 from command.check.waiting import CheckFailedError, until
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError, NotFoundError, ServerError
+from kube_base.resources import SECRETS
 
 
 class Steps:

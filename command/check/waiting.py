@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from altershield.errors import AlterShieldError
+from kube_base.errors import ReportedError
 
 T = TypeVar("T")
 
@@ -12,7 +12,7 @@ _WAIT = 120.0  # seconds for each step; the node may have to pull the image
 _POLL = 0.2
 
 
-class CheckFailedError(AlterShieldError):
+class CheckFailedError(ReportedError):
     """AlterShield does not work as expected."""
 
 

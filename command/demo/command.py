@@ -13,8 +13,6 @@ import uvloop
 from rich.console import Console
 from rich.text import Text
 
-from altershield.errors import AlterShieldError
-from altershield.kube.client import Client
 from altershield.process import options
 from altershield.process.parameters import with_options
 from altershield.process.signals import cancel_on
@@ -23,6 +21,8 @@ from command.confirm import confirm
 from command.demo.steps import STEPS, Step
 from command.demo.story import StepFailedError, Story
 from command.installation import LOOPBACK, running_installation
+from kube_base.access.client import Client
+from kube_base.errors import ReportedError
 from reconciler.thresholds import Thresholds
 
 _FAST_START_TIMEOUT = 8.0
@@ -86,7 +86,7 @@ async def _demo(kubeconfig: str | None, thresholds: Thresholds) -> None:
                         failed.cancel()
                         played.cancel()
                     done.pop().result()
-        except AlterShieldError:
+        except ReportedError:
             _show_log(console, log)
             raise
     seconds = time.monotonic() - began
@@ -112,7 +112,7 @@ async def _step(console: Console, position: str, step: Step, story: Story) -> No
     with console.status("Waiting for the outcome"):
         try:
             outcome = await step.run(story)
-        except AlterShieldError as error:
+        except ReportedError as error:
             _print_outcome(console, "[bold red]✗[/]", str(error))
             raise StepFailedError(f"step {position.strip()} ({step.title}) failed: {error}") from error
     _print_outcome(console, f"[bold green]✓[/] [dim]({time.monotonic() - began:.1f} s)[/]", outcome)

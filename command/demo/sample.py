@@ -6,8 +6,8 @@ that each deleted pod would take 30 seconds on a real node.
 
 from typing import Any
 
-from altershield.api.resources import GroupKind
 from altershield.workloads import BY_KIND
+from kube_base.resources import GroupKind
 
 NAMESPACE = "altershield-demo"
 NAME = "sleep"

@@ -15,12 +15,8 @@ from altershield.admission.webhooks import webhook_name
 from altershield.api import labels
 from altershield.api.change_pod import ChangePod, PodState
 from altershield.api.change_workload import WorkloadState
-from altershield.api.meta import rfc3339
 from altershield.api.pod_verdicts import Verdict
-from altershield.api.resources import CHANGE_PODS, NAMESPACES
-from altershield.kube.bodies import ObjectList
-from altershield.kube.client import PatchType
-from altershield.kube.errors import ApiError, NotFoundError
+from altershield.api.resources import CHANGE_PODS
 from altershield.releases.texts import suspended
 from altershield.workloads.applied import of
 from command.demo.sample import (
@@ -35,6 +31,11 @@ from command.demo.sample import (
     template_patch,
 )
 from command.demo.story import STEP_SECONDS, StepFailedError, Story, named
+from kube_base.access.bodies import ObjectList
+from kube_base.access.client import PatchType
+from kube_base.access.errors import ApiError, NotFoundError
+from kube_base.resources import NAMESPACES
+from kube_base.times import rfc3339
 
 _KIND = RESOURCE.kind.lower()
 _KUBECTL = f"kubectl -n {NAMESPACE}"

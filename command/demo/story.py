@@ -8,15 +8,16 @@ from typing import Any
 
 from altershield.api.change_pod import ChangePod
 from altershield.api.change_workload import ChangeWorkload, WorkloadState
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, PODS
-from altershield.errors import AlterShieldError
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import ApiError, ForbiddenError
-from altershield.kube.informer import Informer
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from altershield.workloads import change_workload_name, pods
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 from command.demo.sample import ADAPTER, NAME, NAMESPACE, RESOURCE
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import ApiError, ForbiddenError
+from kube_base.access.informer import Informer
+from kube_base.errors import ReportedError
+from kube_base.resources import PODS
 
 STEP_SECONDS = 90.0
 """How long a step waits for its outcome."""
@@ -24,7 +25,7 @@ STEP_SECONDS = 90.0
 _FIELD_MANAGER = "altershield-demo"
 
 
-class StepFailedError(AlterShieldError):
+class StepFailedError(ReportedError):
     """A step of the demo had another outcome than the expected one."""
 
 

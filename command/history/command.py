@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from altershield.errors import UsageError
-from altershield.kube.client import Client
 from altershield.process import options
 from altershield.views import history as reading
 from altershield.views.finding import only
@@ -16,6 +14,8 @@ from altershield.views.releases import objects
 from altershield.views.selection import Selection, parse, types
 from command.history.table import about, difference, table
 from command.namespace_option import Namespace, require_namespace
+from kube_base.access.client import Client
+from kube_base.errors import UsageError
 
 
 class Format(StrEnum):

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from altershield.api.change_workload import WorkloadState
-from altershield.api.meta import rfc3339
 from altershield.api.rollout import PassedStep
 from altershield.releases.history import CheckOutcome, Entry, Record
 from altershield.views.durations import age
@@ -13,6 +12,7 @@ from altershield.views.history import Found
 from altershield.views.names import printable
 from altershield.views.releases import objects
 from command.status.table import Columns
+from kube_base.times import rfc3339
 
 _DIGITS = 12  # of a version, unless the table is wide
 _UNKNOWN = "<unknown>"

@@ -20,10 +20,11 @@ permission to act as AlterShield's account.
 
 from altershield.api import labels
 from altershield.api.annotations import ROLLOUT
-from altershield.api.resources import CONFIG_MAPS, DISRUPTION_BUDGETS, JOBS, POD_UNAVAILABLE_BUDGETS, PODS
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
 from command.install.admission_policy import USER, Object, admission_policy, equal_but, validation
+from kube_base.resources import CONFIG_MAPS, DISRUPTION_BUDGETS, JOBS, PODS
 
 _WRITABLE = {adapter.resource.full_name: ["template", adapter.pause_field] for adapter in ADAPTERS}
 """The fields of `spec`, by resource and group."""

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from altershield.api.names import INSTALLED
-from altershield.api.resources import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, Resource
 from command.install.rbac import NAME
+from kube_base.resources import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, Resource
 
 Object = dict[str, Any]
 

@@ -24,8 +24,9 @@ from altershield.api.deletion_protection import (
     refusal,
 )
 from altershield.api.protected_kinds import KRUISE, PROTECTED_KINDS, Content, ProtectedKind, way_out
-from altershield.api.resources import CRDS, GROUP, NAMESPACES, Resource
+from altershield.api.resources import GROUP
 from command.install.admission_policy import Object, policy_of_rules, resource_rule, validation
+from kube_base.resources import CRDS, NAMESPACES, Resource
 
 UNPROTECT = "unprotect"
 """The RBAC verb for taking the protection off, if the lock is on."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from altershield.api.meta import ObjectMeta
+from kube_base.meta import ObjectMeta
 
 CHART = "altershield"
 TYPE = "helm.sh/release.v1"

@@ -12,9 +12,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from altershield.api import labels
-from altershield.api.meta import ObjectMeta
 from altershield.api.names import LEASE
-from altershield.api.resources import (
+from altershield.releases import history
+from command.install import helm
+from command.install.crds import crds
+from kube_base.access.backoff import retry_while_unavailable
+from kube_base.access.client import Client
+from kube_base.access.errors import ApiError, NotFoundError
+from kube_base.meta import ObjectMeta
+from kube_base.resources import (
     ADMISSION_POLICIES,
     ADMISSION_POLICY_BINDINGS,
     CLUSTER_ROLE_BINDINGS,
@@ -33,12 +39,6 @@ from altershield.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from altershield.kube.backoff import retry_while_unavailable
-from altershield.kube.client import Client
-from altershield.kube.errors import ApiError, NotFoundError
-from altershield.releases import history
-from command.install import helm
-from command.install.crds import crds
 
 SELECTOR = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component in (gate,reconciler,check,dashboard)"
 _CHECK_SELECTOR = "app.kubernetes.io/part-of=altershield,app.kubernetes.io/component=check"

@@ -9,18 +9,19 @@ import yaml
 
 from altershield.api.budgets import BREAK_GLASS_GROUP
 from altershield.api.names import INSTALLED, SERVICE_ACCOUNT
-from altershield.api.resources import (
+from altershield.api.resources import GROUP, POD_UNAVAILABLE_BUDGETS
+from altershield.api.rights import Right
+from altershield.workloads import ADAPTERS
+from kube_base.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     CRDS,
     DISRUPTION_BUDGETS,
     EVENTS,
-    GROUP,
     JOBS,
     NAMESPACES,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
-    POD_UNAVAILABLE_BUDGETS,
     PODS,
     ROLE_BINDINGS,
     ROLES,
@@ -29,8 +30,6 @@ from altershield.api.resources import (
     TOKEN_REVIEWS,
     Resource,
 )
-from altershield.api.rights import Right
-from altershield.workloads import ADAPTERS
 from reconciler.manager import SUBJECTS
 
 Object = dict[str, Any]

@@ -8,12 +8,12 @@ import msgspec
 
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
 from altershield.api.resources import DEFENSE_POLICIES
-from altershield.errors import UsageError
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError, ServerError
 from altershield.views import permission
 from command.install.structural_schema import Schema, structural_schema
 from command.policy.file import Object
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError, ServerError
+from kube_base.errors import UsageError
 from reconciler.policies.acceptance import problem
 
 _DRY_RUN = {"dryRun": "All", "fieldManager": "altershield-policy-check", "force": "true", "fieldValidation": "Strict"}

@@ -6,20 +6,20 @@ from typing import Annotated
 
 import typer
 
-from altershield.errors import AlterShieldError
-from altershield.kube.client import Client
 from altershield.process import options
 from command.namespace_option import Namespace, require_namespace
 from command.policy.checking import Checked, locally, on_server
 from command.policy.file import read
 from command.policy.printing import lines
+from kube_base.access.client import Client
+from kube_base.errors import ReportedError
 
 _MAX_REPLICAS = 1_000_000
 
 app = typer.Typer(help="Check DefensePolicies before they are applied.", no_args_is_help=True)
 
 
-class PolicyRefusedError(AlterShieldError):
+class PolicyRefusedError(ReportedError):
     """A policy is not accepted."""
 
 

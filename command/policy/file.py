@@ -8,7 +8,7 @@ import yaml
 
 from altershield.api.names import is_name
 from altershield.api.resources import DEFENSE_POLICIES
-from altershield.errors import UsageError
+from kube_base.errors import UsageError
 
 Object = dict[str, Any]
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from altershield.api.names import is_name
 from altershield.api.protected_kinds import PROTECTED_KINDS, ProtectedKind
-from altershield.errors import UsageError
 from altershield.views.named import Named, named
 from altershield.views.names import resource_name
+from kube_base.errors import UsageError
 
 
 class NamedObject(NamedTuple):

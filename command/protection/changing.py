@@ -9,16 +9,16 @@ import typer
 
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, MAX_REASON, REASON, Level, level
 from altershield.api.protected_kinds import KRUISE, ProtectedKind
-from altershield.api.resources import ADMISSION_POLICY_BINDINGS
-from altershield.errors import AlterShieldError, UsageError
-from altershield.kube.client import Client
-from altershield.kube.errors import ApiError, ForbiddenError, NotFoundError
 from altershield.process import options
 from altershield.views import permission
 from altershield.views.releases import objects
 from command.install.deletion_policies import PREFIX
 from command.namespace_option import Namespace, require_namespace
 from command.protection.arguments import NamedObject, kinds, parse
+from kube_base.access.client import Client
+from kube_base.access.errors import ApiError, ForbiddenError, NotFoundError
+from kube_base.errors import ReportedError, UsageError
+from kube_base.resources import ADMISSION_POLICY_BINDINGS
 
 Object = dict[str, Any]
 
@@ -29,7 +29,7 @@ class Format(StrEnum):
     NAME = "name"
 
 
-class ProtectionError(AlterShieldError):
+class ProtectionError(ReportedError):
     """The protection of an object could not be changed."""
 
 

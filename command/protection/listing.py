@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from altershield.errors import AlterShieldError
-from altershield.kube.client import Client
 from altershield.process import options
 from altershield.views.names import resource_name
 from altershield.views.protection import Deletion, Found, Protected, find, staying
 from altershield.views.releases import objects
 from command.namespace_option import Namespace, require_namespace
 from command.status.table import Columns
+from kube_base.access.client import Client
+from kube_base.errors import ReportedError
 
 EXIT_STAYS = 3
 """Of `altershield protected`: an object stays although its owner or namespace is deleted."""
@@ -58,7 +58,7 @@ def protected(
     if shown or not found.problems:
         _print(shown, output, where)
     if found.problems:
-        raise AlterShieldError("; ".join(found.problems))
+        raise ReportedError("; ".join(found.problems))
     raise typer.Exit(EXIT_STAYS if staying(found.items) else 0)
 
 

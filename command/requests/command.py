@@ -10,11 +10,8 @@ from typing import Annotated
 
 import typer
 
-from altershield.api.meta import rfc3339
 from altershield.api.pod_verdicts import Verdict
 from altershield.api.workload_requests import Request, Result, Verb
-from altershield.errors import UsageError
-from altershield.kube.client import Client
 from altershield.process import options
 from altershield.views import finding
 from altershield.views.asking import RequestError, ask, asked_for
@@ -28,6 +25,9 @@ from command.current_user import user
 from command.namespace_option import Namespace, require_namespace
 from command.requests.judging import judge
 from command.status.following import outcome_code
+from kube_base.access.client import Client
+from kube_base.errors import UsageError
+from kube_base.times import rfc3339
 
 _MAX_REASON = 512  # of the field in the CRD
 

@@ -5,11 +5,11 @@ import msgspec
 from altershield.api.change_pod import ChangePod
 from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import CHANGE_PODS
-from altershield.kube.client import Client
-from altershield.kube.errors import ConflictError, ForbiddenError
 from altershield.views import finding, permission
 from altershield.views.asking import RequestError
 from command.current_user import user
+from kube_base.access.client import Client
+from kube_base.access.errors import ConflictError, ForbiddenError
 
 _ATTEMPTS = 5
 _MAX_MESSAGE = 1024

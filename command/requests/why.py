@@ -12,10 +12,6 @@ import typer
 
 from altershield.api.change_pod import ChangePod
 from altershield.api.names import is_name
-from altershield.api.resources import PODS
-from altershield.errors import AlterShieldError, UsageError
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError
 from altershield.process import options
 from altershield.views import finding
 from altershield.views.named import Named, named
@@ -35,6 +31,10 @@ from altershield.workloads.workload import Workload
 from command.app import called_as
 from command.namespace_option import Namespace, require_namespace
 from command.status.exit_codes import exit_code
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError
+from kube_base.errors import ReportedError, UsageError
+from kube_base.resources import PODS
 
 EXIT_REFUSED = 3
 """Of `altershield why pod/NAME`: the deletion or the eviction of the pod would be refused now."""
@@ -123,7 +123,7 @@ async def _pod(context: str | None, kubeconfig: str | None, namespace: str, name
     found = {each.outcome for each in answers}
     if Outcome.REFUSED in found:
         return EXIT_REFUSED
-    return AlterShieldError.exit_code if Outcome.UNKNOWN in found else 0
+    return ReportedError.exit_code if Outcome.UNKNOWN in found else 0
 
 
 async def _workload(context: str | None, kubeconfig: str | None, namespace: str, selection: Selection) -> int:

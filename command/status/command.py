@@ -10,8 +10,6 @@ from typing import Annotated, NamedTuple
 
 import typer
 
-from altershield.errors import UsageError
-from altershield.kube.client import Client
 from altershield.process import options
 from altershield.releases import Outcome
 from altershield.views.durations import age, seconds
@@ -26,6 +24,8 @@ from command.status.exit_codes import exit_code
 from command.status.printers import Output, Printer
 from command.status.table import progress
 from command.status.trees import Trees
+from kube_base.access.client import Client
+from kube_base.errors import UsageError
 
 
 class Mode(NamedTuple):

@@ -1,10 +1,10 @@
 """Waits until a release is not under way any more, for commands that begin something."""
 
 from altershield.api.change_workload import WorkloadRef
-from altershield.kube.client import Client
 from altershield.views.selection import Selection
 from altershield.workloads import BY_KIND, named_kind
 from command.status.command import Mode, show
+from kube_base.access.client import Client
 
 
 async def outcome_code(

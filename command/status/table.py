@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from altershield import releases
 from altershield.api.change_workload import WorkloadState
-from altershield.api.meta import rfc3339
 from altershield.api.policy import AppliedPolicy
 from altershield.views.durations import age
 from altershield.views.names import printable, workload_name
 from altershield.views.releases.model import Release, waits
+from kube_base.times import rfc3339
 
 _VERSION_DIGITS = 12  # of a version, unless the table is wide
 _GAP = "   "

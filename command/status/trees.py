@@ -9,12 +9,12 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from rich.live import Live
 
 from altershield.api.change_pod import ChangePod
-from altershield.kube.client import Client
 from altershield.views.releases.batches import batches_of
 from altershield.views.releases.model import Release
 from altershield.views.releases.steps import has_steps, tree
 from command.app import called_as
 from command.status.printers import Printer
+from kube_base.access.client import Client
 
 _PAUSE = 1.0  # seconds between two drawings: the time that is left changes
 

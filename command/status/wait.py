@@ -5,13 +5,13 @@ from typing import Annotated
 
 import typer
 
-from altershield.kube.client import Client
 from altershield.process import options
 from altershield.views.durations import seconds
 from altershield.views.releases.goals import What, parse_goal
 from altershield.views.selection import parse, types
 from command.namespace_option import Namespace, require_namespace
 from command.status.command import Mode, show
+from kube_base.access.client import Client
 
 _SHOWN_STEPS = 5  # that the completion names
 

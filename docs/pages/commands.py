@@ -6,7 +6,6 @@ from typing import Any, get_args
 
 import gatekeeper.__main__
 import reconciler.__main__
-from altershield.errors import AlterShieldError, UsageError
 from certgen.command import app as certgen
 from certgen.errors import CertificateError
 from command.app import command_line
@@ -18,6 +17,7 @@ from command.protection import EXIT_STAYS
 from command.requests import EXIT_REFUSED
 from command.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED, EXIT_UNDER_WAY
 from docs.pages.markdown import GENERATED, table
+from kube_base.errors import ReportedError, UsageError
 
 _HEAD = f"""\
 # Commands
@@ -44,7 +44,7 @@ _EXIT_CODES = (
         "`sandbox` and the containers: ended by Ctrl-C or SIGTERM",
     ),
     (
-        AlterShieldError.exit_code,
+        ReportedError.exit_code,
         "all",
         "the command failed; the sentence on stderr says why. `altershield status`: also if the workload does not "
         "exist or has no release, if there is no release to show (unless with `--allow-empty`), if the namespace does "

@@ -15,12 +15,10 @@ from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetSt
 from altershield.api.change_workload import ChangeWorkloadSpec, ChangeWorkloadStatus, WorkloadRef, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.flow_control import FlowControlSpec, LimitRule, Mode, PodDeletionFlowControl
-from altershield.api.meta import Condition, ObjectMeta, OwnerReference
+from altershield.api.meta import Condition
 from altershield.api.namespace import Namespace
 from altershield.api.rollout import Phase as RolloutPhase
 from altershield.api.rollout import RolloutStatus, WaitingFor
-from altershield.kube.client import Client
-from altershield.kube.configuration import Configuration
 from altershield.process.certificate import Certificate
 from altershield.releases.release import By
 from altershield.workloads import ADAPTERS, change_workload_name
@@ -32,6 +30,9 @@ from docs.pages.markdown import GENERATED, code_list, table
 from gatekeeper import metrics as of_gatekeeper
 from gatekeeper.listers import caches
 from gatekeeper.routes import routes
+from kube_base.access.client import Client
+from kube_base.access.configuration import Configuration
+from kube_base.meta import ObjectMeta, OwnerReference
 from reconciler import thresholds
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release

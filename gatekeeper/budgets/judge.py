@@ -17,13 +17,13 @@ from altershield.budgets.operations import protected_operation
 from altershield.budgets.overlap import overlap
 from altershield.budgets.pods import Pod
 from altershield.budgets.steps import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve
-from altershield.errors import AlterShieldError
-from altershield.kube.client import Client
-from altershield.kube.errors import KubernetesError
 from altershield.workloads.meta import Owner
 from gatekeeper.budgets.lister import BudgetLister
 from gatekeeper.budgets.recording import Recorded, record, remove
 from gatekeeper.shared_status import SharedStatus
+from kube_base.access.client import Client
+from kube_base.access.errors import KubernetesError
+from kube_base.errors import ReportedError
 
 logger = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ class Judge:
         except TimeoutError:
             filled = self._caches.is_filled(disruption.pod.namespace)
             verdict = Busy("" if filled else texts.unread())
-        except AlterShieldError as error:
+        except ReportedError as error:
             logger.warning("cannot read a pod", extra={"cause": str(error)})
             verdict = Busy(texts.unread())
         if not isinstance(verdict, Passed):
@@ -178,7 +178,7 @@ class Judge:
     async def _read_owners(self, owners: Sequence[Owner], namespace: str) -> Busy | None:
         try:
             await asyncio.gather(*(self._caches.scales.read(owner, namespace) for owner in owners))
-        except AlterShieldError as error:
+        except ReportedError as error:
             logger.warning("cannot read the owner of a pod", extra={"cause": str(error)})
             return Busy(texts.unread())
         return None
@@ -186,7 +186,7 @@ class Judge:
     async def _await_pods(self, budget: PodUnavailableBudget, version: int) -> Busy | None:
         try:
             await self._lister.pods_up_to(budget, version)
-        except (AlterShieldError, msgspec.DecodeError) as error:
+        except (ReportedError, msgspec.DecodeError) as error:
             logger.warning("cannot list the pods of a budget", extra={"cause": str(error)})
             return Busy(texts.unknown(budget.metadata.name))
         return None

@@ -5,15 +5,15 @@ import asyncio
 from collections.abc import Sequence
 
 from altershield.api.budgets import PodUnavailableBudget
-from altershield.api.meta import version_number
-from altershield.api.resources import PODS
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budgets import pods
 from altershield.budgets.coverage import Scales, as_query
 from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Counted, counted
 from altershield.budgets.pods import Pod
-from altershield.kube.client import Client
+from kube_base.access.client import Client
+from kube_base.meta import version_number
+from kube_base.resources import PODS
 
 _WATCH_SECONDS = 0.3
 """The time in which the watch usually brings the pods that another process has seen already."""

@@ -16,7 +16,7 @@ from altershield.api.check_specs import Phase
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.pod_verdicts import Verdict
-from altershield.kube.errors import ConflictError
+from kube_base.access.errors import ConflictError
 from reconciler.batches.check_run import Answer, Ask, Step
 from reconciler.batches.metrics import UNCHECKED_ENDS, BatchMetrics
 from reconciler.batches.nodes import Reception, awaits_node, is_of_this_run, refusal, with_doubtful_pass, with_node

@@ -12,9 +12,9 @@ from altershield.api.change_pod import ChangePod
 from altershield.api.check_results import MAX_FAILED_RULES, CheckState, FailedRule
 from altershield.api.check_specs import Phase
 from altershield.api.resources import CHANGE_PODS
-from altershield.kube.backoff import retry_conflicts
-from altershield.kube.client import Client
-from altershield.kube.errors import NotFoundError
+from kube_base.access.backoff import retry_conflicts
+from kube_base.access.client import Client
+from kube_base.access.errors import NotFoundError
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.nodes import Reception, awaits_repetition
 from reconciler.checks.check import Fail, Pass

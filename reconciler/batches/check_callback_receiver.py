@@ -3,9 +3,9 @@ finds it."""
 
 from altershield.api.change_pod import ChangePod
 from altershield.api.resources import CHANGE_PODS
-from altershield.kube.backoff import retry_conflicts
-from altershield.kube.client import Client
-from altershield.kube.errors import NotFoundError
+from kube_base.access.backoff import retry_conflicts
+from kube_base.access.client import Client
+from kube_base.access.errors import NotFoundError
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.nodes import Reception
 from reconciler.endpoints.check_callback import CheckCallback

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from altershield.kube.client import Client
+from kube_base.access.client import Client
 from reconciler.batches.plan import HEALTH, HTTP, JOB, LOGS, PROMETHEUS, SERVER, Checks
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.check import Check

@@ -18,8 +18,8 @@ from altershield.api.change_workload import ChangeWorkload
 from altershield.api.check_results import CheckResult, CheckState, Skip, SkipState
 from altershield.api.check_specs import Phase
 from altershield.api.pod_verdicts import Verdict
-from altershield.kube.errors import ConflictError
 from altershield.workloads.pods import clip
+from kube_base.access.errors import ConflictError
 from reconciler.batches.conclusion import text_of
 from reconciler.batches.metrics import BatchMetrics
 from reconciler.checks.check import Availability

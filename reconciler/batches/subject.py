@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from altershield.api.change_pod import KIND
 from altershield.api.resources import CHANGE_PODS
 from altershield.api.rights import Right
-from altershield.kube.queue import WorkQueue
+from kube_base.access.queue import WorkQueue
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.callback_receiver import CallbackReceiver
 from reconciler.batches.check_callback_receiver import CheckCallbackReceiver

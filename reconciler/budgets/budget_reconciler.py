@@ -7,8 +7,7 @@ import msgspec
 
 from altershield.api.announcements import Announcement, announcement
 from altershield.api.budgets import REMOVING, BudgetMode, Loss, PodUnavailableBudget
-from altershield.api.meta import rfc3339, version_number
-from altershield.api.resources import POD_UNAVAILABLE_BUDGETS, PODS
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budget_caches.live_pods import read_pod
 from altershield.budgets.losses import lost_pods, remembered, reportable
@@ -16,9 +15,12 @@ from altershield.budgets.numbers import Counted, numbers
 from altershield.budgets.overlap import overlapping
 from altershield.budgets.pods import Pod
 from altershield.budgets.records import Settled, ended_by_break_glass, settled
-from altershield.kube.client import Client
-from altershield.kube.errors import NotFoundError
-from altershield.kube.events import EventRecorder, ObjectRef
+from kube_base.access.client import Client
+from kube_base.access.errors import NotFoundError
+from kube_base.access.events import EventRecorder, ObjectRef
+from kube_base.meta import version_number
+from kube_base.resources import PODS
+from kube_base.times import rfc3339
 from reconciler.budgets.budget_status import wait, with_conditions
 from reconciler.budgets.departures import Departures, Gone
 from reconciler.cluster.caches import Key

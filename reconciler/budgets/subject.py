@@ -10,7 +10,7 @@ from altershield.budgets.coverage import Scales, covers, refers_to
 from altershield.budgets.index import Group
 from altershield.budgets.pods import Pod
 from altershield.budgets.scaled import Scaled
-from altershield.kube.queue import WorkQueue
+from kube_base.access.queue import WorkQueue
 from reconciler.budgets.budget_reconciler import BudgetReconciler
 from reconciler.budgets.departures import Departures
 from reconciler.budgets.metrics import families

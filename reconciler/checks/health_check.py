@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from altershield.api.check_specs import HealthCheck, Phase
-from altershield.api.meta import unix
 from altershield.api.pod_verdicts import PodInfo
-from altershield.api.resources import EVENTS
-from altershield.kube.bodies import decode
-from altershield.kube.client import Client
-from altershield.kube.errors import KubernetesError
+from kube_base.access.bodies import decode
+from kube_base.access.client import Client
+from kube_base.access.errors import KubernetesError
+from kube_base.resources import EVENTS
+from kube_base.times import unix
 from reconciler.checks.check import Availability, Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
 from reconciler.checks.reasons import reason as one_line
 

@@ -16,11 +16,9 @@ import msgspec
 from altershield.api import labels
 from altershield.api.check_results import CheckState
 from altershield.api.check_specs import Phase
-from altershield.api.meta import unix
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.api.resources import JOBS, PODS
-from altershield.kube.client import Client
-from altershield.kube.errors import (
+from kube_base.access.client import Client
+from kube_base.access.errors import (
     AlreadyExistsError,
     ApiError,
     ConflictError,
@@ -31,6 +29,8 @@ from altershield.kube.errors import (
     TooManyRequestsError,
     UnauthorizedError,
 )
+from kube_base.resources import JOBS, PODS
+from kube_base.times import unix
 from reconciler.checks.check import (
     Availability,
     Fail,

@@ -12,7 +12,8 @@ from typing import Any
 
 from altershield.api import labels
 from altershield.api.check_specs import JobCheck
-from altershield.api.resources import CHANGE_PODS, JOBS
+from altershield.api.resources import CHANGE_PODS
+from kube_base.resources import JOBS
 from reconciler.checks.check import Subject
 from reconciler.checks.identity import check_id
 from reconciler.checks.placeholders import PLACEHOLDER, unknown_placeholder, values_of

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 import msgspec
 
 from altershield.api.check_specs import LogsCheck, Phase
-from altershield.api.meta import ObjectMeta, rfc3339
 from altershield.api.pod_verdicts import PodInfo
-from altershield.api.resources import PODS
-from altershield.kube.client import Client
-from altershield.kube.errors import ApiError, ForbiddenError, KubernetesError, NotFoundError
 from altershield.workloads import BY_KIND, named_kind
+from kube_base.access.client import Client
+from kube_base.access.errors import ApiError, ForbiddenError, KubernetesError, NotFoundError
+from kube_base.meta import ObjectMeta
+from kube_base.resources import PODS
+from kube_base.times import rfc3339
 from reconciler.checks.check import Availability, Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
 from reconciler.checks.line_patterns import LinePattern, PatternError, TooManyStatesError, problem
 from reconciler.checks.reasons import reason as one_line

@@ -1,9 +1,9 @@
 """Creates the records of open orders."""
 
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.resources import CONFIG_MAPS
-from altershield.kube.errors import AlreadyExistsError, KubernetesError
-from altershield.kube.informer import Informer
+from kube_base.access.errors import AlreadyExistsError, KubernetesError
+from kube_base.access.informer import Informer
+from kube_base.resources import CONFIG_MAPS
 from reconciler.cluster.open_orders import OpenOrder, manifest, record_name
 from reconciler.cluster.writer import Writer
 from reconciler.server.server_errors import UnavailableError

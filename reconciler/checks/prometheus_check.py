@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, Protocol
 
 from altershield.api.check_specs import Phase, PrometheusCheck
-from altershield.errors import AlterShieldError
+from kube_base.errors import ReportedError
 from reconciler.checks.check import Availability, Pass, PollAnswer, Started, Subject, Unknown
 from reconciler.checks.compare import compares_nothing, expanded, queries_of
 from reconciler.checks.prometheus_answers import MAX_ANSWER, Reading, read
@@ -26,7 +26,7 @@ _REMEMBERED = 4096
 
 
 class SecretReader(Protocol):
-    """Reads the credentials in a Secret of a policy's namespace. AlterShieldError: it cannot."""
+    """Reads the credentials in a Secret of a policy's namespace. ReportedError: it cannot."""
 
     async def read(self, namespace: str, name: str) -> Credentials: ...
 
@@ -102,7 +102,7 @@ class PrometheusCheckRunner:
         check, queries = _queries(subject)
         try:
             credentials = await self._credentials(subject, check)
-        except AlterShieldError as error:
+        except ReportedError as error:
             return [Sample(str(error))] * count, False
         answers = await asyncio.gather(
             *(self._query(subject, check, query, credentials, count, now) for query in queries.values())
@@ -146,7 +146,7 @@ class PrometheusCheckRunner:
                 limit=MAX_ANSWER,
             )
             readings = read(reply.status, reply.body, start=start, step=step, count=count)
-        except (AlterShieldError, ValueError) as error:
+        except (ReportedError, ValueError) as error:
             return _Answer([str(error)] * count, is_complete=False)
         there = _server_time(reply.headers, now)
         known = times_until(check, subject.started, min(now, there), subject.deadline)

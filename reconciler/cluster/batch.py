@@ -9,10 +9,10 @@ import msgspec
 from altershield.api import names
 from altershield.api.change_pod import ChangePod, PodState
 from altershield.api.check_results import FailedRule
-from altershield.api.meta import unix
 from altershield.api.pod_verdicts import Verdict
-from altershield.workloads.meta import NO_OWNER, Meta, Owner, Packed, packed, packed_version, shared, unpacked
+from altershield.workloads.meta import NO_OWNER, Flat, Owner, Packed, packed, packed_version, recent, shared, unpacked
 from altershield.workloads.pods import Pod, clip
+from kube_base.times import unix
 from reconciler.cluster.verdicts import failed_by, is_repeatable, needs_work, why_waiting
 
 MAX_MESSAGE = 200
@@ -34,10 +34,12 @@ class Member(msgspec.Struct, frozen=True, gc=False):
         return unpacked(self.packed_uid)
 
 
-class Batch(msgspec.Struct, frozen=True, gc=False):
-    """The projection of a ChangePod."""
+class Batch(Flat, frozen=True, gc=False):
+    """The projection of a ChangePod. It is its own metadata."""
 
-    metadata: Meta
+    created: int
+    """Unix seconds, by the API server's clock."""
+    deleting: bool
     owner: Owner
     """The ChangeWorkload."""
     members: tuple[Member, ...]
@@ -57,6 +59,10 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     """The rules of an AlterShield server that failed the batch."""
     repeatable: bool = False
     """Whether an AlterShield server can repeat the check that failed the batch or has no result."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.namespace, self.name
 
     @property
     def number(self) -> int:
@@ -100,14 +106,12 @@ def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None)
     failed = any(each.verdict not in ("", Verdict.PASS) for each in members)
     owner = metadata.controller
     return Batch(
-        Meta(
-            sys.intern(metadata.namespace),
-            metadata.name,
-            packed(metadata.uid),
-            packed_version(metadata.resource_version),
-            int(unix(metadata.creation_timestamp)) or change_pod.spec.create_time_unix,
-            deleting=metadata.deletion_timestamp is not None,
-        ),
+        sys.intern(metadata.namespace),
+        metadata.name,
+        packed(metadata.uid),
+        packed_version(metadata.resource_version),
+        recent(int(unix(metadata.creation_timestamp)) or change_pod.spec.create_time_unix),
+        metadata.deletion_timestamp is not None,
         NO_OWNER if owner is None else shared(owner),
         tuple(members),
         change_pod.status.status == PodState.EXECUTE_DONE,

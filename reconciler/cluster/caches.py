@@ -13,32 +13,23 @@ import msgspec
 
 from altershield.api import labels, names
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.meta import unix
 from altershield.api.namespace import Namespace
 from altershield.api.ops_config import BLOCKING, Settings, effective
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.policy import DefensePolicy
-from altershield.api.resources import (
-    CHANGE_PODS,
-    CHANGE_WORKLOADS,
-    CONFIG_MAPS,
-    DEFENSE_POLICIES,
-    NAMESPACES,
-    NODES,
-    OPS_CONFIG_INFOS,
-    PODS,
-    GroupKind,
-)
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, OPS_CONFIG_INFOS
 from altershield.budget_caches.caches import BudgetCaches
-from altershield.kube.client import Client
-from altershield.kube.informer import Informer
-from altershield.kube.objects import T
-from altershield.kube.optional import definition_informer
 from altershield.workloads import ADAPTERS, BY_KIND, nodes, pods, sets
 from altershield.workloads.nodes import Node
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
+from kube_base.access.client import Client
+from kube_base.access.informer import Informer
+from kube_base.access.objects import T
+from kube_base.access.optional import definition_informer
+from kube_base.resources import CONFIG_MAPS, NAMESPACES, NODES, PODS, GroupKind
+from kube_base.times import unix
 from reconciler.cluster import batch, open_orders
 from reconciler.cluster import release as projection
 from reconciler.cluster.batch import Batch

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from altershield.kube.optional import run_while_defined
+from kube_base.access.optional import run_while_defined
 from reconciler.cluster.caches import Caches
 
 

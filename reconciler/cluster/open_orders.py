@@ -14,8 +14,8 @@ import msgspec
 
 from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.resources import CONFIG_MAPS
 from altershield.workloads.meta import Flat, packed, packed_version
+from kube_base.resources import CONFIG_MAPS
 from reconciler.cluster.orders import order_id
 
 

@@ -7,10 +7,11 @@ one namespace. Names and labels do not count: anybody who may create objects can
 from typing import NamedTuple
 
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.resources import CHANGE_WORKLOADS, GROUP, GroupKind
+from altershield.api.resources import CHANGE_WORKLOADS, GROUP
 from altershield.workloads import ADAPTERS, BY_KIND, named_kind
 from altershield.workloads.meta import Owner
 from altershield.workloads.workload import Workload
+from kube_base.resources import GroupKind
 from reconciler.cluster.batch import Batch
 
 

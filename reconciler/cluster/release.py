@@ -7,10 +7,10 @@ from typing import TypeVar
 import msgspec
 
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadSpec, ChangeWorkloadStatus
-from altershield.api.meta import ObjectMeta
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import AppliedPolicy
 from altershield.workloads.workload import Workload
+from kube_base.meta import ObjectMeta
 
 T = TypeVar("T", bound=msgspec.Struct)
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Generic
 
-from altershield.api.resources import Resource
-from altershield.kube.objects import T
+from kube_base.access.objects import T
+from kube_base.resources import Resource
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,11 @@ import msgspec
 from altershield.api.change_pod import ChangePod, ChangePodStatus
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus
 from altershield.api.json_patch import Operation
-from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.api.ops_config_info import OpsConfigInfo
-from altershield.api.resources import (
-    CHANGE_PODS,
-    CHANGE_WORKLOADS,
-    PODS,
-    Resource,
-)
-from altershield.kube.bodies import decode
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import (
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
+from kube_base.access.bodies import decode
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import (
     ConflictError,
     InvalidError,
     KubernetesError,
@@ -30,8 +24,10 @@ from altershield.kube.errors import (
     ServerError,
     UnreachableError,
 )
-from altershield.kube.informer import Informer
-from altershield.kube.objects import Metadata, T
+from kube_base.access.informer import Informer
+from kube_base.access.objects import Metadata, T
+from kube_base.meta import ObjectMeta, OwnerReference
+from kube_base.resources import PODS, Resource
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release

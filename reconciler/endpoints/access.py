@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 import msgspec
 from multidict import CIMultiDictProxy
 
-from altershield.api.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
-from altershield.kube.client import Client
-from altershield.kube.errors import KubernetesError
+from kube_base.access.client import Client
+from kube_base.access.errors import KubernetesError
+from kube_base.resources import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.places import Places
 

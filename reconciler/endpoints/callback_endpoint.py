@@ -7,7 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
-from altershield.kube.backoff import retry_while_unavailable
+from kube_base.access.backoff import retry_while_unavailable
 from reconciler.endpoints import callback
 from reconciler.endpoints.callback import Callback
 from reconciler.endpoints.endpoint_errors import EndpointError

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from altershield.kube.client import Client
+from kube_base.access.client import Client
 from reconciler.cluster.caches import Caches
 from reconciler.endpoints import check_callback
 from reconciler.endpoints.check_callback import CheckCallback

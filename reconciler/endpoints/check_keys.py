@@ -9,7 +9,7 @@ import asyncio
 
 from altershield.api.change_workload import ChangeWorkload
 from altershield.api.check_specs import HttpCheck
-from altershield.kube.client import Client
+from kube_base.access.client import Client
 from reconciler.checks.identity import CheckRun
 from reconciler.cluster.caches import Caches
 from reconciler.endpoints.endpoint_errors import EndpointError

@@ -1,10 +1,10 @@
 """The errors of the HTTP port."""
 
-from altershield.errors import AlterShieldError
+from kube_base.errors import ReportedError
 from reconciler.endpoints.outcome import CallbackOutcome
 
 
-class EndpointError(AlterShieldError):
+class EndpointError(ReportedError):
     """A request that is refused. `code` is the HTTP status, `outcome` the outcome if the request is a callback. The
     caller reads the message: it has no details before the caller is authenticated."""
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import msgspec
 
 from altershield.api.change_workload import WorkloadState
-from altershield.kube.errors import ConflictError, InvalidError, KubernetesError, NotFoundError
 from altershield.releases.release import is_current, rolled_back, state
 from altershield.releases.texts import went_back
 from altershield.workloads import Adapter
 from altershield.workloads.workload import Workload
+from kube_base.access.errors import ConflictError, InvalidError, KubernetesError, NotFoundError
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey, is_controlled_by
 from reconciler.cluster.release import Release, went_back_to

@@ -15,10 +15,10 @@ from typing import NamedTuple, Self
 
 from aiohttp import hdrs, web
 
-from altershield.errors import UsageError
-from altershield.kube.client import Client
 from altershield.process.listener import Listener
 from altershield.workloads import ADAPTERS
+from kube_base.access.client import Client
+from kube_base.errors import UsageError
 from reconciler.checks.identity import CALLBACK_PATH
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from multidict import CIMultiDictProxy
 
-from altershield.errors import UsageError
+from kube_base.errors import UsageError
 from reconciler.endpoints.endpoint_errors import EndpointError
 from reconciler.endpoints.outcome import CallbackOutcome
 from reconciler.endpoints.replays import Replays

@@ -7,9 +7,9 @@ import msgspec
 from aiohttp import web
 
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.kube.client import Client
 from altershield.texts import one_line
 from altershield.workloads import Adapter
+from kube_base.access.client import Client
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer
 from reconciler.endpoints.access import Access

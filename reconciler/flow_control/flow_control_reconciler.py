@@ -7,16 +7,19 @@ from collections.abc import Callable
 import msgspec
 
 from altershield.api.flow_control import FlowControlStatus, PodDeletionFlowControl
-from altershield.api.meta import ObjectMeta, time_of, unix
-from altershield.api.resources import POD_DELETION_FLOW_CONTROLS, PODS
+from altershield.api.meta import time_of
+from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
 from altershield.flow_control.decision import Working
 from altershield.flow_control.deletion import Deletion, Operation, covers
 from altershield.flow_control.losses import REMEMBERED, count_lost
 from altershield.flow_control.settling import Question, Seen, questions, settle
-from altershield.kube.client import Client
-from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError
-from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from altershield.workloads.pods import Pod
+from kube_base.access.client import Client
+from kube_base.access.errors import ConflictError, KubernetesError, NotFoundError
+from kube_base.access.events import WARNING, EventRecorder, ObjectRef
+from kube_base.meta import ObjectMeta
+from kube_base.resources import PODS
+from kube_base.times import unix
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.metrics import DisruptionMetrics
 from reconciler.cluster.watch import Watch

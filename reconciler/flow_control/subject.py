@@ -3,9 +3,9 @@
 from altershield.api.flow_control import KIND, PodDeletionFlowControl
 from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
 from altershield.api.rights import Right
-from altershield.kube.objects import key_of
-from altershield.kube.queue import WorkQueue
 from altershield.workloads.pods import Pod
+from kube_base.access.objects import key_of
+from kube_base.access.queue import WorkQueue
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.gauges import Gauges
 from reconciler.flow_control.flow_control_reconciler import WATCH, FlowControlReconciler

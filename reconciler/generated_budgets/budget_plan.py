@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 from altershield.api import labels
 from altershield.api.budgets import PodUnavailableBudget
 from altershield.api.label_selectors import selects
-from altershield.api.meta import ObjectMeta
-from altershield.api.resources import DISRUPTION_BUDGETS, POD_UNAVAILABLE_BUDGETS, Resource
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
+from kube_base.meta import ObjectMeta
+from kube_base.resources import DISRUPTION_BUDGETS, Resource
 from reconciler.generated_budgets.wanted import MAX_UNAVAILABLE, MIN_AVAILABLE, Amount, BudgetKind, Invalid
 
 Object = dict[str, Any]

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.meta import ObjectMeta
-from altershield.kube.client import Client
-from altershield.kube.errors import NotFoundError
-from altershield.kube.events import WARNING, EventRecorder, ObjectRef
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload, generates
+from kube_base.access.client import Client
+from kube_base.access.errors import NotFoundError
+from kube_base.access.events import WARNING, EventRecorder, ObjectRef
+from kube_base.meta import ObjectMeta
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
 from reconciler.cluster.writer import Writer

@@ -2,11 +2,12 @@
 annotations ask for."""
 
 from altershield.api.namespace import Namespace
-from altershield.api.resources import DISRUPTION_BUDGETS, POD_UNAVAILABLE_BUDGETS
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.api.rights import Right
-from altershield.kube.queue import WorkQueue
 from altershield.workloads import BY_KIND, named_kind
 from altershield.workloads.workload import Workload, generates
+from kube_base.access.queue import WorkQueue
+from kube_base.resources import DISRUPTION_BUDGETS
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
 from reconciler.generated_budgets.budget_plan import Budget

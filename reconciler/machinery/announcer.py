@@ -9,8 +9,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 
 from altershield.api.announcements import Announcement, added, is_late
-from altershield.api.meta import unix
-from altershield.kube.events import NORMAL, RETRY, WARNING, EventRecorder, ObjectRef
+from kube_base.access.events import NORMAL, RETRY, WARNING, EventRecorder, ObjectRef
+from kube_base.times import unix
 
 
 class Announcer:

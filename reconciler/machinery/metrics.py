@@ -8,8 +8,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import GaugeMetricFamily, Metric, SummaryMetricFamily
 from prometheus_client.registry import Collector
 
-from altershield.api.resources import Resource
-from altershield.kube.queue import WorkQueue
+from kube_base.access.queue import WorkQueue
+from kube_base.resources import Resource
 from reconciler.machinery.outcome import Outcome
 
 _RECONCILE_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)

@@ -7,16 +7,16 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
-from altershield.kube.errors import (
+from altershield.process.logs import RECONCILE
+from kube_base.access.errors import (
     ConflictError,
     KubernetesError,
     NamespaceTerminatingError,
     NotFoundError,
     TooManyRequestsError,
 )
-from altershield.kube.queue import WorkQueue
-from altershield.kube.time_slices import time_slices
-from altershield.process.logs import RECONCILE
+from kube_base.access.queue import WorkQueue
+from kube_base.access.time_slices import time_slices
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.outcome import Outcome
 

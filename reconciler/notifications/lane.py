@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Protocol
 
-from altershield.kube.backoff import jittered
+from kube_base.access.backoff import jittered
 from reconciler.notifications.occurrences import LASTING, Occurrence
 from reconciler.notifications.sending import Outcome, Refused, Retry, Sent
 from reconciler.receivers.file import Receiver

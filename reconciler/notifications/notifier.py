@@ -13,7 +13,7 @@ import msgspec
 from prometheus_client import Counter
 
 from altershield.api.change_workload import MAX_NOTIFIED
-from altershield.kube.queue import as_backlog
+from kube_base.access.queue import as_backlog
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.release import Release

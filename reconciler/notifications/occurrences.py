@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import Condition, find_condition, unix
+from altershield.api.meta import Condition, find_condition
 from altershield.api.rollout import Phase
 from altershield.releases import steps, texts
 from altershield.releases.release import since, state, ungated, version_of
+from kube_base.times import unix
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
 from reconciler.cluster.verdicts import HELD

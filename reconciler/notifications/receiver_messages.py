@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.meta import rfc3339
 from altershield.api.resources import API_VERSION, CHANGE_WORKLOADS
 from altershield.texts import one_line
+from kube_base.times import rfc3339
 from reconciler.notifications.occurrences import Occurrence
 from reconciler.receivers.file import PLACEHOLDER, Receiver
 from reconciler.receivers.vocabulary import Event, Type

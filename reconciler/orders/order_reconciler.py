@@ -5,9 +5,10 @@ import logging
 from enum import Enum, auto
 
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.resources import CHANGE_WORKLOADS, CONFIG_MAPS
-from altershield.kube.client import Client
-from altershield.kube.errors import NotFoundError
+from altershield.api.resources import CHANGE_WORKLOADS
+from kube_base.access.client import Client
+from kube_base.access.errors import NotFoundError
+from kube_base.resources import CONFIG_MAPS
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.open_orders import OpenOrder
 from reconciler.cluster.orders import is_closed, order_id

@@ -1,8 +1,8 @@
 """The subject of open orders, with an AlterShield server. The record of an order is reconciled when it appears, and
 when its release changes."""
 
-from altershield.api.resources import CONFIG_MAPS
-from altershield.kube.queue import WorkQueue
+from kube_base.access.queue import WorkQueue
+from kube_base.resources import CONFIG_MAPS
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.open_orders import OpenOrder
 from reconciler.cluster.release import Release

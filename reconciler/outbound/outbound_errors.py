@@ -1,9 +1,9 @@
 """Errors of requests to URLs that tenants write. No message contains a credential, or more of a URL than its host."""
 
-from altershield.errors import AlterShieldError
+from kube_base.errors import ReportedError
 
 
-class OutboundError(AlterShieldError):
+class OutboundError(ReportedError):
     """A request to a tenant's URL has no answer."""
 
 

@@ -17,9 +17,9 @@ from typing import Annotated
 import msgspec
 
 from altershield.api.labels import CREDENTIALS, CREDENTIALS_VALUE
-from altershield.api.resources import SECRETS
-from altershield.kube.client import Client
-from altershield.kube.errors import ApiError, ForbiddenError, KubernetesError, NotFoundError
+from kube_base.access.client import Client
+from kube_base.access.errors import ApiError, ForbiddenError, KubernetesError, NotFoundError
+from kube_base.resources import SECRETS
 from reconciler.outbound.credentials import Credentials
 from reconciler.outbound.outbound_errors import CredentialsError, SecretUnreadableError
 

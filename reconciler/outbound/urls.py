@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from altershield.errors import UsageError
+from kube_base.errors import UsageError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

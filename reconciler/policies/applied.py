@@ -5,13 +5,13 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from altershield.api.annotations import MAX_START_TIMEOUT, START_TIMEOUT
-from altershield.api.meta import ObjectMeta
 from altershield.api.policy import AppliedPolicy, DefensePolicy, DefensePolicySpec, Rules
-from altershield.kube.client import Client
-from altershield.kube.errors import ConflictError, NotFoundError
 from altershield.policies.selection import InForce, applying, ranked
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
+from kube_base.access.client import Client
+from kube_base.access.errors import ConflictError, NotFoundError
+from kube_base.meta import ObjectMeta
 from reconciler.cluster.caches import Caches
 from reconciler.policies.acceptance import UrlRule, any_url, in_force
 

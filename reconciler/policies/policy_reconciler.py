@@ -10,8 +10,8 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, set_condition
 from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus
 from altershield.api.resources import DEFENSE_POLICIES
-from altershield.kube.events import EventRecorder, ObjectRef
 from altershield.policies.selection import InForce, shadowed_by
+from kube_base.access.events import EventRecorder, ObjectRef
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.writer import Writer
 from reconciler.machinery.announcer import Announcer

@@ -6,8 +6,8 @@ from functools import partial
 from altershield.api.policy import KIND, DefensePolicy
 from altershield.api.resources import DEFENSE_POLICIES
 from altershield.api.rights import Right
-from altershield.kube.objects import key_of
-from altershield.kube.queue import WorkQueue, as_backlog
+from kube_base.access.objects import key_of
+from kube_base.access.queue import WorkQueue, as_backlog
 from reconciler.cluster.caches import Caches, Key
 from reconciler.policies.acceptance import rule_of
 from reconciler.policies.policy_reconciler import PolicyReconciler

@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from altershield.api.policy import MAX_RECEIVERS, RECEIVER_NAME
-from altershield.errors import UsageError
+from kube_base.errors import UsageError
 from reconciler.outbound import urls
 from reconciler.outbound.outbound_client import Outbound
 from reconciler.outbound.urls import AllowedHosts

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 from altershield.api import names
 from altershield.api.change_workload import SourceRef, WorkloadState
-from altershield.kube.client import Client
-from altershield.kube.errors import ConflictError
-from altershield.kube.events import EventRecorder
 from altershield.releases import is_current, is_of_template, state
 from altershield.releases.history import entry_name
 from altershield.releases.leftovers import restored_paths
 from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
+from kube_base.access.client import Client
+from kube_base.access.errors import ConflictError
+from kube_base.access.events import EventRecorder
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey, is_controlled_by
 from reconciler.cluster.release import Release, went_back_to
@@ -239,8 +239,8 @@ class ReleaseReconciler:
         if not source.uid and state(release) is WorkloadState.INIT and 0 < left <= grace and not workload.held:
             return left  # wait until the object exists: one status write instead of two
         reported = await self._reporter.report(release)
-        # no wait from here to the decision: events would change pods without their groups
-        groups = self.groups_cache.current(key, workload, release, source) if source.uid else None
+        groups = await self.groups_cache.current(key, workload, release, source) if source.uid else None
+        # no wait from here to the decision: the groups show this moment
         now = self._clock()
         known = release.status.previous
         snapshot = Snapshot(

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from altershield import releases
-from altershield.api.meta import unix
 from altershield.api.rollout import ENDED, Phase, RolloutStatus, WaitingFor
 from altershield.releases.steps import in_steps
+from kube_base.times import unix
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.releases.series import MAX_RELEASES, governed_workload, labels_of, oldest_and_newest

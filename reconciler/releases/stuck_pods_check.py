@@ -5,17 +5,17 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from altershield.api.resources import DISRUPTION_BUDGETS, PODS
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budgets import pods as budget_pods
-from altershield.kube.bodies import decode, project
-from altershield.kube.client import Client
-from altershield.kube.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.blocking import blocking_pods
 from altershield.workloads.pods import Pod
 from altershield.workloads.start_budget import start_budget
 from altershield.workloads.workload import Workload
+from kube_base.access.bodies import decode, project
+from kube_base.access.client import Client
+from kube_base.access.errors import BadRequestError, ForbiddenError, InvalidError, NotFoundError
+from kube_base.resources import DISRUPTION_BUDGETS, PODS
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
 from reconciler.cluster.release import Release

@@ -8,15 +8,16 @@ import asyncio
 
 from altershield.api.change_workload import KIND
 from altershield.api.ops_config_info import OpsConfigInfo
-from altershield.api.resources import CHANGE_WORKLOADS, PODS
+from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.rights import Right
-from altershield.kube.queue import WorkQueue, as_backlog
-from altershield.kube.time_slices import time_slices
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
+from kube_base.access.queue import WorkQueue, as_backlog
+from kube_base.access.time_slices import time_slices
+from kube_base.resources import PODS
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.gauges import Gauges
@@ -125,7 +126,7 @@ def _decisive_fields(pod: Pod) -> tuple[object, ...]:
         pod.ready_at,
         pod.restarts,
         pod.node,
-        pod.ip,
+        pod.packed_ip,
         pod.unscheduled,
         pod.creating,
         pod.starting,

@@ -10,9 +10,10 @@ from altershield.api.announcements import announcement
 from altershield.api.change_workload import SourceRef
 from altershield.api.condition_types import ConditionType
 from altershield.api.json_patch import Operation, label_path
-from altershield.api.meta import Condition, find_condition, rfc3339
+from altershield.api.meta import Condition, find_condition
 from altershield.releases import rolled_back
 from altershield.workloads.workload import Workload
+from kube_base.times import rfc3339
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
 from reconciler.cluster.release import Release

@@ -1,9 +1,9 @@
 """Errors of calls to an AlterShield server. No message contains the token."""
 
-from altershield.errors import AlterShieldError
+from kube_base.errors import ReportedError
 
 
-class AlterShieldServerError(AlterShieldError):
+class AlterShieldServerError(ReportedError):
     """A call to an AlterShield server failed."""
 
 

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from altershield.errors import UsageError
 from altershield.process.parameters import arguments
+from kube_base.errors import UsageError
 from reconciler.server.server_settings import PHASE, PHASES, PLATFORM, SCENE, TENANT, Settings
 from reconciler.server.token_file import read_token
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from altershield.errors import UsageError
+from kube_base.errors import UsageError
 
 logger = logging.getLogger(__name__)
 

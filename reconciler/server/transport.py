@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
 
-from altershield.errors import UsageError
 from altershield.process.request_progress import Progress, tracing
 from altershield.texts import one_line
+from kube_base.errors import UsageError
 from reconciler.server import answers, signature
 from reconciler.server.answers import Envelope
 from reconciler.server.server_errors import NotAllowedError, RejectedError, UnavailableError

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from kube_base.errors import ReportedError
 from kube_sandbox.backends import open_backend
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.errors import SandboxError
@@ -37,7 +38,7 @@ def main() -> int:
     collect_less_often()
     try:
         asyncio.run(_serve(parser.parse_args()))
-    except SandboxError as error:
+    except ReportedError as error:
         print(f"kube_sandbox: {error}", file=sys.stderr)
         return 1
     return 0

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kube_base.access.client import Client
+from kube_base.errors import UsageError
+from kube_base.resources import CLUSTER_ROLES
 from kube_sandbox.apiserver.server import ApiServer
-from kube_sandbox.client.client import Client
-from kube_sandbox.client.resources import CLUSTER_ROLES
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.simulation import simulated
 from kube_sandbox.control_plane import ControlPlane
-from kube_sandbox.errors import SettingError
 
 ASSETS = "KUBEBUILDER_ASSETS"
 
@@ -47,7 +47,7 @@ async def open_backend(
     The cluster's files are written to `directory`, which other users must not be able to read. `port` is the port of
     the sandbox's API server; 0 chooses a free one. `simulate` adds nodes to the cluster of `kubeconfig`, and
     controllers if that cluster has none. `admission_config` is the file with the AdmissionConfiguration of an API
-    server that this function starts. An error of the simulation is raised at the end of the block. Raises SettingError
+    server that this function starts. An error of the simulation is raised at the end of the block. Raises UsageError
     for a kubeconfig, a KUBEBUILDER_ASSETS or an `admission_config` that cannot be used, and ControlPlaneError.
     """
     settings = settings or SimulationSettings()
@@ -60,7 +60,7 @@ async def open_backend(
             yield backend
     elif assets:
         if not (Path(assets) / "kube-apiserver").exists():
-            raise SettingError(f"{ASSETS} is {assets}, but this folder has no kube-apiserver; correct or unset it")
+            raise UsageError(f"{ASSETS} is {assets}, but this folder has no kube-apiserver; correct or unset it")
         plane = ControlPlane(Path(assets), directory, admission_config=admission_config, one_user=settings.one_user)
         async with plane:
             with_controllers = not plane.has_controller_manager

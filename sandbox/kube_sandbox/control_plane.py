@@ -16,9 +16,9 @@ from typing import Self
 
 import aiohttp
 
+from kube_base.processes import Process, free_ports
 from kube_sandbox.control_plane_files import ControlPlaneFiles
 from kube_sandbox.errors import SandboxError
-from kube_sandbox.processes import Process, free_ports
 
 _API = "kube-apiserver"
 _CONTROLLERS = "kube-controller-manager"
@@ -102,13 +102,12 @@ class ControlPlane:
                     if process.ended is not None:
                         raise ControlPlaneError(
                             f"{process.name} ended with {_ending(process.ended)} while starting; "
-                            f"see {process.log}: {process.last_log_line()}"
+                            f"see {process.log}: {process.last_line()}"
                         )
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError as error:
             raise ControlPlaneError(
-                f"{process.name} was not ready after {_READY_SECONDS:.0f} s; "
-                f"see {process.log}: {process.last_log_line()}"
+                f"{process.name} was not ready after {_READY_SECONDS:.0f} s; see {process.log}: {process.last_line()}"
             ) from error
 
 

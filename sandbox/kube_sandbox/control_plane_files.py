@@ -13,7 +13,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from kube_sandbox.certificates import Authority
+from kube_base.pki import Authority
 
 _LIFETIME = datetime.timedelta(days=365)
 _SERVER_NAMES = (

@@ -1,9 +1,7 @@
-"""Errors of the sandbox itself. Each message is one sentence that a command can print."""
+"""Errors of the sandbox itself. A setting that cannot be used is a UsageError."""
+
+from kube_base.errors import ReportedError
 
 
-class SandboxError(Exception):
+class SandboxError(ReportedError):
     """The sandbox cannot start, or it failed while it ran."""
-
-
-class SettingError(SandboxError):
-    """An option or an environment variable has a value that cannot be used."""

@@ -8,8 +8,8 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from kube_sandbox.client.client import Client
-from kube_sandbox.client.resources import CLUSTER_ROLES, NAMESPACES, SERVICE_ACCOUNTS
+from kube_base.access.client import Client
+from kube_base.resources import CLUSTER_ROLES, NAMESPACES, SERVICE_ACCOUNTS
 from kube_sandbox.control_plane import ControlPlane, ControlPlaneError
 from kube_sandbox.control_plane_files import ControlPlaneFiles
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import aiohttp
 
+from kube_base.access.client import Client
+from kube_base.resources import DEPLOYMENTS
 from kube_sandbox.altershield_server.vocabulary import Call
-from kube_sandbox.client.client import Client
-from kube_sandbox.client.resources import DEPLOYMENTS
 from support.altershield import BODIES, Caller, receiving
 from support.hook import Hook, answering, patching, serve
 from support.polling import until

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from bench.availability.admissions import KILLED, Plan, measure
 from bench.availability.installation import installed
 from bench.availability.kubelet import Probe
 from bench.availability.load import UNGATED, Load
+from bench.questions.admissions import KILLED, Plan, measure
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("availability")]
 

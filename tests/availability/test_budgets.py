@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.availability.budgets import Plan, measure
+from bench.questions.budgets import Plan, measure
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("availability")]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from altershield.workloads.pods import Fault
-from bench.availability.disruptions import UPGRADED, Plan, measure
 from bench.availability.kubelet import Probe
+from bench.questions.disruptions import UPGRADED, Plan, measure
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("availability")]
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.availability.hung import HUNG, OUT, RESTARTED, Plan, measure
 from bench.availability.kubelet import Probe
+from bench.questions.hung import HUNG, OUT, RESTARTED, Plan, measure
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("availability")]
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.availability.outage import measure
+from bench.questions.outage import measure
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("availability")]
 

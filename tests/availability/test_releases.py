@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.availability.releases import measure
+from bench.questions.releases import measure
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("availability")]
 

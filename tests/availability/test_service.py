@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from altershield.process.children import free_ports
 from bench.availability.losses import Cause
 from bench.availability.service import NEVER, Endpoint, Service
+from kube_base.processes import free_ports
 from tests.support.polling import until
 from tests.unit.gatekeeper.serving import Files, trust
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.process.children import free_ports
+from kube_base.processes import free_ports
 from tests.chart.recorder import Recorder, recording
 from tests.chart.rendering import RELEASE, Object, containers, variables
 from tests.support.kubectl import Kubectl

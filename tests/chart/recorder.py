@@ -8,8 +8,8 @@ from urllib.parse import parse_qs
 
 from aiohttp import web
 
-from altershield.kube.errors import NamespaceTerminatingError, from_status
 from bench.availability.upstream import Upstream, passed_back
+from kube_base.access.errors import NamespaceTerminatingError, from_status
 from tests.support.threads import in_a_thread
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.pki import Authority
 from command import main
+from kube_base.pki import Authority
 from tests.chart.rendering import CHART, RELEASE, Object
 from tests.support.kubectl import Kubectl
 from tests.support.processes import Done, call

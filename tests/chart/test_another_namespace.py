@@ -27,9 +27,13 @@ NAME = "the-gate-altershield"
 SECRET_NAME = "serving"
 SECRET = f"secret/{SECRET_NAME}"
 PART_OF = "app.kubernetes.io/part-of=altershield"
-INSTALLED = sorted({obj["kind"] for obj in rendered(helm_python.Chart.load(CHART)) if not is_hook(obj)})
 PROCESSES = ("gatekeeper", "reconciler", "certgen")
 WEBHOOKS = tuple(f"{kind}webhookconfiguration/{NAME}" for kind in ("mutating", "validating"))
+
+
+@pytest.fixture(scope="module")
+def installed_kinds() -> list[str]:
+    return sorted({obj["kind"] for obj in rendered(helm_python.Chart.load(CHART)) if not is_hook(obj)})
 
 
 @pytest.fixture
@@ -167,7 +171,7 @@ def execute_certgen(kubectl: Kubectl, running: Pod, mode: str) -> None:
 
 
 def test_deleting_the_namespace_deletes_the_webhook_configurations_and_leaves_the_policies(
-    kubectl: Kubectl, cluster: Path, uninstall: Uninstall, tmp_path: Path
+    kubectl: Kubectl, cluster: Path, uninstall: Uninstall, tmp_path: Path, installed_kinds: list[str]
 ) -> None:
     """The webhook configurations are cluster-scoped, and no hook or tool deletes them: certgen does. It may not touch
     the policies, so docs/operate.md says what stays and how to delete it."""
@@ -177,7 +181,7 @@ def test_deleting_the_namespace_deletes_the_webhook_configurations_and_leaves_th
         for webhook in WEBHOOKS:
             kubectl.wait(webhook, "delete")
     kubectl.wait(f"namespace/{NAMESPACE}", "delete")
-    assert set(filter(functools.partial(has_objects, kubectl), INSTALLED)) == {
+    assert set(filter(functools.partial(has_objects, kubectl), installed_kinds)) == {
         "ClusterRole",
         "ClusterRoleBinding",
         "CustomResourceDefinition",
@@ -192,6 +196,6 @@ def test_deleting_the_namespace_deletes_the_webhook_configurations_and_leaves_th
     assert "forbidden by ResourcesProtectionDeletion" in protected.run("delete", "deployment", "kept").stderr
     for command in commands_of_the_page():
         kubectl(*command)
-    assert not [kind for kind in INSTALLED if "Admission" in kind and has_objects(kubectl, kind)]
+    assert not [kind for kind in installed_kinds if "Admission" in kind and has_objects(kubectl, kind)]
     eventually(lambda: protected.run("delete", "deployment", "kept").returncode == 0, "the policies to be gone")
     assert uninstall(cluster, "--yes", "--crds").returncode == 0, "uninstall must delete the rest"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.process.children import free_ports
+from kube_base.processes import free_ports
 from tests.chart.pod import account, here, is_ready, process
 from tests.chart.recorder import recording
 from tests.chart.release import Release, owners, provide

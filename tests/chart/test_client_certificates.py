@@ -22,8 +22,8 @@ import yaml
 
 from altershield.admission.webhooks import VALIDATING
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.api.resources import DEPLOYMENTS
-from bench.availability.deployments import deployment
+from bench.harness.deployments import deployment
+from kube_base.resources import DEPLOYMENTS
 from tests.chart.pod import Command, here, is_ready, ports_for, process
 from tests.chart.rendering import RELEASE, containers
 from tests.docs.pages import ROOT, Block, blocks

@@ -11,9 +11,9 @@ import pytest
 from altershield.admission.registration import Feature
 from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from altershield.kube.client import Client
 from certgen.garbage_collection import set_owner
+from kube_base.access.client import Client
+from kube_base.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from tests.chart.release import CHANGE_WORKLOAD, Release, changed_chart, listed
 from tests.chart.rendering import CHART, OPERATORS, RELEASE, VALUES, Object, is_hook, loaded, rendered, the
 from tests.support.kubectl import Kubectl

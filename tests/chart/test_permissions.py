@@ -11,10 +11,10 @@ import pytest
 from altershield.api import deletion_protection
 from altershield.api.names import SYSTEM_NAMESPACE, change_pod_number, service_account_user
 from altershield.api.resources import DEFENSE_POLICIES, POD_DELETION_FLOW_CONTROLS
-from altershield.kube.client import Client
 from altershield.workloads import ADAPTERS
 from command.demo.steps import STEPS
 from command.demo.story import Story
+from kube_base.access.client import Client
 from reconciler.releases.findings.verification import KEPT_BATCHES
 from tests.chart.governed import governed, is_stamped, label
 from tests.chart.pod import pod_of, point_webhooks_here, wait_until_ready

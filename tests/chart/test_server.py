@@ -9,8 +9,8 @@ import pytest
 
 import reconciler.__main__
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.errors import UsageError
 from certgen.settings import service_hosts
+from kube_base.errors import UsageError
 from reconciler.server.server_options import ServerOptions, callback_url, server_settings
 from reconciler.server.server_settings import PHASES
 from tests.chart.arguments import parsed

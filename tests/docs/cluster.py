@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.meta import ObjectMeta
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.api.resources import DEPLOYMENTS, PODS, SERVICE_ACCOUNTS
-from altershield.kube.client import Client
-from altershield.kube.informer import Informer
-from altershield.process.children import Process, free_ports
 from altershield.process.health import until_ready
+from kube_base.access.client import Client
+from kube_base.access.informer import Informer
+from kube_base.meta import ObjectMeta
+from kube_base.processes import Process, free_ports
+from kube_base.resources import DEPLOYMENTS, PODS, SERVICE_ACCOUNTS
 from kube_sandbox.apiserver.admission.webhooks.services import from_endpoints
 from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.cluster.simulation import simulated

@@ -12,6 +12,7 @@ from tests.docs.cluster import OBSERVE_SECONDS, START_TIMEOUT, cluster
 from tests.docs.pages import ROOT
 from tests.docs.shell import Shell, terminal
 from tests.e2e.conftest import has_kubectl as has_kubectl
+from tests.support.polling import HANG
 from tests.support.tools import unless_helm
 
 collect_ignore_glob = unless_helm("test_blocks.py", "test_e2e_script.py")
@@ -31,7 +32,7 @@ kubectl create namespace shop
 kubectl label namespace shop admission-webhook-altershield=enabled
 kubectl -n shop create deployment web --image=nginx:1.27 --replicas=3
 until kubectl -n shop get changeworkloads -o name | grep web; do sleep 0.5; done
-kubectl -n shop wait changeworkload --all --for=jsonpath='{.status.status}'=Success --timeout=60s
+kubectl -n shop wait changeworkload --all --for=jsonpath='{.status.status}'=Success --timeout=300s
 """
 """The reader's Deployment `web` in the governed namespace `shop`, released once and verified. It may be there from the
 page before."""
@@ -91,7 +92,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory, programs: Path, has_kube
             ["bash", "-ec", INSTALL],
             env=environment(programs, directory, kubeconfig),
             cwd=ROOT,
-            timeout=120,
+            timeout=HANG,
             check=False,
         )
         assert done.returncode == 0
@@ -113,4 +114,4 @@ def changed_shop(installed: Path, programs: Path, shop: Shell) -> Iterator[Shell
     yield shop
     variables = environment(programs, installed.parent, installed)
     # in another shell: a shell ends when a command fails
-    subprocess.run(["kubectl", "delete", "namespace", "shop"], env=variables, timeout=120, check=True)
+    subprocess.run(["kubectl", "delete", "namespace", "shop"], env=variables, timeout=HANG, check=True)

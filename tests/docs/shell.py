@@ -10,6 +10,8 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tests.support.polling import HANG
+
 _END = "--- end of the block ---"
 
 
@@ -31,7 +33,7 @@ class Shell:
             self._lines.put(line)
         self._lines.put(None)
 
-    def run(self, text: str, seconds: float = 150) -> str:
+    def run(self, text: str, seconds: float = HANG) -> str:
         """Run the block and return its output. Raise AssertionError if a command fails or takes too long."""
         block = self._directory / ".block.sh"
         block.write_text(text)
@@ -49,7 +51,7 @@ class Shell:
                 return said
             said += line
 
-    def leave_up(self, text: str, until: str, seconds: float = 60) -> None:
+    def leave_up(self, text: str, until: str, seconds: float = HANG) -> None:
         """Run the block in another terminal until it prints `until`. The terminal is closed with this shell."""
         other = _bash(["-eo", "pipefail", "-c", text], self._directory, self._environment)
         self._others.append(other)

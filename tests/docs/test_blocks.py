@@ -6,6 +6,7 @@ import pytest
 
 from tests.docs.pages import NOT_RUN, PAGES, ROOT, Shown, blocks, matches, shown
 from tests.docs.shell import Shell
+from tests.support.polling import HANG
 
 WHERE = {
     "README.md": "bare",
@@ -61,14 +62,13 @@ def test_commands_of_a_page_print_what_the_page_shows(page: str, request: pytest
                 compare(shell, command, where)
 
 
-def compare(shell: Shell, command: Shown, where: str, seconds: float = 60) -> None:
+def compare(shell: Shell, command: Shown, where: str) -> None:
     began = time.monotonic()
-    deadline = began + seconds
     while True:
         seen = shell.run(f"{{ {command.command}\n}} 2>&1 || true")
         if matches(command.output, seen):
             return
-        if not command.command.startswith(READS) or time.monotonic() > deadline:
+        if not command.command.startswith(READS) or time.monotonic() > began + HANG:
             raise AssertionError(
                 f"{where}: {command.command}\nthe page shows:\n{command.output}\nthe command prints:\n{seen}"
             )

@@ -11,11 +11,11 @@ import yaml
 from altershield.api.labels import IGNORED_SUSPEND
 from altershield.workloads import Adapter
 from altershield.workloads.clone_sets import CloneSets
+from tests.chart.rendering import DEFAULTS as VALUES
 from tests.docs.pages import PAGES, ROOT, blocks
 
-VALUES: dict[str, Any] = yaml.safe_load((ROOT / "charts" / "altershield" / "values.yaml").read_text())
 _PATH = re.compile(r"`([a-zA-Z]+(?:\.[a-zA-Z]+)+)(?:: [^`]*)?`")
-_FOLDERS = "altershield|command|gatekeeper|reconciler|certgen|bench|dashboards|sandbox|charts|docs|tests"
+_FOLDERS = "altershield|command|gatekeeper|reconciler|certgen|kube_base|bench|dashboards|sandbox|charts|docs|tests"
 _MODULE = re.compile(rf"`((?:{_FOLDERS})/[\w./-]*|[\w/]+\.py)`")
 
 page_of = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -59,7 +59,7 @@ def test_files_named_in_the_architecture_exist() -> None:
 
 def test_architecture_names_every_package() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
-    roots = ("altershield", "command", "gatekeeper", "reconciler", "certgen")
+    roots = ("altershield", "command", "gatekeeper", "reconciler", "certgen", "kube_base")
     packages = [path.parent.relative_to(ROOT) for root in roots for path in (ROOT / root).rglob("__init__.py")]
     named = [each for each in packages if f"`{each.as_posix()}/`" in page or f"`{each.name}/`" in page]
     subjects = [each for each in packages if (ROOT / each / "subject.py").exists()]  # reconciler/manager.py lists them

@@ -10,7 +10,7 @@ from tests.docs.pages import ROOT
 from tests.structure.bounds import long_walks
 from tests.structure.walks import WALKS
 
-_FILE = re.compile(r"`((?:altershield|gatekeeper|reconciler)/[\w/]+\.py)`")
+_FILE = re.compile(r"`((?:altershield|gatekeeper|kube_base|reconciler)/[\w/]+\.py)`")
 
 
 def section(heading: str) -> list[str]:

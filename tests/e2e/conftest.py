@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from altershield.api.labels import GOVERNED
-from altershield.api.resources import NAMESPACES
-from altershield.kube.client import Client
 from command.dev_webhooks import CONFIGURATION
+from kube_base.access.client import Client
+from kube_base.resources import NAMESPACES
 from tests.e2e.sleep import sets_version
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually

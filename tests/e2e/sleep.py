@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from altershield.api.resources import DEPLOYMENTS
+from kube_base.resources import DEPLOYMENTS
 from tests.support import workloads
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually

@@ -12,12 +12,12 @@ import pytest
 from altershield.api import labels
 from altershield.api.annotations import ROLLOUT
 from altershield.api.names import CHECK_ACCOUNT, service_account_user
-from altershield.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Resource
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import ApiError
 from command import main
 from command.check import restrictions
 from command.check.objects import NAME
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import ApiError
+from kube_base.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Resource
 from tests.e2e.sleep import SUSPEND, VERSION, release, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually

@@ -7,8 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from altershield.admission.webhooks import webhook_name
-from altershield.api.resources import Resource
 from altershield.workloads import ADAPTERS
+from kube_base.resources import Resource
 from tests.e2e.sleep import (
     DEFENSE_STATUS,
     IGNORED_SUSPEND,

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from altershield.api.budgets import BREAK_GLASS_GROUP
-from altershield.api.meta import rfc3339
 from altershield.api.pages import DENIED
 from altershield.api.resources import API_VERSION
 from command import main
 from command.budgets import EXIT_EXHAUSTED
 from command.requests import EXIT_REFUSED
+from kube_base.times import rfc3339
 from tests.support import workloads
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually

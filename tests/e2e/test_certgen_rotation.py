@@ -24,12 +24,12 @@ from typing import Any
 import pytest
 from cryptography import x509
 
-from altershield.api.resources import DEPLOYMENTS, NAMESPACES, SECRETS
-from altershield.kube.client import Client
-from altershield.kube.errors import KubernetesError
-from altershield.process.children import free_ports
 from certgen.webhook_configurations import KINDS
 from command.install.webhooks import configurations
+from kube_base.access.client import Client
+from kube_base.access.errors import KubernetesError
+from kube_base.processes import free_ports
+from kube_base.resources import DEPLOYMENTS, NAMESPACES, SECRETS
 from tests.e2e.sleep import SLEEP
 from tests.support.polling import eventually, until
 from tests.support.processes import running

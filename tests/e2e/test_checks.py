@@ -17,8 +17,8 @@ import pytest
 
 from altershield.api.labels import CHECK, CREDENTIALS
 from altershield.api.resources import API_VERSION
-from altershield.process.children import free_ports
 from command.install import rbac
+from kube_base.processes import free_ports
 from tests.docs.pages import ROOT, blocks
 from tests.e2e.conftest import OBSERVE, START_TIMEOUT, govern, raise_webhook_timeouts
 from tests.e2e.sleep import SUSPEND, VERSION, sleep, succeed

@@ -17,9 +17,9 @@ import pytest
 from altershield.api.deletion_protection import quotable
 from altershield.api.pages import PROTECT
 from altershield.api.protected_kinds import KRUISE, PROTECTED_KINDS, ProtectedKind
-from altershield.api.resources import CRDS, NAMESPACES
 from command import main
 from command.install.deletion_policies import LOCK, deletion_policies
+from kube_base.resources import CRDS, NAMESPACES
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import Done, call

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from altershield.api.resources import API_VERSION
-from altershield.kube.client import Client
 from bench.availability.observer import Budget, replay
 from bench.availability.pods_watch import PodsWatch
+from kube_base.access.client import Client
 from tests.support import workloads
 from tests.support.kubectl import Kubectl
 from tests.support.polling import HANG, eventually

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import pytest
 
 from altershield.api import labels
+from altershield.api.annotations import START_TIMEOUT as START_TIMEOUT_SECONDS
 from altershield.api.resources import API_VERSION
 from tests.e2e.conftest import START_TIMEOUT, govern
 from tests.e2e.history import History, ReleaseHistory, watching
@@ -35,7 +36,9 @@ pytestmark = pytest.mark.xdist_group("stories")
 
 NAME = "app"
 REPLICAS = 2
-_WAVE = 8  # releases at the same time; more would make the machine so slow that pods do not come up in time
+_WAVE = 8  # releases at the same time; more would make the machine slow
+_PATIENTLY = {START_TIMEOUT_SECONDS: "300"}
+"""The annotation of releases that are to succeed: on a busy machine, pods need longer than the start timeout."""
 _PAUSE = 1.5  # seconds between two waves of failing releases
 KUBELET = "sandbox.altershield.io/kubelet"
 
@@ -72,6 +75,11 @@ class Case(NamedTuple):
     """The spec of a DefensePolicy for the failing release."""
     level: str = ""
     """The Pod Security level that the namespace enforces for the failing release."""
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the release succeeds without a probe or an init container that extends the start timeout."""
+        return self.ends == (End.SUCCESS,) and not self.pod
 
 
 SLOWLY = {"minReadySeconds": 5}
@@ -262,7 +270,7 @@ class Failures:
         """Release the good images first, then the bad ones."""
         first = [case for case in self._cases if case.after]
         for wave in _waves(first):
-            self._apply([(case, case.after, {}) for case in wave])
+            self._apply([(case, case.after, {}, _PATIENTLY) for case in wave])
             self.before |= self._read_versions(wave)
             for case in wave:
                 self._until(
@@ -271,7 +279,7 @@ class Failures:
         self._break_cluster()
         self._set_rules()
         for wave in _waves(self._cases):
-            self._apply([(case, case.image, case.pod) for case in wave])
+            self._apply([(case, case.image, case.pod, _PATIENTLY if case.is_good else {}) for case in wave])
             self._versions |= self._read_versions(wave)
             time.sleep(_PAUSE)
 
@@ -287,13 +295,16 @@ class Failures:
         name = case.kind.change_workload_name(NAME, version)
         return self._history.until(self._namespaces[case.name], name, met, waiting_for)
 
-    def _apply(self, releases: Sequence[tuple[Case, str, Json]]) -> None:
+    def _apply(self, releases: Sequence[tuple[Case, str, Json, Json]]) -> None:
+        """Apply the workloads of these cases, each with an image, fields of the pod, and annotations."""
         items = []
-        for case, image, pod in releases:
+        for case, image, pod, annotations in releases:
             on_node = {"nodeSelector": {"fails": self.node}, **ELSEWHERE} if "node-lost" in case.name else {}
             namespace = self._namespaces[case.name]
             spec = {"replicas": REPLICAS, **case.spec}
-            items.append(case.kind.manifest(NAME, image, namespace=namespace, pod={**on_node, **pod}, **spec))
+            made = case.kind.manifest(NAME, image, namespace=namespace, pod={**on_node, **pod}, **spec)
+            made["metadata"]["annotations"] = annotations
+            items.append(made)
         self._admin("apply", "--server-side", "-f", "-", stdin=_list(items))
 
     def _read_versions(self, cases: Sequence[Case]) -> dict[str, str]:

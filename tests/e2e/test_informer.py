@@ -4,10 +4,10 @@ import asyncio
 
 import msgspec
 
-from altershield.api.meta import ObjectMeta
-from altershield.api.resources import CONFIG_MAPS
-from altershield.kube.client import Client
-from altershield.kube.informer import Informer
+from kube_base.access.client import Client
+from kube_base.access.informer import Informer
+from kube_base.meta import ObjectMeta
+from kube_base.resources import CONFIG_MAPS
 from tests.support.kubectl import Kubectl
 from tests.support.polling import until
 

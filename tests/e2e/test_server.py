@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from altershield.process.children import free_ports
 from command.app import main
+from kube_base.processes import free_ports
 from reconciler.server import signature
 from tests.e2e.conftest import OBSERVE, START_TIMEOUT, govern, raise_webhook_timeouts
 from tests.e2e.sleep import SUSPEND, TEMPLATE_PATCH, VERSION, sleep, succeed

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from altershield.api import labels
-from altershield.api.meta import unix
-from altershield.api.resources import ROLE_BINDINGS, ROLES
-from altershield.workloads.clone_sets import CLONE_SETS
+from kube_base.resources import CLONE_SETS, ROLE_BINDINGS, ROLES
+from kube_base.times import unix
 from tests.e2e.conftest import govern
 from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, DEPLOYMENT, ORDERED, PARALLEL, container
 from tests.e2e.story import NAME, Story, StoryResults, running_stories

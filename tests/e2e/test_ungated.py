@@ -9,12 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from altershield.api.meta import unix
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import fingerprint_of
 from command.app import main
 from command.dev_webhooks import CONFIGURATION as WEBHOOKS
 from command.status import EXIT_UNDER_WAY
+from kube_base.times import unix
 from tests.e2e.sleep import IGNORED_SUSPEND, SLEEP, SUSPEND, VERSION, release, sets_version, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually

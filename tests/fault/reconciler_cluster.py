@@ -14,22 +14,12 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from altershield.api import labels, names
-from altershield.api.meta import unix
-from altershield.api.resources import (
-    CHANGE_PODS,
-    CHANGE_WORKLOADS,
-    CRDS,
-    DEPLOYMENTS,
-    LEASES,
-    NAMESPACES,
-    OPS_CONFIG_INFOS,
-    PODS,
-    Resource,
-)
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import NotFoundError
-from altershield.workloads.stateful_sets import STATEFUL_SETS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, OPS_CONFIG_INFOS
 from command.install import crds, rbac
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import NotFoundError
+from kube_base.resources import CRDS, DEPLOYMENTS, LEASES, NAMESPACES, PODS, STATEFUL_SETS, Resource
+from kube_base.times import unix
 from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.apiserver.storage.store import Snapshot
 from kube_sandbox.cluster.settings import SimulationSettings

@@ -6,19 +6,10 @@ import msgspec
 
 from altershield.api import labels, names
 from altershield.api.annotations import ROLLOUT
-from altershield.api.resources import (
-    CHANGE_PODS,
-    CHANGE_WORKLOADS,
-    DEFENSE_POLICIES,
-    DEPLOYMENTS,
-    EVENTS,
-    OPS_CONFIG_INFOS,
-    PODS,
-    REPLICA_SETS,
-)
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, OPS_CONFIG_INFOS
 from altershield.releases import history
 from altershield.workloads.applied import of
-from altershield.workloads.revision_data import CONTROLLER_REVISIONS
+from kube_base.resources import CONTROLLER_REVISIONS, DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS
 from tests.fault.reconciler_cluster import Cluster, version
 
 REVISION = "deployment.kubernetes.io/revision"

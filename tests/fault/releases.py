@@ -2,9 +2,9 @@
 
 from altershield.api import names
 from altershield.api.check_specs import CheckSpec, HttpCheck, OnUnknown, Phase
-from altershield.api.meta import ObjectMeta
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES
+from kube_base.meta import ObjectMeta
 from tests.fault.reconciler_cluster import Cluster, Object
 
 

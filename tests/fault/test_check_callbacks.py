@@ -16,9 +16,10 @@ from aiohttp import web
 from altershield.api import names
 from altershield.api.check_specs import CheckSpec, HttpCheck, OnUnknown, Phase, SecretRef
 from altershield.api.labels import CREDENTIALS
-from altershield.api.resources import CHANGE_PODS, LEASES, SECRETS
-from altershield.process.children import free_ports
+from altershield.api.resources import CHANGE_PODS
 from command.install import rbac
+from kube_base.processes import free_ports
+from kube_base.resources import LEASES, SECRETS
 from reconciler.checks.identity import CALLBACK_PATH
 from reconciler.checks.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, signature
 from tests.fault.reconciler_cluster import Cluster, GoOn, Object, is_write, running_cluster, version

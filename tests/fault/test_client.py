@@ -10,9 +10,8 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from altershield.api.resources import DEPLOYMENTS, PODS
-from altershield.kube.client import Client
-from altershield.kube.errors import (
+from kube_base.access.client import Client
+from kube_base.access.errors import (
     AlreadyExistsError,
     ApiError,
     BadRequestError,
@@ -27,6 +26,7 @@ from altershield.kube.errors import (
     UnreachableError,
     UnreadableError,
 )
+from kube_base.resources import DEPLOYMENTS, PODS
 from tests.support.projections import Deployment, Pod
 from tests.support.stub_api import Answer, answer, is_watch, serving
 
@@ -290,9 +290,9 @@ async def test_a_huge_event_is_read_in_linear_time() -> None:
         data = msgspec.json.encode({"type": "ADDED", "object": obj}) + b"\n"
         async with serving() as (api, client):
             api.fault(is_watch, flood(data, 4096))
-            began = time.perf_counter()
+            began = time.process_time()  # a busy machine takes as long as it likes
             assert await watched(client) == ["ADDED"]
-            took.append(time.perf_counter() - began)
+            took.append(time.process_time() - began)
     assert took[1] < 10 * took[0] + 1, "the time must not grow quadratically with the size"
 
 

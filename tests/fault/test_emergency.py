@@ -5,7 +5,8 @@ from pathlib import Path
 
 from altershield.api import labels
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.api.resources import NAMESPACES, OPS_CONFIG_INFOS
+from altershield.api.resources import OPS_CONFIG_INFOS
+from kube_base.resources import NAMESPACES
 from tests.fault.reconciler_cluster import Cluster, running_cluster, version
 from tests.fault.reconciler_stories import good_release, is_paused, paused, policy_with_pause, suspended
 

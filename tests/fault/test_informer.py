@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from altershield.api.resources import DEPLOYMENTS, PODS
-from altershield.kube import client as client_module
-from altershield.kube.informer import Informer
+from kube_base.access import client as client_module
+from kube_base.access.informer import Informer
+from kube_base.resources import DEPLOYMENTS, PODS
 from tests.support.polling import until
 from tests.support.projections import Deployment, Pod
 from tests.support.stub_api import StubApi, answer, is_list, is_watch, line, serving
@@ -202,7 +202,7 @@ async def test_a_cluster_without_changes_causes_no_lists_and_no_logs(caplog: pyt
         for _ in range(10):
             await asyncio.sleep(60)
             assert informer.age < 95
-        assert not [record for record in caplog.records if record.name.startswith("altershield")]
+        assert not [record for record in caplog.records if record.name.startswith("kube_base")]
         assert sum(map(is_list, api.requests)) == 1
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from altershield.api.resources import LEASES, PODS
-from altershield.errors import UsageError
-from altershield.kube import lease as lease_module
-from altershield.kube.client import Client
-from altershield.kube.errors import NotFoundError
-from altershield.kube.lease import lead
+from kube_base.access import lease as lease_module
+from kube_base.access.client import Client
+from kube_base.access.errors import NotFoundError
+from kube_base.access.lease import lead
+from kube_base.errors import UsageError
+from kube_base.resources import LEASES, PODS
 from tests.support.polling import until
 from tests.support.stub_api import StubApi, answer, serving
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from altershield.api.check_specs import OnUnknown
-from altershield.api.meta import ObjectMeta
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
-from altershield.api.resources import CHANGE_WORKLOADS, DEFENSE_POLICIES, DEPLOYMENTS
+from altershield.api.resources import CHANGE_WORKLOADS, DEFENSE_POLICIES
 from command.demo.sample import MISSING_IMAGE
+from kube_base.meta import ObjectMeta
+from kube_base.resources import DEPLOYMENTS
 from tests.fault.reconciler_cluster import Cluster, running_cluster, version
 from tests.fault.releases import apply_policy, batches, condition, until_state
 from tests.unit.reconciler.notifications.receiving import Inbox

@@ -8,7 +8,8 @@ import pytest
 from aiohttp import web
 
 from altershield.api import labels, names
-from altershield.api.resources import CHANGE_WORKLOADS, CONFIG_MAPS, DEPLOYMENTS, NAMESPACES
+from altershield.api.resources import CHANGE_WORKLOADS
+from kube_base.resources import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES
 from kube_sandbox.altershield_server.script import Script, StageScript
 from kube_sandbox.altershield_server.server import AlterShieldServer
 from reconciler.manager import Manager

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from tests.fault.reconciler_cluster import IDENTITY, LEASE_SECONDS, GoOn, is_write, running_cluster
+from tests.fault.reconciler_cluster import IDENTITY, GoOn, is_write, running_cluster
 from tests.fault.reconciler_stories import STORIES, Chapter, good_release, oldest_version_deleted
 from tests.support.stub_api import status
 
@@ -65,7 +65,7 @@ async def test_releases_end_correctly_although_every_write_is(
                 await chapter(cluster)
 
 
-async def test_another_reconciler_takes_over_within_the_lease_time(tmp_path: Path) -> None:
+async def test_another_reconciler_takes_over_from_one_that_stops_responding(tmp_path: Path) -> None:
     """The leader stops responding during a release, without releasing its Lease."""
     vanished = asyncio.Event()
 
@@ -83,6 +83,5 @@ async def test_another_reconciler_takes_over_within_the_lease_time(tmp_path: Pat
                 story = asyncio.create_task(good_release(cluster))
                 await cluster.until(cluster.states, "the release to begin")
                 vanished.set()
-                async with asyncio.timeout(LEASE_SECONDS + 10):  # test_lease checks the exact time, in simulated time
-                    await cluster.until_leader("follower")
+                await cluster.until_leader("follower")  # test_lease checks the time, in simulated time
                 await story

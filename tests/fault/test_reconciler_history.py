@@ -9,9 +9,10 @@ import pytest
 from aiohttp import web
 
 from altershield.api import labels
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, CONFIG_MAPS, DEPLOYMENTS, REPLICA_SETS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from altershield.releases import history
 from altershield.releases.history import Entry
+from kube_base.resources import CONFIG_MAPS, DEPLOYMENTS, REPLICA_SETS
 from tests.fault.reconciler_cluster import Cluster, Object, is_write, running_cluster, version
 from tests.fault.reconciler_stories import (
     good_release,

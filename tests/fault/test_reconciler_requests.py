@@ -4,9 +4,10 @@ from pathlib import Path
 
 import msgspec
 
-from altershield.api.resources import CHANGE_WORKLOADS, EVENTS
+from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.workload_requests import Action
 from altershield.releases import history
+from kube_base.resources import EVENTS
 from tests.fault.reconciler_cluster import Cluster, running_cluster, version
 from tests.fault.reconciler_stories import answered, good_release, labelled, second_release, suspended
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from aiohttp import web
 
 from altershield.api import labels
-from altershield.api.meta import rfc3339, unix
-from altershield.api.resources import CHANGE_PODS, PODS
+from altershield.api.resources import CHANGE_PODS
 from altershield.workloads.pods import Pod
+from kube_base.resources import PODS
+from kube_base.times import rfc3339, unix
 from tests.fault.reconciler_cluster import Cluster, GoOn, Object, running_cluster, version
 from tests.fault.reconciler_stories import good_release
 

@@ -4,8 +4,9 @@ import time
 from pathlib import Path
 
 from altershield.api import labels
-from altershield.api.resources import CHANGE_PODS, PODS
+from altershield.api.resources import CHANGE_PODS
 from altershield.releases import history
+from kube_base.resources import PODS
 from tests.fault.reconciler_cluster import Cluster, running_cluster, version
 from tests.fault.reconciler_stories import good_release
 

@@ -11,8 +11,8 @@ from aiohttp import web
 
 from altershield.api.check_specs import CheckSpec, OnUnknown, ServerCheck
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.process.children import free_ports
 from altershield.releases import history
+from kube_base.processes import free_ports
 from kube_sandbox.altershield_server.script import (
     CallbackScript,
     Case,

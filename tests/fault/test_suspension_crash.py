@@ -7,8 +7,9 @@ import msgspec
 from aiohttp import web
 
 from altershield.api import labels
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEPLOYMENTS
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from gatekeeper import projection
+from kube_base.resources import DEPLOYMENTS
 from tests.fault.reconciler_cluster import Cluster, GoOn, Object, running_cluster
 from tests.fault.reconciler_stories import good_release, labelled
 from tests.unit.gatekeeper import reviews

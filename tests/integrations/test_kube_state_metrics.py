@@ -86,7 +86,8 @@ class Config(Strict):
     spec: Spec
 
 
-RESOURCES = msgspec.convert(yaml.safe_load(CONFIG), Config).spec.resources
+[_FILE] = yaml.load_all(CONFIG, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # each worker loads it
+RESOURCES = msgspec.convert(_FILE, Config).spec.resources
 METRICS = [
     pytest.param(each, metric, id=f"{each.metric_name_prefix}_{metric.name}")
     for each in RESOURCES

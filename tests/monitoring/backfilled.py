@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from altershield.process.children import free_ports
+from kube_base.processes import free_ports
 from tests.monitoring.prometheus import Prometheus
 from tests.support.polling import eventually
 from tests.support.processes import running

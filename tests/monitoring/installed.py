@@ -12,6 +12,7 @@ from tests.chart.rendering import CHART
 Object = dict[str, Any]
 
 RULES = CHART / "files" / "rules" / "altershield.yaml"
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
 
 ALERTS = {
@@ -58,7 +59,8 @@ def rules() -> list[dict[str, Any]]:
 
 
 def all_rules() -> list[dict[str, Any]]:
-    return [rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]
+    [file] = yaml.load_all(RULES.read_text(), _LOADER)
+    return [rule for group in file["groups"] for rule in group["rules"]]
 
 
 def loaded() -> dict[str, Object]:

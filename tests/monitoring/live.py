@@ -26,23 +26,19 @@ from altershield.api.resources import (
     CHANGE_PODS,
     CHANGE_WORKLOADS,
     DEFENSE_POLICIES,
-    DEPLOYMENTS,
-    MUTATING_WEBHOOKS,
     POD_DELETION_FLOW_CONTROLS,
     POD_UNAVAILABLE_BUDGETS,
-    PODS,
-    VALIDATING_WEBHOOKS,
-    Resource,
 )
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import ApiError
-from altershield.process.children import free_ports
 from command.account import Account
 from command.demo.sample import MISSING_IMAGE, NAMESPACE, manifest
 from command.demo.steps import STEPS
 from command.demo.story import Story
 from command.install import webhooks
 from command.installation import install
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import ApiError
+from kube_base.processes import free_ports
+from kube_base.resources import DEPLOYMENTS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS, Resource
 from tests.monitoring.prometheus import Prometheus
 from tests.support.polling import eventually, until
 from tests.support.processes import command, running, wait_for_line

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from altershield.api.check_specs import CheckSpec, OnUnknown, PrometheusCheck
-from altershield.api.meta import ObjectMeta
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
 from altershield.api.resources import CHANGE_PODS, DEFENSE_POLICIES
+from kube_base.meta import ObjectMeta
 from tests.fault.reconciler_cluster import Cluster, running_cluster, version
 from tests.fault.releases import batches, condition, until_state
 from tests.monitoring.conftest import program

@@ -8,7 +8,7 @@ file elsewhere in `tests/unit` that imports a module of the area.
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def areas(words: Sequence[str] = ()) -> list[Area]:
         name = _relative(path)
         if not words or any(word in name for word in words):
             files[ROOT.joinpath(*Path(name).parent.parts[:2])].add(path)
-    imports = {path: imported(path) for path in (ROOT / "tests/unit").rglob("test_*.py")}
+    imports = {path: _with_parents(imported(path)) for path in (ROOT / "tests/unit").rglob("test_*.py")}
     found = [
         Area(_relative(folder), tuple(sorted(map(_relative, members))), _tests(folder, members, imports))
         for folder, members in sorted(files.items())
@@ -60,14 +60,16 @@ def _tests(folder: Path, members: set[Path], imports: Mapping[Path, frozenset[st
     found = {path for path in imports if path.is_relative_to(ROOT / "tests/unit" / _relative(folder))}
     for member in members:
         module = _relative(member).removesuffix(".py").replace("/", ".")
-        importers = {path for path, names in imports.items() if any(_is_in(name, module) for name in names)}
+        importers = {path for path, names in imports.items() if module in names}
         found |= importers if len(importers) <= _WIDELY_IMPORTED else set()
     return tuple(sorted(map(_relative, found)))
 
 
-def _is_in(name: str, module: str) -> bool:
-    """Whether this is the name of the module or of one of its members."""
-    return f"{name}.".startswith(f"{module}.")
+def _with_parents(names: Iterable[str]) -> frozenset[str]:
+    """The names, and the names of the modules that they are members of."""
+    return frozenset(
+        ".".join(parts[:end]) for parts in (name.split(".") for name in names) for end in range(1, len(parts) + 1)
+    )
 
 
 def _relative(path: Path) -> str:

@@ -1,24 +1,30 @@
 """The files that are mutated, and their tests."""
 
-from tests.mutation.areas import areas
+import pytest
 
-AREAS = {area.folder: area for area in areas()}
-
-
-def test_areas_are_the_pure_modules_of_the_import_contracts() -> None:
-    assert {"altershield/budgets", "reconciler/releases", "gatekeeper/handlers"} <= set(AREAS)
-    assert "reconciler/releases/decisions/decide.py" in AREAS["reconciler/releases"].files
-    assert AREAS["reconciler/policies"].files == ("reconciler/policies/acceptance.py",)
-    assert "altershield/policies/selection.py" in AREAS["altershield/policies"].files
-    assert not any("kube" in folder for folder in AREAS)
+from tests.mutation.areas import Area, areas
 
 
-def test_tests_of_an_area_are_those_of_its_subject_and_those_that_import_it() -> None:
-    found = AREAS["altershield/budgets"].tests
+@pytest.fixture(scope="module")
+def by_folder() -> dict[str, Area]:
+    """Read in one worker, not by each one while it collects the tests: the imports of all test files are parsed."""
+    return {area.folder: area for area in areas()}
+
+
+def test_areas_are_the_pure_modules_of_the_import_contracts(by_folder: dict[str, Area]) -> None:
+    assert {"altershield/budgets", "reconciler/releases", "gatekeeper/handlers"} <= set(by_folder)
+    assert "reconciler/releases/decisions/decide.py" in by_folder["reconciler/releases"].files
+    assert by_folder["reconciler/policies"].files == ("reconciler/policies/acceptance.py",)
+    assert "altershield/policies/selection.py" in by_folder["altershield/policies"].files
+    assert not any("kube" in folder for folder in by_folder)
+
+
+def test_tests_of_an_area_are_those_of_its_subject_and_those_that_import_it(by_folder: dict[str, Area]) -> None:
+    found = by_folder["altershield/budgets"].tests
     assert "tests/unit/altershield/budgets/test_decision.py" in found
     assert "tests/unit/reconciler/budgets/test_budget_reconciler.py" in found
     assert not any("notifications" in each for each in found)
-    assert "tests/unit/reconciler/releases/test_rollback.py" in AREAS["reconciler/releases"].tests
+    assert "tests/unit/reconciler/releases/test_rollback.py" in by_folder["reconciler/releases"].tests
 
 
 def test_words_choose_files() -> None:

@@ -4,11 +4,8 @@ import subprocess
 import sys
 
 import pytest
-from mutmut.mutation.data import LineSpan
-from mutmut.mutation.file_mutation import MutatedFile
 
 from tests.mutation.areas import ROOT
-from tests.mutation.workspace import changes_of_code
 
 FUNCTIONS = (
     ("x_f__mutmut_orig", 'yield "key", f"{count} pods"', 'raise ValueError("no such pod")'),
@@ -19,6 +16,12 @@ FUNCTIONS = (
 
 
 def test_mutants_of_the_wording_of_sentences_are_left_out() -> None:
+    # these imports take a second, which each worker would need to collect the tests
+    from mutmut.mutation.data import LineSpan
+    from mutmut.mutation.file_mutation import MutatedFile
+
+    from tests.mutation.workspace import changes_of_code
+
     code = "\n".join(f"def {name}(count):\n  {first}\n  {second}" for name, first, second in FUNCTIONS)
     names = [name for name, *_ in FUNCTIONS]
     spans = {name: LineSpan(3 * index + 1, 3 * index + 3) for index, name in enumerate(names)}

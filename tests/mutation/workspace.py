@@ -19,7 +19,7 @@ from mutmut.utils.format_utils import get_mutant_name
 
 from tests.mutation.areas import ROOT, Area
 
-_COPIED = ("altershield", "certgen", "command", "gatekeeper", "reconciler", "tests")
+_COPIED = ("altershield", "certgen", "command", "gatekeeper", "kube_base", "reconciler", "tests")
 _PACKAGES = _COPIED[:-1]
 _END_OF_OUTPUT = 4000
 _PROGRESS = re.compile("[\u2800-\u28ff]")  # a spinner

@@ -16,11 +16,11 @@ FOLDER_FILES = 20
 
 LARGE_FOLDERS = {
     "altershield/api": 35,  # a file for each kind, and for each vocabulary that kinds and processes share
-    "altershield/kube": 24,  # a library as client-go: a file for each part, which knows none of our subjects
+    "kube_base/access": 24,  # a library as client-go: a file for each part, which knows none of our subjects
 }
 """The folders that may have more files, with their bound."""
 
-WALK_FILES = {"One review": 16, "One pod event": 64}
+WALK_FILES = {"One review": 16, "One pod event": 66}
 """By the heading of the walk in docs/architecture.md."""
 
 

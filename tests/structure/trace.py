@@ -1,8 +1,8 @@
 """Traces the walk of one request or one event through the files of the product.
 
-A *walk* is the sequence of the files in which functions of `altershield`, `gatekeeper` and `reconciler` are called,
-from the first call to the last. A file has its place in the list where it is entered first. To read a property or to
-make a value is no call: in the code it looks like a field.
+A *walk* is the sequence of the files in which functions of `altershield`, `gatekeeper`, `kube_base` and `reconciler`
+are called, from the first call to the last. A file has its place in the list where it is entered first. To read a
+property or to make a value is no call: in the code it looks like a field.
 
 A call belongs to a walk by its task, not by its file:
 
@@ -32,12 +32,12 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-from altershield.kube.cache import Cache
-from altershield.kube.queue import WorkQueue
+from kube_base.access.cache import Cache
+from kube_base.access.queue import WorkQueue
 
 ROOT = Path(__file__).parents[2]
 
-_PACKAGES = ("altershield", "gatekeeper", "reconciler")
+_PACKAGES = ("altershield", "gatekeeper", "kube_base", "reconciler")
 _CALLS_HANDLERS = Cache._call.__code__
 _ADDS = WorkQueue.add.__code__
 _TAKES = WorkQueue.get.__code__

@@ -6,9 +6,10 @@ from pathlib import Path
 from types import FrameType
 
 from altershield.api import json_patch, labels, released_by
-from altershield.api.resources import CHANGE_PODS, PODS
-from altershield.kube import watch_stream
+from altershield.api.resources import CHANGE_PODS
 from altershield.process.listener import Listener
+from kube_base.access import watch_stream
+from kube_base.resources import PODS
 from reconciler.releases.subject import RELEASES
 from tests.fault.reconciler_cluster import running_cluster, version
 from tests.structure.trace import Walk, is_start, traced

@@ -8,37 +8,45 @@ from urllib.parse import urlencode
 
 import yaml
 
-from altershield.api import resources
-from altershield.api.resources import Resource
+from altershield.api.resources import (
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
+    DEFENSE_POLICIES,
+    OPS_CONFIG_INFOS,
+    POD_DELETION_FLOW_CONTROLS,
+    POD_UNAVAILABLE_BUDGETS,
+)
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
+from kube_base import resources
+from kube_base.resources import Resource
 
 Json = dict[str, Any]
 
 _KNOWN = (
     *(adapter.resource for adapter in ADAPTERS),
-    resources.CHANGE_PODS,
-    resources.CHANGE_WORKLOADS,
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
     resources.CONFIG_MAPS,
     resources.CRDS,
     history.RESOURCE,
-    resources.DEFENSE_POLICIES,
+    DEFENSE_POLICIES,
     resources.DISRUPTION_BUDGETS,
     resources.EVENTS,
     resources.JOBS,
     resources.MUTATING_WEBHOOKS,
     resources.NAMESPACES,
     resources.NODES,
-    resources.OPS_CONFIG_INFOS,
-    resources.POD_DELETION_FLOW_CONTROLS,
-    resources.POD_UNAVAILABLE_BUDGETS,
+    OPS_CONFIG_INFOS,
+    POD_DELETION_FLOW_CONTROLS,
+    POD_UNAVAILABLE_BUDGETS,
     resources.PODS,
     resources.REPLICA_SETS,
     resources.SECRETS,
     resources.SERVICE_ACCOUNTS,
     resources.VALIDATING_WEBHOOKS,
 )
-_SHORT_NAMES = {"pub": resources.POD_UNAVAILABLE_BUDGETS, "crd": resources.CRDS}
+_SHORT_NAMES = {"pub": POD_UNAVAILABLE_BUDGETS, "crd": resources.CRDS}
 RESOURCES = _SHORT_NAMES | {
     name: each
     for each in _KNOWN
@@ -97,11 +105,17 @@ def read(namespace: str, arguments: Sequence[str]) -> str | None:
     return resource.path(namespace, name) + (f"?{urlencode(query)}" if query else "")
 
 
+def loaded(manifest: str) -> Json:
+    """The object in YAML or JSON. YAML takes a hundred times as long, and most manifests of the tests are JSON."""
+    obj: Json = json.loads(manifest) if manifest.startswith("{") else yaml.safe_load(manifest)
+    return obj
+
+
 def write(namespace: str, arguments: Sequence[str], stdin: str | None) -> Write | None:
     """The request of `kubectl ARGUMENTS` for one object."""
     match arguments:
         case ("create", "-f", "-") if stdin is not None:
-            return _create(namespace, yaml.safe_load(stdin))
+            return _create(namespace, loaded(stdin))
         case ("create", "namespace", name):
             made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             return _create(namespace, made)

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[2]
 
 @functools.cache
 def imported(path: Path) -> frozenset[str]:
-    """The names in the imports of a file, each after its module: `altershield.pki.Authority`."""
+    """The names in the imports of a file, each after its module: `kube_base.pki.Authority`."""
     package = path.relative_to(ROOT).parent.parts
     found = set()
     for node in ast.walk(ast.parse(path.read_text())):

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-import yaml
-
-from altershield.api import resources
-from altershield.api.resources import Resource
+from kube_base import resources
+from kube_base.resources import Resource
 from tests.support import arguments
 from tests.support.arguments import RESOURCES
 from tests.support.polling import HANG, eventually
@@ -130,7 +128,7 @@ class Kubectl:
 
     def apply(self, manifest: str) -> None:
         """`kubectl apply -f -`. AssertionError if it fails. The request that creates an object needs no process."""
-        obj = yaml.safe_load(manifest)
+        obj = arguments.loaded(manifest)
         resource = RESOURCES.get(obj["kind"].lower())
         if resource is not None:
             metadata = obj["metadata"]

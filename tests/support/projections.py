@@ -3,7 +3,7 @@
 import msgspec
 
 from altershield.api import labels
-from altershield.api.meta import ObjectMeta
+from kube_base.meta import ObjectMeta
 
 
 class _Object(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
-from altershield.api.resources import Resource
-from altershield.kube.client import Client
-from altershield.kube.configuration import Configuration
+from kube_base.access.client import Client
+from kube_base.access.configuration import Configuration
+from kube_base.resources import Resource
 
 Object = dict[str, Any]
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -8,17 +8,17 @@ from pathlib import Path
 from altershield.workloads import ADAPTERS
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("altershield", "certgen", "command", "gatekeeper", "reconciler")
+PACKAGES = ("altershield", "certgen", "command", "gatekeeper", "kube_base", "reconciler")
 FREE = ("altershield/workloads/", "command/sandbox.py", "command/demo/")
 """Folders that may name kinds: the adapters, the simulated cluster, and the demo, which releases a Deployment."""
 
 ALLOWED = {
     "altershield/api/labels.py": 2,  # `app.kubernetes.io/deployment-name`, and a label of Kubernetes
     "altershield/api/protected_kinds.py": 16,  # the table of the kinds that can be protected from deletion
-    "altershield/api/resources.py": 6,  # constants, for the adapters and the sandbox
     "command/check/objects.py": 1,  # creates one workload to check the gatekeeper
     "command/install/inventory.py": 2,  # removes the Deployment of AlterShield itself
     "altershield/releases/history.py": 2,  # the kind in which the history is kept
+    "kube_base/resources.py": 18,  # constants, for the adapters and the sandbox
 }
 """How many times a file may name a kind."""
 

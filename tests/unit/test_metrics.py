@@ -13,9 +13,9 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.policy import DefensePolicy
-from altershield.kube.client import Client
-from altershield.kube.configuration import Configuration
 from docs.pages.metrics import OPEN_LABELS, PROCESS, registries, release
+from kube_base.access.client import Client
+from kube_base.access.configuration import Configuration
 from reconciler.cluster.caches import Caches
 from reconciler.releases.gauges import families
 from reconciler.releases.terms.snapshot import StallReason

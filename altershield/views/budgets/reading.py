@@ -6,19 +6,20 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from altershield.api.budgets import PodUnavailableBudget, TargetRef
-from altershield.api.resources import DISRUPTION_BUDGETS, POD_UNAVAILABLE_BUDGETS, PODS, Resource
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budgets import pods
 from altershield.budgets.index import PodIndex
 from altershield.budgets.scaled import Reader, Scaled
-from altershield.errors import AlterShieldError
-from altershield.kube.client import Client
-from altershield.kube.errors import ApiError, ForbiddenError, NotFoundError
 from altershield.views import permission
 from altershield.views.budgets.figures import Surroundings
 from altershield.workloads import ADAPTERS
 from altershield.workloads import pods as releases_pods
 from altershield.workloads.meta import Owner
+from kube_base.access.client import Client
+from kube_base.access.errors import ApiError, ForbiddenError, NotFoundError
+from kube_base.errors import ReportedError
+from kube_base.resources import DISRUPTION_BUDGETS, PODS, Resource
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ _OPTIONAL = {adapter.resource for adapter in ADAPTERS if adapter.crd}
 """The kinds that a cluster may lack."""
 
 
-class BudgetError(AlterShieldError):
+class BudgetError(ReportedError):
     """A budget could not be shown."""
 
 

@@ -5,9 +5,9 @@ from altershield.api import labels
 from altershield.api.change_pod import ChangePod
 from altershield.api.names import change_workload_of
 from altershield.api.resources import CHANGE_PODS
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError
 from altershield.views.releases.model import StoredRelease
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError
 
 
 async def batches_of(client: Client, release: StoredRelease) -> list[ChangePod]:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from altershield.errors import UsageError
 from altershield.releases import steps
 from altershield.views.releases.model import Release, StatusError
+from kube_base.errors import UsageError
 
 _STEP = re.compile(r"step=([1-9][0-9]?)")
 

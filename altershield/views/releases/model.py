@@ -9,15 +9,15 @@ import msgspec
 from altershield import releases
 from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload, WorkloadRef
-from altershield.api.meta import ObjectMeta
-from altershield.errors import AlterShieldError
 from altershield.releases import Outcome, steps
 from altershield.views.selection import Selection
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
+from kube_base.errors import ReportedError
+from kube_base.meta import ObjectMeta
 
 
-class StatusError(AlterShieldError):
+class StatusError(ReportedError):
     """The requested releases do not exist or cannot be read."""
 
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from altershield.api import labels
 from altershield.api.namespace import Namespace
-from altershield.api.resources import NAMESPACES
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError, NotFoundError
 from altershield.views.releases.model import StatusError
 from altershield.views.selection import Selection, full_plural
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError, NotFoundError
+from kube_base.resources import NAMESPACES
 
 
 async def demand_namespace(client: Client, namespace: str) -> None:

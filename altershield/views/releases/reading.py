@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError, NotFoundError
-from altershield.kube.informer import Informer
 from altershield.views import permission
 from altershield.views.releases.model import Snapshot, StatusError, StoredRelease, stored
 from altershield.views.selection import Selection, full_plural
 from altershield.workloads import Adapter, named_kind
 from altershield.workloads.workload import Workload
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError, NotFoundError
+from kube_base.access.informer import Informer
 
 _SETTLE = 0.1  # seconds: changes in this interval are printed together
 

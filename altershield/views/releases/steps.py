@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from altershield.api.change_pod import ChangePod
 from altershield.api.change_workload import ChangeWorkload
 from altershield.api.check_results import CheckState
-from altershield.api.meta import rfc3339
 from altershield.api.rollout import Phase
 from altershield.releases import steps
 from altershield.releases.steps import StepState, StepView
 from altershield.views.durations import age
 from altershield.views.names import printable, workload_name
 from altershield.views.releases.model import Release
+from kube_base.times import rfc3339
 
 _DIGITS = 12  # of a version
 _STATE_WIDTH = 18

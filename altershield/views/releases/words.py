@@ -12,15 +12,15 @@ from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
-from altershield.api.resources import EVENTS, PODS
-from altershield.kube.client import Client
-from altershield.kube.errors import KubernetesError
 from altershield.releases.texts import not_up
 from altershield.views.releases.model import Release
 from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.pod_events import PodEvent, telling
 from altershield.workloads.pods import Pod, Trouble
+from kube_base.access.client import Client
+from kube_base.access.errors import KubernetesError
+from kube_base.resources import EVENTS, PODS
 
 QUIET = 10
 """Seconds after its creation for which the Events of a pod are not read."""

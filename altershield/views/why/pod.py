@@ -4,13 +4,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from altershield.api.meta import ObjectMeta
-from altershield.api.resources import PODS
-from altershield.kube.client import Client
-from altershield.kube.errors import ApiError, ConflictError, ForbiddenError, NotFoundError, UnauthorizedError
 from altershield.views import permission
 from altershield.views.asking import RequestError
 from altershield.views.why.refusal import Answer, answer
+from kube_base.access.client import Client
+from kube_base.access.errors import ApiError, ConflictError, ForbiddenError, NotFoundError, UnauthorizedError
+from kube_base.meta import ObjectMeta
+from kube_base.resources import PODS
 
 _DRY = {"dryRun": ["All"]}
 

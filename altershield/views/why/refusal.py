@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from altershield.kube.errors import ApiError, ForbiddenError, InvalidError
 from altershield.views import permission
 from altershield.views.names import printable
+from kube_base.access.errors import ApiError, ForbiddenError, InvalidError
 
 _WEBHOOK = re.compile(r'admission webhook "([^"]+)" denied the request(?:: (.*))?', re.DOTALL)
 _POLICY = re.compile(r"ValidatingAdmissionPolicy '([^']+)' with binding '[^']+' denied request: (.*)", re.DOTALL)

@@ -7,7 +7,7 @@ from altershield.api.change_pod import ChangePod
 from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.check_results import CheckState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, rfc3339, unix
+from altershield.api.meta import find_condition
 from altershield.api.policy import OnPauseEnd
 from altershield.releases.enforcement import only_text
 from altershield.releases.release import By
@@ -19,6 +19,7 @@ from altershield.views.releases.steps import tree
 from altershield.views.why.advice import about_blocking, about_release
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
+from kube_base.times import rfc3339, unix
 
 _MAX_PODS = 8
 _MAX_CHECKS = 6

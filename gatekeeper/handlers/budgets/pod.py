@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.meta import OwnerReference
 from altershield.budgets import pods
 from altershield.budgets.changes import WireSpec
 from altershield.budgets.pods import Pod, WireStatus
 from gatekeeper.request import Metadata, Object
+from kube_base.meta import OwnerReference
 
 
 class PodMetadata(Metadata, frozen=True, rename="camel"):

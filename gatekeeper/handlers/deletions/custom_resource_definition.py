@@ -2,7 +2,6 @@
 
 import msgspec
 
-from altershield.api.resources import Resource
 from gatekeeper.errors import ReviewError
 from gatekeeper.handler import handler
 from gatekeeper.handlers.deletions.protected import WEBHOOK_SECONDS, Protected, decided
@@ -11,6 +10,7 @@ from gatekeeper.listers import Listers
 from gatekeeper.live import stays
 from gatekeeper.request import Request
 from gatekeeper.response import NOTHING, Response
+from kube_base.resources import Resource
 
 
 class _Version(msgspec.Struct, frozen=True):

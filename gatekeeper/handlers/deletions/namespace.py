@@ -1,6 +1,5 @@
 """A Namespace with the protection `Cascading` is not deleted while applications run in it or keep data in it."""
 
-from altershield.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from gatekeeper.handler import handler
 from gatekeeper.handlers.deletions.protected import WEBHOOK_SECONDS, Protected, decided
 from gatekeeper.handlers.deletions.reasons import OUTCOMES
@@ -8,6 +7,7 @@ from gatekeeper.listers import Listers
 from gatekeeper.live import Found, Live, stays
 from gatekeeper.request import Request
 from gatekeeper.response import NOTHING, Response
+from kube_base.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 
 _NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 _BOUND = "Bound"

@@ -7,11 +7,11 @@ import msgspec
 
 from altershield.api import deletion_protection
 from altershield.api.deletion_protection import Level
-from altershield.errors import AlterShieldError
 from gatekeeper.handlers.deletions.reasons import Reason
 from gatekeeper.request import Metadata, Object, Request, T
 from gatekeeper.response import Denial, Response
 from gatekeeper.texts import clean
+from kube_base.errors import ReportedError
 
 WEBHOOK_SECONDS = 9.0
 """The time of a handler. The API server waits for 10 seconds."""
@@ -61,7 +61,7 @@ async def decided(
             because = await content()
     except TimeoutError:
         return _unknown(request, found, f"reading it took longer than {_READING:.0f} s")
-    except AlterShieldError as error:
+    except ReportedError as error:
         return _unknown(request, found, clean(str(error), _MAX_CAUSE))
     if not because:
         return _EMPTY

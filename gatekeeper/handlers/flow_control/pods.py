@@ -12,7 +12,6 @@ from typing import Any
 
 from altershield.api.budgets import BREAK_GLASS_GROUP
 from altershield.budgets.pods import Pod
-from altershield.errors import AlterShieldError
 from altershield.flow_control.deletion import Deletion, Operation, exempt
 from altershield.flow_control.texts import Hint
 from gatekeeper.errors import ReviewError
@@ -25,6 +24,7 @@ from gatekeeper.listers import Listers
 from gatekeeper.request import Request
 from gatekeeper.response import NOTHING, Denial, Response
 from gatekeeper.texts import PAGE_WARNING, advice, clean, warning
+from kube_base.errors import ReportedError
 
 _SECONDS = 4.5
 """The time of all handlers of a request. The API server waits for 5 seconds."""
@@ -83,7 +83,7 @@ async def _evicted(request: Request[Eviction], listers: Listers, *, early: bool)
     try:
         pod = budgets.cached_pod(request.namespace, request.name)
         pod = pod or await budgets.read_pod(request.namespace, request.name)
-    except AlterShieldError:
+    except ReportedError:
         refusal = listers.flow_controls.decide_unread(f"{request.namespace}/{request.name}")
         return _refused(refusal, 429) if refusal is not None else NOTHING
     if pod is None or not pod.judged:  # the API server answers with 404, or no policy counts the pod

@@ -4,7 +4,6 @@ from functools import lru_cache
 
 from altershield.api import labels
 from altershield.api.annotations import ROLLOUT
-from altershield.api.meta import rfc3339
 from altershield.api.policy import Mode
 from altershield.policies.selection import InForce
 from altershield.policies.stored import Spec
@@ -21,6 +20,7 @@ from gatekeeper.handlers.releases.workload import Change, Workload, pods_of
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
 from gatekeeper.texts import clean, warning
+from kube_base.times import rfc3339
 
 _CALLED_AGAIN = 60  # seconds that a request may last at most, and its calls of webhooks with it
 _MAX_NAME = 253  # bytes

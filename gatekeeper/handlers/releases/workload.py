@@ -10,12 +10,12 @@ from altershield.api import released_by
 from altershield.api.annotations import ROLLOUT
 from altershield.api.change_workload import WorkloadRef
 from altershield.api.fingerprint import Template
-from altershield.api.meta import OwnerReference
 from altershield.api.names import is_version
 from altershield.workloads.applied import LAST_APPLIED
 from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE
 from gatekeeper.errors import ReviewError
 from gatekeeper.request import Metadata, Object, Request
+from kube_base.meta import OwnerReference
 
 _NO_TEMPLATE = Template()
 _NONE = msgspec.Raw(b"")

@@ -2,12 +2,12 @@
 
 import msgspec
 
-from altershield.api.meta import rfc3339
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Request, Result, Verb
 from altershield.releases import rolled_back
 from altershield.releases.release import version_of
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Workload
+from kube_base.times import rfc3339
 from reconciler.cluster.release import Release
 from reconciler.releases.terms.draft import Draft, begin, with_update_time
 from reconciler.releases.terms.effects import After, Announce, Before, Decision

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import has_reason, unix
+from altershield.api.meta import has_reason
 from altershield.api.workload_requests import BYPASS, Action, Result
 from altershield.releases.release import rolled_back, version_of
 from altershield.workloads.workload import Workload
+from kube_base.times import unix
 from reconciler.cluster.release import Release, went_back_to
 from reconciler.releases.decisions.answers import with_action
 from reconciler.releases.terms.draft import begin, with_update_time

@@ -8,13 +8,14 @@ import msgspec
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.check_results import CheckState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, rfc3339, unix
+from altershield.api.meta import find_condition
 from altershield.api.workload_requests import BYPASS, MAX_ACTIONS, Action, Result
 from altershield.releases import rolled_back, state, version_of, why
 from altershield.releases.enforcement import would
 from altershield.releases.history import MAX_EARLIER, CheckOutcome, Record, Way
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Workload
+from kube_base.times import rfc3339, unix
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
 from reconciler.releases.terms.effects import Decision, KeepHistory

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 import msgspec
 
 from altershield.api.change_workload import PauseEnd, WorkloadState
-from altershield.api.meta import plain_time, rfc3339
+from altershield.api.meta import plain_time
 from altershield.api.policy import OnFailure, OnPauseEnd
 from altershield.releases.release import version_of
 from altershield.workloads.workload import Strategy
+from kube_base.times import rfc3339
 from reconciler.releases.findings import failure
 from reconciler.releases.pods.group import Group
 from reconciler.releases.terms.draft import Draft

@@ -20,11 +20,12 @@ import msgspec
 from altershield.api import names
 from altershield.api.change_workload import PauseEnd, SourceRef, WorkloadState
 from altershield.api.condition_types import ConditionType, Giver
-from altershield.api.meta import Condition, find_condition, has_reason, rfc3339
+from altershield.api.meta import Condition, find_condition, has_reason
 from altershield.api.workload_requests import Result, Verb
 from altershield.releases.release import version_of
 from altershield.releases.texts import was_rolled_back
 from altershield.workloads.workload import Workload
+from kube_base.times import rfc3339
 from reconciler.cluster.release import Release, went_back_to
 from reconciler.releases.decisions import steps
 from reconciler.releases.findings import failure, verification

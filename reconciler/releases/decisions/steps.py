@@ -6,13 +6,14 @@ import msgspec
 
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, plain_time, rfc3339
+from altershield.api.meta import find_condition, plain_time
 from altershield.api.policy import Mode
 from altershield.api.rollout import ENDED, Phase, RolloutStatus, WaitingFor
 from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.hold import Hold
 from altershield.workloads.workload import Strategy, Workload
+from kube_base.times import rfc3339
 from reconciler.cluster.release import Release
 from reconciler.releases.decisions import bypass
 from reconciler.releases.findings import verification

@@ -13,13 +13,14 @@ import msgspec
 
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, has_reason, unix
+from altershield.api.meta import find_condition, has_reason
 from altershield.api.policy import OnNothingServes
 from altershield.releases import rolled_back, state, version_of
 from altershield.releases.enforcement import named
 from altershield.workloads import BY_KIND
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Strategy, Workload
+from kube_base.times import unix
 from reconciler.cluster.release import went_back_to
 from reconciler.releases.findings import restarts
 from reconciler.releases.pods.blame import causes

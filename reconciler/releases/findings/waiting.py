@@ -7,11 +7,12 @@ import msgspec
 
 from altershield.api.change_workload import RestartingPod, Settling, WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, rfc3339, unix
+from altershield.api.meta import find_condition
 from altershield.releases.release import OBSERVING
 from altershield.workloads.blocking import blocking_pods
 from altershield.workloads.pods import Fault
 from altershield.workloads.workload import Workload
+from kube_base.times import rfc3339, unix
 from reconciler.releases.findings import restarts
 from reconciler.releases.findings.ending import (
     creation_wake,

@@ -6,7 +6,7 @@ groups are rebuilt from the caches.
 
 import heapq
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Protocol
 
 from altershield.api.change_workload import SourceRef
@@ -200,8 +200,8 @@ class PodGroups:
 
     # updates
 
-    def update_pod(self, pod: Pod, now: float) -> None:
-        """Take over a new or changed pod of the workload."""
+    def update_pod(self, pod: Pod, now: float, ready_since: float | None = None) -> None:
+        """Take over a new or changed pod of the workload. `ready_since`: see `start_tracking`."""
         uid = pod.metadata.uid
         if not is_pod_of_revision(self._adapter, pod, self.source.name, self.source.uid):
             # a failing verdict lasts as long as the pod exists, even if its template hash changes
@@ -221,7 +221,7 @@ class PodGroups:
             return
         known = self._tracked.get(uid)
         if known is None:
-            self._track(pod, now, updated_in_place=updated_in_place)
+            self._track(pod, now, ready_since, updated_in_place=updated_in_place)
         else:
             update_tracked(known, pod, now, updated_in_place=known.pod.hash != pod.hash)
         if pod.restarted:
@@ -299,6 +299,11 @@ class PodGroups:
 
     def refresh(self, workload: Workload, now: float) -> None:
         """Bring the groups up to date at `now` (Unix seconds)."""
+        for _ in self.refresh_in_steps(workload, now):
+            pass
+
+    def refresh_in_steps(self, workload: Workload, now: float) -> Iterator[None]:
+        """`refresh` with one pod at each step. Nothing else may change the groups between the steps."""
         if (workload.min_ready, workload.start) != (self.workload.min_ready, self.workload.start):
             self._changed.update(self._tracked)
         self.workload = workload
@@ -314,6 +319,7 @@ class PodGroups:
             tracked = self._tracked.get(uid)
             if tracked is not None:
                 self._assign(uid, tracked, now)
+                yield
         if self.revision != self.written_revision and self.lists_changed_at is None:
             self.lists_changed_at = now
 
@@ -328,7 +334,7 @@ class PodGroups:
             return 0.0, uid
         return tracked.ready_since or 0.0, tracked.pod.metadata.name
 
-    def _track(self, pod: Pod, now: float, *, updated_in_place: bool) -> None:
+    def _track(self, pod: Pod, now: float, ready_since: float | None, *, updated_in_place: bool) -> None:
         uid = pod.metadata.uid
         membership = self.memberships.newest(uid)
         self._tracked[uid] = self._starts.track(
@@ -337,6 +343,7 @@ class PodGroups:
             was_up=membership is not None and not membership.member.overruled,
             up_at=float(membership.batch.metadata.created) if membership is not None else 0.0,
             node_ready_at=self._nodes.node_ready_at(pod.node),
+            ready_since=ready_since,
             updated_in_place=updated_in_place,
         )
         self._tracked[uid].predecessor = self.predecessors.take(pod)

@@ -114,6 +114,7 @@ def start_tracking(
     up_at: float = 0.0,
     down_since: float | None,
     node_ready_at: float = 0.0,
+    ready_since: float | None = None,
     in_place: bool,
     has_fault: bool = False,
 ) -> TrackedPod:
@@ -124,6 +125,7 @@ def start_tracking(
     - `down_since`: since when a pod that was up is down, as the ChangeWorkload says.
     - `node_ready_at`: when the pod's node became ready. If the node became ready after the pod was created, the start
       timeout of the pod begins at that time.
+    - `ready_since`: since when this process has seen that the pod is ready; None if it has not seen it become ready.
     - `in_place`: the pod is older than the release and was updated for it.
     - `has_fault`: the ChangeWorkload says that a fault keeps pods from being up.
 
@@ -145,7 +147,7 @@ def start_tracking(
         pod=pod,
         down_since=since,
         # just after an update in place, the ready container may still be the old one
-        ready_since=(now if pod.ready else None) if in_place else _ready_since(pod, now),
+        ready_since=(now if pod.ready else None) if in_place else _ready_since(pod, now, ready_since),
         was_up=was_up,
         broken=down_since is not None or (was_up and (not pod.ready or pod.ready_at > up_at > 0)),
         baseline=pod.restarts if in_place else 0,
@@ -157,12 +159,12 @@ def start_tracking(
     )
 
 
-def _ready_since(pod: Pod, now: float) -> float | None:
-    """Since when a pod that was not tracked before has been ready: the kubelet's time plus the allowance for its clock;
-    None if it is not ready."""
+def _ready_since(pod: Pod, now: float, seen: float | None) -> float | None:
+    """Since when a pod that was not tracked before has been ready: the time that this process has seen, or if that is
+    earlier, the kubelet's time plus the allowance for its clock; None if it is not ready."""
     if not pod.ready:
         return None
-    return min(pod.ready_at + CLOCK_SKEW, now) if pod.ready_at else now
+    return min(now if seen is None else seen, pod.ready_at + CLOCK_SKEW if pod.ready_at else now, now)
 
 
 def update_tracked(tracked: TrackedPod, pod: Pod, now: float, *, updated_in_place: bool) -> None:
@@ -172,7 +174,7 @@ def update_tracked(tracked: TrackedPod, pod: Pod, now: float, *, updated_in_plac
     if updated_in_place:
         tracked.baseline, tracked.was_up, tracked.broken, tracked.down_since = pod.restarts, False, False, now
         tracked.in_place, tracked.was_ready = True, False
-    interrupted = pod.ready and tracked.ready_since is not None and _interrupted(before, pod)
+    interrupted = pod.ready and tracked.ready_since is not None and is_interrupted(before, pod)
     if interrupted or not pod.ready:
         if tracked.stayed_from is not None and now >= tracked.stayed_from:
             tracked.breaks += 1  # only `minReadySeconds` kept it from being up until now
@@ -190,7 +192,7 @@ def update_tracked(tracked: TrackedPod, pod: Pod, now: float, *, updated_in_plac
         tracked.changed = True
 
 
-def _interrupted(before: Pod, after: Pod) -> bool:
+def is_interrupted(before: Pod, after: Pod) -> bool:
     """Whether the pod was not ready between two states in which it was ready."""
     return before.restarts != after.restarts or before.ready_at != after.ready_at
 

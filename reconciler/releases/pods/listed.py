@@ -4,8 +4,8 @@ functions."""
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from altershield.api.meta import version_number
 from altershield.workloads.pods import Pod
+from kube_base.meta import version_number
 
 
 class ListedPods(NamedTuple):

@@ -4,8 +4,9 @@ the timeout of a pod that ended. Without I/O."""
 from typing import NamedTuple
 
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, unix
+from altershield.api.meta import find_condition
 from altershield.workloads.pods import Fault, Pod
+from kube_base.times import unix
 from reconciler.cluster.release import Release
 from reconciler.releases.pods.health import Timing, TrackedPod, start_tracking
 
@@ -44,7 +45,15 @@ class PodStarts:
         return bool(self._ended)
 
     def track(
-        self, pod: Pod, now: float, *, was_up: bool, up_at: float, node_ready_at: float, updated_in_place: bool
+        self,
+        pod: Pod,
+        now: float,
+        *,
+        was_up: bool,
+        up_at: float,
+        node_ready_at: float,
+        ready_since: float | None,
+        updated_in_place: bool,
     ) -> TrackedPod:
         """Begin to track a pod, at `now` (Unix seconds). `updated_in_place`: until now, the pod had another template. A
         pod that is older than the release had another one, too. The other values are those of `start_tracking`."""
@@ -59,6 +68,7 @@ class PodStarts:
             up_at=up_at,
             down_since=remembered,
             node_ready_at=node_ready_at,
+            ready_since=ready_since,
             in_place=in_place,
             has_fault=self._has_fault and not pod.ready,
         )

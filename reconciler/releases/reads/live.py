@@ -9,18 +9,18 @@ import msgspec
 from altershield.api import labels
 from altershield.api.change_workload import SourceRef
 from altershield.api.managed_fields import ManagedMeta
-from altershield.api.meta import unix
-from altershield.api.resources import Resource
-from altershield.kube.bodies import decode, project
-from altershield.kube.client import Client
-from altershield.kube.errors import ConflictError, NotFoundError
-from altershield.kube.time_slices import time_slices
 from altershield.releases import history
 from altershield.releases.history import Entry
 from altershield.workloads import BY_KIND, applied, hold
 from altershield.workloads.adapter import Object, template_of
 from altershield.workloads.applied import Applied
 from altershield.workloads.workload import WireSelector, Workload, fingerprint_of
+from kube_base.access.bodies import decode, project
+from kube_base.access.client import Client
+from kube_base.access.errors import ConflictError, NotFoundError
+from kube_base.access.time_slices import time_slices
+from kube_base.resources import Resource
+from kube_base.times import unix
 from reconciler.releases.findings.ungated import Revision
 
 _RAW = dict[str, Any]

@@ -10,12 +10,8 @@ import msgspec
 
 from altershield.api import labels
 from altershield.api.change_workload import SourceRef
-from altershield.api.meta import unix, version_number
 from altershield.api.policy import OnFailure
-from altershield.api.resources import CHANGE_PODS, EVENTS, PODS
-from altershield.kube.client import Client
-from altershield.kube.errors import KubernetesError
-from altershield.kube.time_slices import time_slices
+from altershield.api.resources import CHANGE_PODS
 from altershield.releases import history
 from altershield.releases.history import Entry
 from altershield.releases.release import version_of
@@ -25,6 +21,12 @@ from altershield.workloads.adapter import Object
 from altershield.workloads.pod_events import PodEvent, telling
 from altershield.workloads.pods import Pod, clip
 from altershield.workloads.workload import Workload
+from kube_base.access.client import Client
+from kube_base.access.errors import KubernetesError
+from kube_base.access.time_slices import time_slices
+from kube_base.meta import version_number
+from kube_base.resources import EVENTS, PODS
+from kube_base.times import unix
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.releases.findings.ending import automatic_target, cause_unknown, overdue_pods, unknown_again_at

@@ -7,11 +7,12 @@ import msgspec
 from altershield.api import labels, names
 from altershield.api.change_pod import ChangePod, ChangePodSpec
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.meta import ObjectMeta, plain_time
+from altershield.api.meta import plain_time
 from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.kube.errors import ConflictError
 from altershield.releases.release import version_of
+from kube_base.access.errors import ConflictError
+from kube_base.meta import ObjectMeta
 from reconciler.batches.repeating import repeated
 from reconciler.batches.skipping import requested
 from reconciler.cluster.batch import Batch

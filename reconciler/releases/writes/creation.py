@@ -16,13 +16,15 @@ from altershield.api.change_workload import (
 )
 from altershield.api.condition_types import ConditionType
 from altershield.api.json_patch import Operation, label_path
-from altershield.api.meta import Condition, ObjectMeta, find_condition, plain_time, rfc3339
+from altershield.api.meta import Condition, find_condition, plain_time
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Result
 from altershield.releases import passed, rolled_back, state
 from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
+from kube_base.meta import ObjectMeta
+from kube_base.times import rfc3339
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import is_controlled_by
 from reconciler.cluster.release import Release

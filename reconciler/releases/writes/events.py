@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from altershield.api.announcements import Announcement, announcement
-from altershield.kube.events import NORMAL, WARNING, EventRecorder, ObjectRef
 from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.workload import Workload
+from kube_base.access.events import NORMAL, WARNING, EventRecorder, ObjectRef
 from reconciler.cluster.release import Release
 from reconciler.machinery.announcer import Announcer
 from reconciler.policies.applied import ignored

@@ -12,16 +12,17 @@ from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.json_patch import Operation, label_path
-from altershield.api.meta import find_condition, rfc3339
+from altershield.api.meta import find_condition
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
-from altershield.kube.errors import BadRequestError, ConflictError, ForbiddenError, InvalidError, NotFoundError
-from altershield.kube.events import EventRecorder
 from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND, hold
 from altershield.workloads.adapter import Object
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
+from kube_base.access.errors import BadRequestError, ConflictError, ForbiddenError, InvalidError, NotFoundError
+from kube_base.access.events import EventRecorder
+from kube_base.times import rfc3339
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release

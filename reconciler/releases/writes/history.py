@@ -9,18 +9,6 @@ import msgspec
 
 from altershield.api.change_workload import ChangeWorkloadStatus
 from altershield.api.json_patch import Operation, label_path
-from altershield.api.meta import OwnerReference
-from altershield.kube.errors import (
-    AlreadyExistsError,
-    ApiError,
-    ConflictError,
-    NamespaceTerminatingError,
-    NotFoundError,
-    ServerError,
-    TooManyRequestsError,
-    UnauthorizedError,
-    UnreachableError,
-)
 from altershield.releases.history import (
     ANNOTATION,
     RESOURCE,
@@ -38,11 +26,24 @@ from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import Object
 from altershield.workloads.applied import Applied, encoded
 from altershield.workloads.workload import Workload
+from kube_base.access.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    NamespaceTerminatingError,
+    NotFoundError,
+    ServerError,
+    TooManyRequestsError,
+    UnauthorizedError,
+    UnreachableError,
+)
+from kube_base.meta import OwnerReference
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.cluster.writer import Writer
 from reconciler.releases.decisions.history import in_use, logged, record, way
 from reconciler.releases.reads.live import LiveReader, LiveWorkload, owns
+from reconciler.releases.writes.attempts import Attempts
 
 logger = logging.getLogger(__name__)
 
@@ -56,9 +57,6 @@ _RETRIED = (
     UnauthorizedError,
     UnreachableError,
 )
-_RETRY_SECONDS = 5.0  # for which the writer tries to store an entry again
-_SEPARATE_SECONDS = 60.0  # after a failure; a failure that comes later counts as the first one again
-_MAX_FAILING = 1024  # releases
 
 
 class _Template(NamedTuple):
@@ -77,9 +75,8 @@ class HistoryWriter:
         self._writer = writer
         self._live = live
         self._limit = limit
-        self._failing: dict[str, tuple[float, float]] = {}
-        """By uid of a release whose entry the API server fails to store: the times of the first and of the last
-        failure, by the monotonic clock."""
+        self._attempts = Attempts()
+        """By the uid of the release."""
 
     async def keep(self, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> None:
         """Keep the release. `status`: its status that is about to be stored. A second call changes nothing.
@@ -93,23 +90,12 @@ class HistoryWriter:
         uid = release.metadata.uid
         try:
             await self._keep(release, workload, status)
-            self._failing.pop(uid, None)
+            self._attempts.ended(uid)
         except (ApiError, UnreachableError) as error:
-            if isinstance(error, _RETRIED) and not self._gives_up(uid):
+            if isinstance(error, _RETRIED) and not self._attempts.failed(uid, time.monotonic()):
                 raise
-            self._failing.pop(uid, None)
+            self._attempts.ended(uid)
             _log(workload, "could not keep a version in the history", str(error))
-
-    def _gives_up(self, uid: str) -> bool:
-        """Whether the time to store the entry of this release is over."""
-        if len(self._failing) >= _MAX_FAILING:
-            self._failing.clear()
-        now = time.monotonic()
-        since, last = self._failing.get(uid, (now, now))
-        if now - last > _SEPARATE_SECONDS:
-            since = now
-        self._failing[uid] = since, now
-        return now - since >= _RETRY_SECONDS
 
     async def _keep(self, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> None:
         entries = await self._adopted(workload)

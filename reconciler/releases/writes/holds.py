@@ -6,12 +6,12 @@ import msgspec
 
 from altershield.api.annotations import ROLLOUT
 from altershield.api.json_patch import Operation, label_path
-from altershield.kube.errors import ApiError
 from altershield.workloads import BY_KIND, held_managers, hold
 from altershield.workloads.adapter import Object
 from altershield.workloads.held import own_values, patch, steps
 from altershield.workloads.hold import Cause
 from altershield.workloads.workload import Workload
+from kube_base.access.errors import ApiError
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer
 from reconciler.releases.reads.live import LiveReader

@@ -5,13 +5,16 @@ from collections.abc import Callable, Sequence
 from altershield.api import labels, released_by
 from altershield.api.change_workload import SourceRef
 from altershield.api.json_patch import Operation, label_path
-from altershield.kube.bodies import decode
-from altershield.kube.errors import ApiError, ConflictError
 from altershield.workloads import BY_KIND
 from altershield.workloads.adapter import Object
 from altershield.workloads.applied import LAST_APPLIED, last_applied, managed_fields
 from altershield.workloads.held_managers import freed
 from altershield.workloads.workload import Workload
+from kube_base.access.bodies import decode
+from kube_base.access.errors import (
+    ApiError,
+    ConflictError,
+)
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer
 from reconciler.releases.reads.live import LiveReader

@@ -1,6 +1,6 @@
 """Which refusals of a write may be over soon."""
 
-from altershield.kube.errors import (
+from kube_base.access.errors import (
     ApiError,
     ConflictError,
     NamespaceTerminatingError,

@@ -25,6 +25,7 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 from multidict import CIMultiDict, MultiDict
 
+from kube_base.pki import Authority
 from kube_sandbox.apiserver import routing
 from kube_sandbox.apiserver.admission.webhooks import client_certificates
 from kube_sandbox.apiserver.admission.webhooks.call import Services
@@ -44,7 +45,6 @@ from kube_sandbox.apiserver.storage import strategies
 from kube_sandbox.apiserver.storage.crds import CustomResources
 from kube_sandbox.apiserver.storage.registry import Registry
 from kube_sandbox.apiserver.storage.store import Change, Storage, Store
-from kube_sandbox.certificates import Authority
 
 _HOST = "127.0.0.1"
 _NAMES = (_HOST, "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
+from kube_base.times import unix
 from kube_sandbox.cluster.kinds import Pod
-from kube_sandbox.times import unix
 
 
 def seconds_to_available(pod: Pod, min_ready_seconds: int, now: float) -> float | None:

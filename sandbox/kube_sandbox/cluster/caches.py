@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from kube_sandbox.client import resources
-from kube_sandbox.client.client import Client
-from kube_sandbox.client.informer import Informer
-from kube_sandbox.client.resources import CONTROLLER_REVISIONS, DAEMON_SETS, STATEFUL_SETS
+from kube_base import resources
+from kube_base.access.client import Client
+from kube_base.resources import CONTROLLER_REVISIONS, DAEMON_SETS, STATEFUL_SETS
 from kube_sandbox.cluster.disruptions.kinds import Budget
+from kube_sandbox.cluster.informer import Informer
 from kube_sandbox.cluster.jobs.kinds import Job
 from kube_sandbox.cluster.kinds import Bare, Deployment, Node, Object, Pod, ReplicaSet
 from kube_sandbox.cluster.ownership import OWNER, index_key

@@ -3,12 +3,12 @@
 from collections.abc import Awaitable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-from kube_sandbox.client.errors import KubernetesError
-from kube_sandbox.client.informer import Informer
-from kube_sandbox.client.queue import WorkQueue
-from kube_sandbox.client.resources import Resource
+from kube_base.access.errors import KubernetesError
+from kube_base.access.queue import WorkQueue
+from kube_base.resources import Resource
 from kube_sandbox.cluster import availability, selectors
 from kube_sandbox.cluster.caches import Caches
+from kube_sandbox.cluster.informer import Informer
 from kube_sandbox.cluster.kinds import LabelSelector, Meta, Object, Pod
 from kube_sandbox.cluster.ownership import HasMeta
 from kube_sandbox.cluster.work import Key, work

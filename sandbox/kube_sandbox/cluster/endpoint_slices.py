@@ -4,11 +4,11 @@ import asyncio
 
 import msgspec
 
-from kube_sandbox.client.informer import Informer
-from kube_sandbox.client.queue import WorkQueue
-from kube_sandbox.client.resources import ENDPOINT_SLICES, SERVICES
+from kube_base.access.queue import WorkQueue
+from kube_base.resources import ENDPOINT_SLICES, SERVICES
 from kube_sandbox.cluster import ownership, selectors
 from kube_sandbox.cluster.caches import NAMESPACE, Caches
+from kube_sandbox.cluster.informer import Informer
 from kube_sandbox.cluster.kinds import LabelSelector, Meta, Object, Pod
 from kube_sandbox.cluster.ownership import OWNER
 from kube_sandbox.cluster.work import Key, work

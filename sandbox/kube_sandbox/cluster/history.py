@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from kube_sandbox.client.errors import AlreadyExistsError, NotFoundError
-from kube_sandbox.client.resources import CONTROLLER_REVISIONS, Resource
+from kube_base.access.errors import AlreadyExistsError, NotFoundError
+from kube_base.resources import CONTROLLER_REVISIONS, Resource
 from kube_sandbox.cluster import ownership, templates
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.kinds import LabelSelector, Meta, Object

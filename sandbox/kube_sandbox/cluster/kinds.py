@@ -5,39 +5,17 @@ from typing import Any
 
 import msgspec
 
+from kube_base.meta import ObjectMeta
+
 Object = dict[str, Any]
 
 NO_LIMIT = 2**31 - 1
 """The greatest number of a field with 32 bits. As a deadline or a history limit, it means that there is no limit."""
 
 
-class OwnerReference(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    kind: str
-    name: str
-    uid: str
-    api_version: str = ""
-    controller: bool = False
-    block_owner_deletion: bool = False
-
-
-class Meta(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
-    creation_timestamp: str | None = None
-    deletion_timestamp: str | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
-    owner_references: tuple[OwnerReference, ...] = ()
+class Meta(ObjectMeta, frozen=True, omit_defaults=True, rename="camel"):
     finalizers: tuple[str, ...] = ()
     deletion_grace_period_seconds: int | None = None
-
-    @property
-    def controller(self) -> OwnerReference | None:
-        """The owner reference with `controller: true`, if there is one."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
 
 
 class Bare(msgspec.Struct, frozen=True, omit_defaults=True):

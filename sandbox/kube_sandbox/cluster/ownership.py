@@ -7,11 +7,11 @@ selector no longer matches (pkg/controller/controller_ref_manager.go).
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
-from kube_sandbox.client.client import Client, PatchType
-from kube_sandbox.client.errors import NotFoundError
-from kube_sandbox.client.informer import Informer
-from kube_sandbox.client.resources import Resource
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import NotFoundError
+from kube_base.resources import Resource
 from kube_sandbox.cluster import selectors
+from kube_sandbox.cluster.informer import Informer
 from kube_sandbox.cluster.kinds import Bare, LabelSelector, Meta, Object
 
 

@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kube_sandbox.client.client import PatchType
-from kube_sandbox.client.errors import ConflictError, KubernetesError, NamespaceTerminatingError, NotFoundError
-from kube_sandbox.client.events import EventRecorder, ObjectRef
-from kube_sandbox.client.resources import PODS, Resource
+from kube_base.access.client import PatchType
+from kube_base.access.errors import ConflictError, KubernetesError, NamespaceTerminatingError, NotFoundError
+from kube_base.access.events import EventRecorder, ObjectRef
+from kube_base.resources import PODS, Resource
+from kube_base.times import rfc3339
 from kube_sandbox.cluster import ownership
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.kinds import LabelSelector, Meta, Object, Pod
 from kube_sandbox.cluster.ownership import OWNER
-from kube_sandbox.times import rfc3339
 
 
 class Messages(NamedTuple):

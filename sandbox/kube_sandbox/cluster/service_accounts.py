@@ -4,9 +4,9 @@ the ConfigMap `kube-root-ca.crt` with the CA of the API server."""
 import contextlib
 from pathlib import Path
 
-from kube_sandbox.client import resources
-from kube_sandbox.client.errors import AlreadyExistsError
-from kube_sandbox.client.queue import WorkQueue
+from kube_base import resources
+from kube_base.access.errors import AlreadyExistsError
+from kube_base.access.queue import WorkQueue
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.kinds import Bare
 from kube_sandbox.cluster.work import work

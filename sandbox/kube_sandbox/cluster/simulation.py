@@ -6,8 +6,9 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Protocol
 
-from kube_sandbox.client.client import Client, Impersonated, Send
-from kube_sandbox.client.events import EventRecorder
+from kube_base.access.client import Client
+from kube_base.access.events import EventRecorder
+from kube_base.access.transport import Send
 from kube_sandbox.cluster import users
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.clone_sets import crd
@@ -28,6 +29,7 @@ from kube_sandbox.cluster.scheduler.scheduler import Scheduler
 from kube_sandbox.cluster.service_accounts import ServiceAccounts
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.stateful_sets.controller import StatefulSets
+from kube_sandbox.cluster.users import Impersonated
 
 
 class _Part(Protocol):
@@ -60,6 +62,7 @@ _CONTROLLERS: dict[str, Callable[[Caches, SimulationSettings, _Recorder], list[_
 async def run(client: Client, settings: SimulationSettings) -> None:
     """Simulate until cancelled. `client` needs the rights of an administrator. All state is in the API: after a
     restart, the simulation continues from there."""
+    client.add_headers(users.headers)
     if settings.define_clone_sets:
         await crd.create(client)
     await users.allow(client, settings)
@@ -97,7 +100,7 @@ async def simulated(
     """Run a simulation on the API of `kubeconfig`, that of an administrator, while the `async with` block runs. `send`
     sends the requests to an API server in this process. An error of the simulation is raised at the end of the
     block."""
-    async with await Client.connect(str(kubeconfig), send) as client:
+    async with await Client.connect(str(kubeconfig), user_agent="kube-sandbox", send=send) as client:
         simulation = asyncio.create_task(run(client, settings or SimulationSettings()))
         try:
             yield

@@ -7,12 +7,25 @@ of the administrator.
 import contextlib
 import contextvars
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from kube_sandbox.client.client import IMPERSONATED, Client, Impersonated
-from kube_sandbox.client.errors import AlreadyExistsError
-from kube_sandbox.client.resources import CLUSTER_ROLE_BINDINGS
+from kube_base.access.client import Client
+from kube_base.access.errors import AlreadyExistsError
+from kube_base.resources import CLUSTER_ROLE_BINDINGS
 from kube_sandbox.cluster.kinds import Object
 from kube_sandbox.cluster.settings import SimulationSettings
+
+
+class Impersonated(NamedTuple):
+    """A user that the user of the kubeconfig impersonates for writes. Without `groups`, the API server sets the default
+    groups."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+
+
+IMPERSONATED: contextvars.ContextVar[Impersonated | None] = contextvars.ContextVar("impersonated", default=None)
+"""The user of the writes of this task; None is the user of the kubeconfig. Reads always use the latter."""
 
 CONTROLLERS = {
     "clonesets": "kruise-manager",
@@ -47,6 +60,14 @@ def controller(account: str, settings: SimulationSettings) -> Impersonated:
 
 def kubelet(node: str) -> Impersonated:
     return Impersonated(f"system:node:{node}", ("system:nodes",))
+
+
+def headers(method: str) -> list[tuple[str, str]]:
+    """The headers for a request of the present task."""
+    user = IMPERSONATED.get()
+    if user is None or method == "GET":
+        return []
+    return [("Impersonate-User", user.name), *(("Impersonate-Group", group) for group in user.groups)]
 
 
 def become(user: Impersonated) -> None:

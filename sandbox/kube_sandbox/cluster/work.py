@@ -5,8 +5,14 @@ import logging
 from collections.abc import Awaitable, Callable, Hashable
 from typing import NamedTuple, TypeVar
 
-from kube_sandbox.client.errors import KubernetesError, NamespaceTerminatingError, ServerError, UnreachableError
-from kube_sandbox.client.queue import WorkQueue
+from kube_base.access.errors import (
+    KubernetesError,
+    NamespaceTerminatingError,
+    ServerError,
+    TooManyRequestsError,
+    UnreachableError,
+)
+from kube_base.access.queue import WorkQueue
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +45,11 @@ async def _worker(queue: WorkQueue[K], reconcile: Callable[[K], Awaitable[None]]
             queue.forget(key)
         except KubernetesError as error:
             # The controllers report refusals of the API server in Events and conditions.
-            level = logging.WARNING if isinstance(error, UnreachableError | ServerError) else logging.DEBUG
+            level = (
+                logging.WARNING
+                if isinstance(error, UnreachableError | ServerError | TooManyRequestsError)
+                else logging.DEBUG
+            )
             logger.log(level, "reconciliation failed, retrying", extra={"key": str(key), "error": str(error)})
             queue.add_rate_limited(key)
         except NotYet as pending:

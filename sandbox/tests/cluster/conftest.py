@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from kube_base.access.client import Client
+from kube_base.resources import NAMESPACES, NODES
 from kube_sandbox.apiserver.server import ApiServer
-from kube_sandbox.client.client import Client
-from kube_sandbox.client.resources import NAMESPACES, NODES
 from support.cluster import SETTINGS, SPACE, Cluster
 
 

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from kube_sandbox.client.client import PatchType
-from kube_sandbox.client.events import EventRecorder
-from kube_sandbox.client.resources import PODS, REPLICA_SETS
+from kube_base.access.client import PatchType
+from kube_base.access.events import EventRecorder
+from kube_base.resources import PODS, REPLICA_SETS
+from kube_base.times import rfc3339
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.replica_sets.controller import ReplicaSets
-from kube_sandbox.times import rfc3339
 from support.cluster import SPACE, Cluster, Object
 from support.objects import template
 

@@ -5,11 +5,11 @@ import dataclasses
 import msgspec
 import pytest
 
-from kube_sandbox.client.resources import DISRUPTION_BUDGETS, JOBS, PODS
+from kube_base.resources import DISRUPTION_BUDGETS, JOBS, PODS
+from kube_base.times import rfc3339
 from kube_sandbox.cluster.disruptions.budgets import Sync, failed, patch, sync
 from kube_sandbox.cluster.disruptions.kinds import Budget
 from kube_sandbox.cluster.kinds import Object, Pod
-from kube_sandbox.times import rfc3339
 from support.cluster import SETTINGS, SPACE, Cluster
 from support.objects import pod, template
 

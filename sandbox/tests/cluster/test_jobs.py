@@ -3,11 +3,11 @@
 import dataclasses
 from typing import Any
 
-from kube_sandbox.client.resources import JOBS, PODS
+from kube_base.resources import JOBS, PODS
+from kube_base.times import rfc3339
 from kube_sandbox.cluster.jobs.kinds import Job, JobSpec, JobStatus
 from kube_sandbox.cluster.jobs.progress import Plan, plan
 from kube_sandbox.cluster.kinds import Meta, Pod, PodStatus
-from kube_sandbox.times import rfc3339
 from support.cluster import SETTINGS, SPACE, Cluster, Object
 
 NOW = 1_700_000_000.0

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kube_base.times import unix
 from kube_sandbox.cluster.kinds import Object, Pod
 from kube_sandbox.cluster.kubelet import containers, images, lifecycle
 from kube_sandbox.cluster.kubelet.pod_states import Node
 from kube_sandbox.cluster.settings import SimulationSettings
-from kube_sandbox.times import unix
 from support.objects import T0, pod
 
 SETTINGS = SimulationSettings(image_pull=0.2, container_start=0.2, crash_back_off=10, pull_back_off=10)

@@ -5,9 +5,9 @@ import datetime
 
 import pytest
 
+from kube_base.access.errors import ApiError
+from kube_base.resources import PODS
 from kube_sandbox.apiserver.verbs.logs import LOG
-from kube_sandbox.client.errors import ApiError
-from kube_sandbox.client.resources import PODS
 from support.cluster import SPACE, Cluster
 
 PATH = f"/api/v1/namespaces/{SPACE}/pods/web/log"

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 
-from kube_sandbox.client.errors import ConflictError
-from kube_sandbox.client.resources import NODES, PODS
+from kube_base.access.errors import ConflictError
+from kube_base.resources import NODES, PODS
 from kube_sandbox.cluster.kubelet.pressure import EVICT
 from support.cluster import SPACE, Cluster, Object
 

@@ -1,6 +1,6 @@
 """The conditions of a namespace that is being deleted."""
 
-from kube_sandbox.client.resources import CONFIG_MAPS, DEPLOYMENTS
+from kube_base.resources import CONFIG_MAPS, DEPLOYMENTS
 from kube_sandbox.cluster.kinds import Object
 from kube_sandbox.cluster.namespaces.conditions import Outcome, conditions
 

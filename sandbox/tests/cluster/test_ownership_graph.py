@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from kube_sandbox.client.resources import DEPLOYMENTS, NODES, PODS, REPLICA_SETS, Resource
+from kube_base.resources import DEPLOYMENTS, NODES, PODS, REPLICA_SETS, Resource
 from kube_sandbox.cluster.garbage.graph import Graph, Item, OwnerState
 from kube_sandbox.cluster.kinds import Meta
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from kube_sandbox.client.resources import (
+from kube_base.resources import (
     CLONE_SETS,
     CONTROLLER_REVISIONS,
     DAEMON_SETS,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube_sandbox.client.resources import (
+from kube_base.resources import (
     CONFIG_MAPS,
     CRDS,
     DEPLOYMENTS,

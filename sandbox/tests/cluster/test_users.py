@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kube_sandbox.client.resources import DEPLOYMENTS, NAMESPACES, PODS, VALIDATING_WEBHOOKS
+from kube_base.resources import DEPLOYMENTS, NAMESPACES, PODS, VALIDATING_WEBHOOKS
 from kube_sandbox.cluster.settings import SimulationSettings
 from support import hook as hooks
 from support.cluster import SETTINGS, SPACE, Cluster

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kube_sandbox.client.client import Client
+from kube_base.access.client import Client
 from support.kubectl import Kubectl
 from support.polling import eventually
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from conformance.manifests import Json, config_map
-from kube_sandbox.client.client import Client
-from kube_sandbox.client.errors import ApiError, KubernetesError, NotFoundError
-from kube_sandbox.client.resources import CONFIG_MAPS, NAMESPACES, PODS, VALIDATING_WEBHOOKS, Resource
+from kube_base.access.client import Client
+from kube_base.access.errors import ApiError, KubernetesError, NotFoundError
+from kube_base.resources import CONFIG_MAPS, NAMESPACES, PODS, VALIDATING_WEBHOOKS, Resource
 from support import hook as hooks
 from support.hook import Hook
 from support.polling import until

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from conformance.manifests import Json, deployment, text
-from kube_sandbox.client.client import Client
-from kube_sandbox.client.errors import ApiError
-from kube_sandbox.client.resources import NAMESPACES, PODS, VALIDATING_WEBHOOKS
+from kube_base.access.client import Client
+from kube_base.access.errors import ApiError
+from kube_base.resources import NAMESPACES, PODS, VALIDATING_WEBHOOKS
 from support import hook as hooks
 from support.hook import Hook
 from support.kubectl import Kubectl

@@ -7,9 +7,10 @@ import aiohttp
 import pytest
 
 from conformance.manifests import Json, config_map, deployment
-from kube_sandbox.client.client import Client
-from kube_sandbox.client.errors import ApiError
-from kube_sandbox.client.resources import CONFIG_MAPS, DEPLOYMENTS
+from kube_base.access.client import Client
+from kube_base.access.credentials import ssl_context
+from kube_base.access.errors import ApiError
+from kube_base.resources import CONFIG_MAPS, DEPLOYMENTS
 from support.kubectl import Kubectl
 
 
@@ -50,7 +51,7 @@ async def test_malformed_json_is_refused_as_by_go(client: Client, space: Kubectl
     url = client.server + CONFIG_MAPS.path(space.namespace)
     async with (
         aiohttp.ClientSession() as session,
-        session.post(url, data=body, headers=headers, ssl=client.tls) as response,
+        session.post(url, data=body, headers=headers, ssl=ssl_context(client.configuration)) as response,
     ):
         assert response.status == 400
         assert (await response.json())["message"] == (

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from conformance.manifests import Json
-from kube_sandbox.client.client import Client, PatchType
-from kube_sandbox.client.errors import ApiError
-from kube_sandbox.client.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import ApiError
+from kube_base.resources import NAMESPACES, PODS, SERVICE_ACCOUNTS
 from support.polling import until
 
 SMALL = {"requests": {"cpu": "100m", "memory": "64Mi"}}

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from conformance.manifests import Json, config_map
-from kube_sandbox.client.client import Client, PatchType, WatchEvent
-from kube_sandbox.client.errors import ApiError, ConflictError
-from kube_sandbox.client.resources import CONFIG_MAPS, Resource
+from kube_base.access.client import Client, PatchType, WatchEvent
+from kube_base.access.errors import ApiError, ConflictError
+from kube_base.resources import CONFIG_MAPS, Resource
 from support.kubectl import Kubectl
-
-_INITIAL_EVENTS = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
 
 
 async def create(client: Client, space: Kubectl, *names: str, **metadata: Any) -> list[Json]:
@@ -107,7 +105,7 @@ async def test_watch_list_continues_with_later_changes(client: Client, space: Ku
     await create(client, space, "v1", "v2")
     seen: list[tuple[str, str]] = []
     async with asyncio.timeout(30), contextlib.aclosing(
-        client.watch(CONFIG_MAPS, space.namespace, resource_version="", query=_INITIAL_EVENTS)
+        client.watch(CONFIG_MAPS, space.namespace, resource_version="", initial_events=True)
     ) as events:  # fmt: skip
         async for event in events:
             metadata = json.loads(bytes(event.object))["metadata"]

@@ -12,9 +12,9 @@ import pytest
 from aiohttp import web
 
 from conformance.manifests import Json, config_map, text
-from kube_sandbox.client.client import Client
-from kube_sandbox.client.errors import ApiError
-from kube_sandbox.client.resources import CONFIG_MAPS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
+from kube_base.access.client import Client
+from kube_base.access.errors import ApiError
+from kube_base.resources import CONFIG_MAPS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS, Resource
 from support import hook as hooks
 from support.hook import Hook
 from support.kubectl import Kubectl

@@ -5,9 +5,9 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from kube_sandbox.client.client import Client
-from kube_sandbox.client.errors import NotFoundError
-from kube_sandbox.client.resources import DEPLOYMENTS, Resource
+from kube_base.access.client import Client
+from kube_base.access.errors import NotFoundError
+from kube_base.resources import DEPLOYMENTS, Resource
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.simulation import simulated
 from support.objects import template

@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from kube_base.pki import Authority, KeyPair
 from kube_sandbox.apiserver.attributes import Object
-from kube_sandbox.certificates import Authority, KeyPair
 
 LIFETIME = datetime.timedelta(days=1)
 Respond = Callable[[web.Request, Object], Awaitable[web.StreamResponse]]

@@ -11,11 +11,6 @@ from typing import Any
 
 from prometheus_client import generate_latest
 
-from altershield.api.resources import MUTATING_WEBHOOKS, SECRETS
-from altershield.kube import credentials
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError, KubernetesError
-from altershield.pki import Authority
 from certgen.contents import Contents, decode
 from certgen.lifetimes import Lifetimes
 from certgen.metrics import Metrics
@@ -23,6 +18,11 @@ from certgen.reconciler import CertificateReconciler
 from certgen.settings import Mode, Settings
 from certgen.webhook_configurations import KINDS
 from command.install.webhooks import configurations
+from kube_base.access import credentials
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError, KubernetesError
+from kube_base.pki import Authority
+from kube_base.resources import MUTATING_WEBHOOKS, SECRETS
 from kube_sandbox.apiserver.server import ApiServer
 from tests.support.polling import until
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from altershield.api.resources import NAMESPACES
-from altershield.kube.client import Client
 from certgen.webhook_configurations import KINDS
+from kube_base.access.client import Client
+from kube_base.resources import NAMESPACES
 from kube_sandbox.apiserver.server import ApiServer
 
 from .api import NAMESPACE, Api, installed

@@ -10,15 +10,15 @@ from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from altershield.api.meta import ObjectMeta
-from altershield.api.resources import MUTATING_WEBHOOKS
-from altershield.pki import Authority, KeyPair
 from certgen.certificates import Leaf
 from certgen.contents import Contents, decode, encode
 from certgen.lifetimes import Lifetimes
 from certgen.plan import plan
 from certgen.secret import Secret
 from certgen.webhook_configurations import WebhookConfiguration
+from kube_base.meta import ObjectMeta
+from kube_base.pki import Authority, KeyPair
+from kube_base.resources import MUTATING_WEBHOOKS
 
 DAY = datetime.timedelta(days=1)
 LONG_AGO = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)

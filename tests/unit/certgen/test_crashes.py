@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from altershield.api.resources import SECRETS
-from altershield.kube.client import Client
 from certgen.contents import encode
 from certgen.plan import new_authority
 from certgen.reconciler import CertificateReconciler
+from kube_base.access.client import Client
+from kube_base.resources import SECRETS
 
 from .api import LIFETIMES, NAMESPACE, SECRET, SETTINGS, Api, eventually, reconciled, running, stored
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from altershield.errors import UsageError
-from altershield.pki import KeyPair
 from certgen import files
+from kube_base.errors import UsageError
+from kube_base.pki import KeyPair
 
 OLD, NEW = KeyPair(b"old certificate", b"old key"), KeyPair(b"new certificate", b"new key")
 

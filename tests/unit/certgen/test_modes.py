@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from altershield.api.resources import CLUSTER_ROLES, SECRETS
-from altershield.kube.client import Client
 from certgen import certificates
 from certgen.errors import CertificateError
 from certgen.metrics import Metrics
@@ -16,6 +14,8 @@ from certgen.reconciler import CertificateReconciler
 from certgen.rotation import renew_leaf, replace_authority
 from certgen.settings import Mode
 from certgen.webhook_configurations import KINDS
+from kube_base.access.client import Client
+from kube_base.resources import CLUSTER_ROLES, SECRETS
 
 from .api import (
     CONFIGURATION,

@@ -4,18 +4,11 @@ import base64
 
 import pytest
 
-from altershield.api.resources import (
-    CLUSTER_ROLE_BINDINGS,
-    CLUSTER_ROLES,
-    ROLE_BINDINGS,
-    ROLES,
-    SECRETS,
-    VALIDATING_WEBHOOKS,
-)
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError
 from certgen.metrics import Metrics
 from certgen.reconciler import CertificateReconciler
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError
+from kube_base.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES, SECRETS, VALIDATING_WEBHOOKS
 
 from .api import (
     CLUSTER_RULES,

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 import pytest
 from cryptography import x509
 
-from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from altershield.errors import UsageError
-from altershield.pki import Authority
 from certgen import certificates
 from certgen.contents import Contents
 from certgen.errors import CertificateError
 from certgen.lifetimes import Lifetimes
 from certgen.plan import Plan, Reason, new_authority, new_leaf, plan, without_retired
 from certgen.webhook_configurations import WebhookConfiguration
+from kube_base.errors import UsageError
+from kube_base.pki import Authority
+from kube_base.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 
 HOUR = datetime.timedelta(hours=1)
 DAY = 24 * HOUR

@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from altershield.pki import Authority
 from certgen import certificates, provided
 from certgen.errors import CertificateError
 from certgen.provided import Provided
 from certgen.webhook_configurations import KINDS, WebhookConfiguration
+from kube_base.pki import Authority
 
 NOW = datetime.datetime.now(datetime.UTC)
 DAY = datetime.timedelta(days=1)

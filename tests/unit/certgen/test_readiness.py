@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from altershield.api.resources import SECRETS
-from altershield.kube.client import Client
-from altershield.pki import Authority
 from certgen.metrics import Metrics
 from certgen.reconciler import CertificateReconciler
 from certgen.rotation import renew_leaf
 from certgen.settings import Mode
 from certgen.webhook_configurations import KINDS
+from kube_base.access.client import Client
+from kube_base.pki import Authority
+from kube_base.resources import SECRETS
 
 from .api import (
     CONFIGURATION,

@@ -7,14 +7,14 @@ import logging
 import pytest
 from prometheus_client import generate_latest
 
-from altershield.api.resources import CLUSTER_ROLES, NAMESPACES, SECRETS, VALIDATING_WEBHOOKS
-from altershield.kube.client import Client
-from altershield.kube.errors import NotFoundError
 from certgen.errors import CertificateError
 from certgen.metrics import Metrics
 from certgen.reconciler import CertificateReconciler
 from certgen.rotation import renew_leaf, replace_authority
 from certgen.webhook_configurations import KINDS
+from kube_base.access.client import Client
+from kube_base.access.errors import NotFoundError
+from kube_base.resources import CLUSTER_ROLES, NAMESPACES, SECRETS, VALIDATING_WEBHOOKS
 
 from .api import (
     CONFIGURATION,

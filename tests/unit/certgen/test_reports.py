@@ -7,14 +7,14 @@ import pytest
 from prometheus_client import generate_latest
 
 from altershield.admission.webhooks import MUTATING, VALIDATING
-from altershield.api.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
-from altershield.kube.client import Client
 from certgen.contents import encode
 from certgen.errors import CertificateError
 from certgen.metrics import Metrics
 from certgen.reconciler import CertificateReconciler
 from certgen.rotation import replace_authority
 from certgen.webhook_configurations import KINDS
+from kube_base.access.client import Client
+from kube_base.resources import MUTATING_WEBHOOKS, SECRETS, VALIDATING_WEBHOOKS
 
 from .api import CONFIGURATION, EXPIRY, NAMESPACE, SECRET, SETTINGS, eventually, installed, running, stored
 

@@ -8,11 +8,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from altershield.api.resources import SECRETS
 from certgen import certificates
 from certgen.lifetimes import Lifetimes
 from certgen.plan import new_authority
 from certgen.webhook_configurations import KINDS
+from kube_base.resources import SECRETS
 from tests.unit.certgen.world import SECOND, SECRET, TWO_MINUTES, Cluster, Replica, World, reconciler
 
 YEARS = Lifetimes()

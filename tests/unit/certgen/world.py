@@ -14,10 +14,6 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.meta import rfc3339
-from altershield.api.resources import SECRETS, Resource
-from altershield.kube.client import PatchType
-from altershield.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from certgen import certificates
 from certgen.certificates import Leaf
 from certgen.contents import Contents, decode, encode
@@ -25,6 +21,10 @@ from certgen.lifetimes import Lifetimes
 from certgen.reconciler import CertificateReconciler, Outcome
 from certgen.settings import Mode, Settings
 from certgen.webhook_configurations import FIELD_MANAGER, KINDS
+from kube_base.access.client import PatchType
+from kube_base.access.errors import AlreadyExistsError, ConflictError, NotFoundError
+from kube_base.resources import SECRETS, Resource
+from kube_base.times import rfc3339
 
 NAMESPACE, SECRET, CONFIGURATION = "system", "tls", "altershield"
 START = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from aiohttp import web
 
-from altershield.kube import credentials
-from altershield.kube.client import Client
 from command.account import Account
+from kube_base.access import credentials
+from kube_base.access.client import Client
 from tests.support.stub_api import StubApi, answer, serving
 
 pytestmark = pytest.mark.looptime

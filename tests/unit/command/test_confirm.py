@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from altershield.errors import UsageError
 from command.confirm import confirm, is_loopback, warning
 from command.uninstall import uninstall
+from kube_base.errors import UsageError
 
 FAR = "https://203.0.113.7:6443"
 CTRL_C = b"\x03"

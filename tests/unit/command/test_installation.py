@@ -12,15 +12,15 @@ from aiohttp import web
 
 import reconciler.__main__
 from altershield.admission.webhooks import WEBHOOKS, Webhook
-from altershield.api.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from altershield.errors import AlterShieldError, UsageError
-from altershield.pki import Authority
-from altershield.process.children import Process
 from command.demo import command as demo
 from command.dev_removal import removed
 from command.dev_webhooks import CONFIGURATION, refuse_running, refuse_second, withdraw, withdrawn
 from command.installation import Installation, InstallationStoppedError, Thresholds, _established, access_objects
 from command.uninstall import LeftOverError
+from kube_base.errors import ReportedError, UsageError
+from kube_base.pki import Authority
+from kube_base.processes import Process
+from kube_base.resources import CRDS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from tests.support.stub_api import answer, serving
 
 CA = base64.b64encode(Authority.create("test", lifetime=datetime.timedelta(days=1)).pair.certificate).decode()
@@ -69,7 +69,7 @@ async def test_installed_webhook_of_altershield_refuses_a_second_installation(we
 
 
 @pytest.mark.parametrize(("code", "error"), [(2, UsageError), (1, InstallationStoppedError)])
-async def test_process_that_refuses_its_options_is_a_usage_error(code: int, error: type[AlterShieldError]) -> None:
+async def test_process_that_refuses_its_options_is_a_usage_error(code: int, error: type[ReportedError]) -> None:
     async with Process([sys.executable, "-c", f"raise SystemExit({code})"], None) as process:
         with pytest.raises(error, match=r"^the reconciler ") as raised:
             await Installation({"reconciler": process}, "").failed()

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from altershield.errors import AlterShieldError, UsageError
 from altershield.views.named import Named, named
 from command.history.command import history
 from command.protection.arguments import parse
 from command.protection.changing import protect, unprotect
 from command.requests.command import approve
 from command.requests.why import why
+from kube_base.errors import ReportedError, UsageError
 from kube_sandbox.apiserver.server import ApiServer
 
 
@@ -42,7 +42,7 @@ async def test_type_and_name_mean_the_same_as_with_a_slash(tmp_path: Path, comma
         (kubeconfig := tmp_path / "kubeconfig").write_text(api.kubeconfig())
         said = []
         for arguments in (["deploy/web"], ["deploy", "web"], ["Deployments.apps", "web"]):
-            with pytest.raises(AlterShieldError) as raised:
+            with pytest.raises(ReportedError) as raised:
                 await asyncio.to_thread(command, arguments, kubeconfig=str(kubeconfig))
             said.append(str(raised.value))
     assert said == [said[0]] * 3
@@ -53,7 +53,7 @@ async def test_type_and_name_mean_the_same_as_with_a_slash(tmp_path: Path, comma
 async def test_type_and_name_are_one_workload(command: Callable[..., None], tmp_path: Path) -> None:
     async with ApiServer() as api:
         (kubeconfig := tmp_path / "kubeconfig").write_text(api.kubeconfig())
-        with pytest.raises(AlterShieldError, match="AlterShield is not installed in the cluster at "):
+        with pytest.raises(ReportedError, match="AlterShield is not installed in the cluster at "):
             await asyncio.to_thread(command, ["deploy", "web"], kubeconfig=str(kubeconfig))
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from altershield.errors import AlterShieldError
-from altershield.kube.errors import ForbiddenError
 from altershield.views import permission
 from command.breaker.command import open_, reset
 from command.breaker.command import status as breakers
@@ -16,6 +14,8 @@ from command.history.command import history
 from command.installation import InstallationStoppedError, running_installation
 from command.protection.changing import protect, unprotect
 from command.requests.why import why
+from kube_base.access.errors import ForbiddenError
+from kube_base.errors import ReportedError
 from kube_sandbox.apiserver.server import ApiServer
 from reconciler.thresholds import Thresholds
 
@@ -94,7 +94,7 @@ def forbidden(plural: str, name: str, verb: str, group: str, place: str = ' in t
 async def test_command_says_what_is_not_allowed_and_which_role_allows_it(
     kubeconfig: Path, command: Callable[..., None], arguments: Any, text: str
 ) -> None:
-    with pytest.raises(AlterShieldError) as raised:
+    with pytest.raises(ReportedError) as raised:
         await asyncio.to_thread(command, arguments, kubeconfig=str(kubeconfig))
     assert str(raised.value) == text
 

@@ -3,11 +3,12 @@
 import pytest
 
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
-from altershield.api.meta import Condition, ObjectMeta
+from altershield.api.meta import Condition
 from altershield.api.policy import AppliedPolicy, Mode
 from altershield.releases.enforcement import Would, would
 from altershield.releases.history import Entry, Record
 from command.report import Ended, Line, _of_record, count, table
+from kube_base.meta import ObjectMeta
 
 NOW = 1_700_000_000.0
 

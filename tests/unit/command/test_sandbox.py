@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from altershield.errors import UsageError
 from command.sandbox_server import private_file
+from kube_base.errors import UsageError
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def test_wheel_contains_no_package_of_the_sandbox() -> None:
         "certgen",
         "command",
         "gatekeeper",
+        "kube_base",
         "reconciler",
     }
     assert not [name for name in chosen if "sandbox" in name]

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from altershield.errors import UsageError
 from command import main
 from command.sandbox_server import CALLBACK, running_server
+from kube_base.errors import UsageError
 from reconciler.server.server_options import ServerOptions
 from tests.support.processes import call, command, wait_for_line
 

@@ -10,7 +10,12 @@ import typer
 from aiohttp import web
 
 from altershield.api import labels
-from altershield.api.resources import (
+from altershield.releases import history
+from command.install.crds import crds
+from command.uninstall import LeftOverError, delete_installation
+from kube_base.access.client import Client
+from kube_base.access.errors import UnreachableError
+from kube_base.resources import (
     CLUSTER_ROLE_BINDINGS,
     CRDS,
     DEPLOYMENTS,
@@ -19,11 +24,6 @@ from altershield.api.resources import (
     VALIDATING_WEBHOOKS,
     Resource,
 )
-from altershield.kube.client import Client
-from altershield.kube.errors import UnreachableError
-from altershield.releases import history
-from command.install.crds import crds
-from command.uninstall import LeftOverError, delete_installation
 from tests.support.stub_api import Object, StubApi, answer, serving, status
 
 pytestmark = pytest.mark.looptime

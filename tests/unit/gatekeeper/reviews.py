@@ -19,7 +19,6 @@ from altershield.admission.webhooks import webhook_path
 from altershield.api import labels, names
 from altershield.api.budgets import PodUnavailableBudgetSpec
 from altershield.api.change_workload import WorkloadRef
-from altershield.api.resources import DEPLOYMENTS, Resource
 from altershield.budgets.pods import Pod
 from altershield.budgets.steps import Disruption, Passed, Refused
 from altershield.flow_control.deletion import Deletion
@@ -35,6 +34,7 @@ from gatekeeper.projection import Release
 from gatekeeper.response import Answer
 from gatekeeper.review import write
 from gatekeeper.routes import Route, routes
+from kube_base.resources import DEPLOYMENTS, Resource
 from tests.support import workloads
 
 Object = dict[str, Any]

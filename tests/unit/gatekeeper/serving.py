@@ -12,15 +12,15 @@ from typing import Any
 
 import aiohttp
 
-from altershield.api.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from altershield.kube.client import Client
-from altershield.pki import Authority
 from altershield.process.certificate import Certificate
 from altershield.process.listener import Listener
 from command.install import webhooks
 from gatekeeper.journal import Journal
 from gatekeeper.metrics import Metrics
 from gatekeeper.server import Gatekeeper
+from kube_base.access.client import Client
+from kube_base.pki import Authority
+from kube_base.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 
 from .reviews import MUTATING_PATH, ROUTES, StaticListers
 

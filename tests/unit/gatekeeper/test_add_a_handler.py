@@ -13,13 +13,13 @@ import gatekeeper.handlers
 from altershield.admission import registry
 from altershield.admission.registration import Registration
 from altershield.admission.webhooks import webhooks
-from altershield.api import resources
-from altershield.api.resources import CONFIG_MAPS
 from altershield.process.certificate import Certificate
 from command.install.webhooks import registered as registered_fields
 from gatekeeper.dispatch import decide
 from gatekeeper.metrics import Metrics
 from gatekeeper.routes import Route, routes
+from kube_base import resources
+from kube_base.resources import CONFIG_MAPS
 
 from .reviews import StaticListers, encode, review, written
 

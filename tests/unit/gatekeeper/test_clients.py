@@ -9,8 +9,8 @@ import aiohttp
 import pytest
 from prometheus_client import generate_latest
 
-from altershield.pki import Authority
 from altershield.process import listener
+from kube_base.pki import Authority
 
 from .reviews import VALIDATING_PATH, deployment, encode, review
 from .serving import HOUR, Served, serving, trust

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from altershield.api.change_workload import WorkloadRef
-from altershield.kube.client import Client
 from altershield.workloads import ADAPTERS, Adapter, change_workload_name
 from gatekeeper.listers import CacheListers, caches
 from gatekeeper.live import LiveReads
 from gatekeeper.projection import read
+from kube_base.access.client import Client
 from tests.support.stub_api import serving
 
 from .reviews import NEW, OLD, RECONCILER, NoBudgets, NoFlowControls, StaticPolicies

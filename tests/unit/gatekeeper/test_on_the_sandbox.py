@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from altershield.api import labels
-from altershield.api.resources import NAMESPACES, Resource
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError
 from altershield.workloads import ADAPTERS
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError
+from kube_base.resources import NAMESPACES, Resource
 from kube_sandbox.apiserver.server import ApiServer
 from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
 from tests.support import workloads

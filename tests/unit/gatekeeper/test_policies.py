@@ -6,10 +6,10 @@ import msgspec
 
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import DEFENSE_POLICIES
-from altershield.kube.client import Client
-from altershield.kube.informer import Informer
 from altershield.policies.stored import Policy, read
 from gatekeeper.policies import CachedPolicies
+from kube_base.access.client import Client
+from kube_base.access.informer import Informer
 from tests.support.stub_api import serving
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from altershield.admission.registration import ALWAYS, Condition, Operation, Phase, Registration
 from altershield.admission.webhooks import webhooks
-from altershield.api.resources import PODS
 from command.install.webhooks import registered as registered_fields
 from gatekeeper import dispatch
 from gatekeeper.handler import handler
@@ -17,6 +16,7 @@ from gatekeeper.listers import Listers
 from gatekeeper.request import Object, Request
 from gatekeeper.response import NOTHING, Response
 from gatekeeper.routes import Route, routes
+from kube_base.resources import PODS
 
 from .reviews import StaticListers, encode, review
 

@@ -12,13 +12,13 @@ from altershield.api.ops_config import BLOCKING
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.policy import DefensePolicy
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.kube.client import Client
-from altershield.kube.configuration import Configuration
-from altershield.kube.informer import Informer
 from altershield.workloads import sets
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
+from kube_base.access.client import Client
+from kube_base.access.configuration import Configuration
+from kube_base.access.informer import Informer
 from reconciler.cluster import batch, writer
 from reconciler.cluster import release as projection
 from reconciler.cluster.batch import Batch
@@ -76,9 +76,11 @@ def pod(version: int = 1, *, name: str = "sleep-1-a", namespace: str = "default"
 
 def newer(obj: Any, at: int = 2, **changes: Any) -> Any:
     """The object with these fields, at this resourceVersion."""
+    if isinstance(obj, Set):
+        return msgspec.structs.replace(obj, identity=sets.identity(obj.uid, str(at), obj.version), **changes)
     packed = "packed_version" in obj.metadata.__struct_fields__
     version: Object = {"packed_version": at} if packed else {"resource_version": str(at)}
-    if obj.metadata is obj:  # a Set is its own metadata
+    if obj.metadata is obj:  # a Batch is its own metadata
         return msgspec.structs.replace(obj, **version, **changes)
     return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, **version), **changes)
 

@@ -1,6 +1,6 @@
 """Announcements, for tests in which a world stands for the recorder of Events."""
 
-from altershield.kube.events import ObjectRef
+from kube_base.access.events import ObjectRef
 
 
 class Announcing:

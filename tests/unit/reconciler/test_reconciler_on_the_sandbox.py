@@ -9,19 +9,10 @@ from pathlib import Path
 import pytest
 
 from altershield.api import labels, names
-from altershield.api.resources import (
-    CHANGE_PODS,
-    CHANGE_WORKLOADS,
-    DEPLOYMENTS,
-    EVENTS,
-    NAMESPACES,
-    OPS_CONFIG_INFOS,
-    PODS,
-    REPLICA_SETS,
-    Resource,
-)
-from altershield.kube.client import PatchType
-from altershield.kube.errors import NotFoundError
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, OPS_CONFIG_INFOS
+from kube_base.access.client import PatchType
+from kube_base.access.errors import NotFoundError
+from kube_base.resources import DEPLOYMENTS, EVENTS, NAMESPACES, PODS, REPLICA_SETS, Resource
 from tests.fault.reconciler_cluster import Cluster, Object, running_cluster, version
 
 V1, V2 = version("v1"), version("v2")

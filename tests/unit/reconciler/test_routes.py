@@ -10,9 +10,9 @@ import pytest
 
 from altershield.api import names
 from altershield.api.policy import AppliedPolicy
-from altershield.kube.queue import WorkQueue
 from altershield.workloads.meta import Owner
 from altershield.workloads.pods import Pod, Trouble
+from kube_base.access.queue import WorkQueue
 from reconciler.batches.subject import BatchRoutes
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
@@ -320,7 +320,7 @@ async def test_change_of_a_pod_that_no_decision_reads_is_ignored(with_pod: Clust
         {"ready_at": 1},
         {"restarts": 1},
         {"node": "node-2"},
-        {"ip": "10.0.0.1"},
+        {"packed_ip": "10.0.0.1"},
         {"unscheduled": True},
         {"creating": True},
         {"trouble": Trouble("CrashLoopBackOff")},

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from altershield.api.resources import DISRUPTION_BUDGETS, EVENTS, PODS
+from kube_base.resources import DISRUPTION_BUDGETS, EVENTS, PODS
 from tests.fault.reconciler_cluster import Cluster, GoOn, Object, running_cluster, version
 
 BUDGET: Object = {

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from altershield.api.meta import ObjectMeta
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
-from altershield.kube.client import Client
-from altershield.kube.configuration import Configuration
+from kube_base.access.client import Client
+from kube_base.access.configuration import Configuration
+from kube_base.meta import ObjectMeta
 from reconciler.manager import SUBJECTS, Manager
 from reconciler.options import Options
 from reconciler.outbound.outbound_client import Outbound

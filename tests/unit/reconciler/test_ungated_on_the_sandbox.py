@@ -9,15 +9,8 @@ from aiohttp import web
 
 from altershield.api import labels, names
 from altershield.api.namespace import Namespace
-from altershield.api.resources import (
-    CHANGE_WORKLOADS,
-    DEPLOYMENTS,
-    EVENTS,
-    NAMESPACES,
-    OPS_CONFIG_INFOS,
-    PODS,
-    REPLICA_SETS,
-)
+from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
+from kube_base.resources import DEPLOYMENTS, EVENTS, NAMESPACES, PODS, REPLICA_SETS
 from reconciler.manager import Manager
 from tests.fault.reconciler_cluster import Cluster, GoOn, running_cluster, version
 from tests.fault.reconciler_stories import followed_up, good_release, without_version

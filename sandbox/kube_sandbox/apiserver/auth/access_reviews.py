@@ -6,13 +6,13 @@ Clients create reviews; the server does not store them. Validation and texts fol
 
 import json
 
+from kube_base.times import now
 from kube_sandbox.apiserver.attributes import Attributes, Object, User
 from kube_sandbox.apiserver.auth.authentication import Authenticator
 from kube_sandbox.apiserver.auth.authorization import Authorizer
 from kube_sandbox.apiserver.auth.tokens import AUDIENCES, TokenError
 from kube_sandbox.apiserver.errors import StatusError, invalid
 from kube_sandbox.apiserver.gotext import aggregated
-from kube_sandbox.times import now
 
 _SUBJECT = ("SubjectAccessReview", "LocalSubjectAccessReview")
 

@@ -5,11 +5,11 @@ The order of the checks and the texts follow kube-apiserver's `pkg/registry/core
 
 import time
 
+from kube_base.times import rfc3339
 from kube_sandbox.apiserver.attributes import Object, Reader
 from kube_sandbox.apiserver.auth.tokens import AUDIENCES, ServiceAccountTokens
 from kube_sandbox.apiserver.errors import StatusError, invalid
 from kube_sandbox.apiserver.storage.store import conflict, not_found
-from kube_sandbox.times import rfc3339
 
 _GROUP = "authentication.k8s.io"
 _DEFAULT_SECONDS = 3600

@@ -11,13 +11,12 @@ from functools import cache
 
 import orjson
 from aiohttp import web
-from kubernetes_asyncio.client import models
 
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.errors import StatusError, not_served
 from kube_sandbox.apiserver.http import openapi_protobuf
 from kube_sandbox.apiserver.http.responses import accepted
-from kube_sandbox.apiserver.schema import types
+from kube_sandbox.apiserver.schema import models, types
 from kube_sandbox.apiserver.storage.registry import Registry, ResourceType
 
 _V3, _V2 = "#/components/schemas/", "#/definitions/"
@@ -211,11 +210,10 @@ def _models(model: str) -> Iterator[str]:
 
 
 def _schema(model: str, refs: str) -> Object:
-    python = getattr(models, model)
-    attributes = {name: attribute for attribute, name in python.attribute_map.items()}
+    known = models.fields(model)
     properties = {}
     for name, field in types.fields(model).items():
-        schema = {"description": _description(python, attributes[name]), **_type(field.type, refs)}
+        schema = {"description": known[name].description, **_type(field.type, refs)}
         if field.merge_key:
             schema["x-kubernetes-patch-merge-key"] = field.merge_key
         if strategy := _patch_strategy(model, name, field):
@@ -227,14 +225,8 @@ def _schema(model: str, refs: str) -> Object:
         if "$ref" in schema and refs == _V3:  # OpenAPI 3.0 ignores the siblings of a reference
             schema = {"allOf": [{"$ref": schema.pop("$ref")}], "default": {}, **schema}
         properties[name] = schema
-    required = [name for name in properties if _is_required(python, attributes[name])]
+    required = [name for name in properties if known[name].is_required]
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
-
-
-def _is_required(python: type, attribute: str) -> bool:
-    """Whether the client's generated setter refuses None."""
-    setter = getattr(python, attribute).fset
-    return any(isinstance(text, str) and "must not be `None`" in text for text in setter.__code__.co_consts)
 
 
 def _patch_strategy(model: str, name: str, field: types.Field) -> str:
@@ -256,9 +248,3 @@ def _type(type_: types.Type, refs: str) -> Object:
             else {"type": "object", "additionalProperties": items}
         )
     return dict(_SCALARS[type_.kind])
-
-
-def _description(python: type, attribute: str) -> str:
-    """The description of a field in the generated documentation of the client."""
-    lines = (getattr(python, attribute).__doc__ or "").replace("  # noqa: E501", "").split("\n\n")
-    return lines[1].strip() if len(lines) > 2 else ""

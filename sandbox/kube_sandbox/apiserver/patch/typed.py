@@ -107,12 +107,16 @@ def _field_set(shape: Shape, value: Any, path: Path) -> Iterator[Path]:
 
 def _are_equal(old: Any, new: Any) -> bool:
     """Whether two values are equal, with their types: 1, 1.0 and true are equal in Python."""
-    return bool(old == new) and orjson.dumps(old) == orjson.dumps(new)
+    if old is new:
+        return True
+    if old.__class__ is not new.__class__ or old != new:
+        return False
+    return old.__class__ is str or orjson.dumps(old) == orjson.dumps(new)
 
 
 def compare(shape: Shape, old: Any, new: Any) -> Comparison:
     """The changes from the old object to the new one."""
-    changes = [(kind, path) for kind, path in _changes(shape, old, new, ()) if path]
+    changes = [] if _are_equal(old, new) else [(kind, path) for kind, path in _changes(shape, old, new, ()) if path]
     removed, modified, added = (
         frozenset(path for kind, path in changes if kind == wanted) for wanted in ("removed", "modified", "added")
     )
@@ -120,15 +124,14 @@ def compare(shape: Shape, old: Any, new: Any) -> Comparison:
 
 
 def _changes(shape: Shape, old: Any, new: Any, path: Path) -> Iterator[tuple[str, Path]]:
-    if _are_equal(old, new):
-        return
+    """The changes between two values that differ."""
     mode = _merge_mode(shape, old, new)
     if mode == "map":
         olds, news = _members(old), _members(new)
         for name in olds.keys() | news.keys():
-            below, where = shape.of(name), (*path, field_sets.member(name))
-            if below is not None:
-                yield from _changes(below, olds.get(name, ABSENT), news.get(name, ABSENT), where)
+            before, after = olds.get(name, ABSENT), news.get(name, ABSENT)
+            if not _are_equal(before, after) and (below := shape.of(name)) is not None:
+                yield from _changes(below, before, after, (*path, field_sets.member(name)))
     elif mode == "list" and shape.items is not None:
         yield from _item_changes(shape, shape.items, old, new, path)
     elif old is not ABSENT and new is not ABSENT and (old != new or type(old) is not type(new)):
@@ -145,7 +148,9 @@ def _item_changes(shape: Shape, items: Shape, old: Any, new: Any, path: Path) ->
         before, after, where = olds.get(identity, []), news.get(identity, []), (*path, identity)
         match len(before), len(after):
             case 0 | 1, 0 | 1:
-                yield from _changes(items, (before or [ABSENT])[0], (after or [ABSENT])[0], where)
+                old_item, new_item = (before or [ABSENT])[0], (after or [ABSENT])[0]
+                if not _are_equal(old_item, new_item):
+                    yield from _changes(items, old_item, new_item, where)
             case _, 0 | 1:
                 if after:
                     yield from _changes(items, ABSENT, after[0], where)

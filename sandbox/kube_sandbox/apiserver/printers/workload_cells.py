@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kube_base.times import unix
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.printers.cells import (
     age_of,
@@ -13,7 +14,6 @@ from kube_sandbox.apiserver.printers.cells import (
     status_of,
 )
 from kube_sandbox.apiserver.printers.humans import age, duration
-from kube_sandbox.times import unix
 
 
 def deployment(obj: Object) -> list[Any]:

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-import cel
-from cel import stdlib
-
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.schema import values
+from kube_sandbox.apiserver.schema.cel_library import add_stdlib_to_context, cel
 
 _RULES = "x-kubernetes-validations"
+_MAX_KNOWN = 200
 _REASONS = ("FieldValueForbidden", "FieldValueRequired", "FieldValueDuplicate")
 _UNCHECKED = (
     "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing"
@@ -35,11 +34,25 @@ def unchecked() -> dict[str, str]:
     return {"reason": "FieldValueInvalid", "message": _UNCHECKED, "field": "<nil>"}
 
 
+_KNOWN: dict[int, tuple[Object, bool]] = {}
+"""By the identity of a schema, which is kept for that reason and never changes: the schema, and whether it has rules.
+Each write of a custom resource asks."""
+
+
 def has_rules(schema: Object) -> bool:
+    known = _KNOWN.get(id(schema))
+    if known is None:
+        if len(_KNOWN) >= _MAX_KNOWN:
+            _KNOWN.clear()
+        known = _KNOWN[id(schema)] = schema, _has_rules(schema)
+    return known[1]
+
+
+def _has_rules(schema: Object) -> bool:
     if schema.get(_RULES):
         return True
     below = [*(schema.get("properties") or {}).values(), schema.get("items"), schema.get("additionalProperties")]
-    return any(has_rules(part) for part in below if isinstance(part, dict))
+    return any(_has_rules(part) for part in below if isinstance(part, dict))
 
 
 def _check(value: Any, old: Any, schema: Object, path: str) -> Iterator[dict[str, str]]:
@@ -104,5 +117,5 @@ def _cause(rule: Object, field: str, value: Any, message: str) -> dict[str, str]
 
 def _context(variables: dict[str, Any]) -> cel.Context:
     context = cel.Context(variables=variables)
-    stdlib.add_stdlib_to_context(context)
+    add_stdlib_to_context(context)
     return context

@@ -9,9 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-from kubernetes_asyncio.client import models
-
-from kube_sandbox.apiserver.schema import type_tables
+from kube_sandbox.apiserver.schema import models, type_tables
 
 _PREFIX = re.compile(
     r"^(Admissionregistration|Apiextensions|Authentication|Core|Discovery|Events|Flowcontrol|Rbac|Storage)?"
@@ -90,8 +88,7 @@ def model_of(api_version: str, kind: str) -> str | None:
         return None
     version = api_version.rpartition("/")[2]
     name = _SPECIAL_MODELS.get((api_version, kind)) or f"{version[:1].upper()}{version[1:]}{kind}"
-    model = getattr(models, name, None)
-    return name if hasattr(model, "openapi_types") else None
+    return name if models.exists(name) else None
 
 
 @cache
@@ -130,8 +127,7 @@ def _type(model: str, name: str, text: str) -> Type:
 @cache
 def fields(model: str) -> Mapping[str, Field]:
     """The fields of a model by their JSON names."""
-    python = getattr(models, model)
-    types = {python.attribute_map[name]: text for name, text in python.openapi_types.items()}
+    types = models.types(model)
     return {name: _field(model, name, text, is_object="metadata" in types) for name, text in types.items()}
 
 

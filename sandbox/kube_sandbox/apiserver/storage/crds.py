@@ -7,6 +7,7 @@ its custom resources first. Conditions and texts follow `k8s.io/apiextensions-ap
 from collections.abc import Iterator
 from typing import Any
 
+from kube_base.times import now
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.gotext import aggregated
 from kube_sandbox.apiserver.storage.registry import (
@@ -17,7 +18,6 @@ from kube_sandbox.apiserver.storage.registry import (
     Subresource,
 )
 from kube_sandbox.apiserver.storage.store import Change, Item, Storage, Store
-from kube_sandbox.times import now
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")

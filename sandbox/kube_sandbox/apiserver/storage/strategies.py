@@ -5,11 +5,11 @@ The rules are those of `PrepareForCreate` and `PrepareForUpdate` in kube-apiserv
 
 import uuid
 
+from kube_base.times import now
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.storage import registry
 from kube_sandbox.apiserver.storage.pods import qos_class, revert_all_but_resources
 from kube_sandbox.apiserver.storage.registry import ResourceType
-from kube_sandbox.times import now
 
 _TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
 _SYSTEM_FIELDS = ("creationTimestamp", "uid", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")

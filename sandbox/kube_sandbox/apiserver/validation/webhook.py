@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
-import cel
-
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.schema import cel_optionals
+from kube_sandbox.apiserver.schema.cel_library import cel
 from kube_sandbox.apiserver.validation import causes, texts
 from kube_sandbox.apiserver.validation.causes import Causes
 from kube_sandbox.apiserver.validation.meta import label_key, label_selector

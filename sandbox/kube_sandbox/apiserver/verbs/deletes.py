@@ -7,6 +7,7 @@ import enum
 import time
 from typing import Any
 
+from kube_base.times import now, rfc3339, unix
 from kube_sandbox.apiserver.admission import built_in
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.context import Api, Call
@@ -17,7 +18,6 @@ from kube_sandbox.apiserver.http.selection import Selection
 from kube_sandbox.apiserver.storage import crds, registry
 from kube_sandbox.apiserver.storage.registry import ResourceType
 from kube_sandbox.apiserver.storage.store import Item, Key, conflict, details, not_found, sorted_by_key
-from kube_sandbox.times import now, rfc3339, unix
 
 _PODS = ("", "pods")
 _DEFAULT_GRACE = 30

@@ -6,6 +6,7 @@ the webhooks, no other task runs until the handler has decided and written. So i
 of the real server.
 """
 
+from kube_base.times import now
 from kube_sandbox.apiserver.admission import built_in
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.context import Api, Call, Result
@@ -15,7 +16,6 @@ from kube_sandbox.apiserver.patch import apply
 from kube_sandbox.apiserver.storage.store import Item, Storage
 from kube_sandbox.apiserver.verbs import deletes, disruption_budgets, write_checks
 from kube_sandbox.apiserver.verbs.disruption_budgets import Charge
-from kube_sandbox.times import now
 
 _PODS: Storage = ("", "pods")
 _BUDGETS: Storage = ("policy", "poddisruptionbudgets")

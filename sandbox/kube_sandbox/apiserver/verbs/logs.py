@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from aiohttp import web
 
+from kube_base.times import rfc3339, unix
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.context import Api, Call
 from kube_sandbox.apiserver.errors import StatusError
 from kube_sandbox.apiserver.http.requests import boolean
-from kube_sandbox.times import rfc3339, unix
 
 LOG = "sandbox.altershield.io/log"
 """Annotation of a Pod: the lines that each of its containers prints. A line that begins with a time, for example

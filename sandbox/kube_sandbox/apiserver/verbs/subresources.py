@@ -4,6 +4,7 @@ from typing import Any
 
 import orjson
 
+from kube_base.times import now
 from kube_sandbox.apiserver.admission import built_in
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.auth import token_requests
@@ -15,7 +16,6 @@ from kube_sandbox.apiserver.patch import apply, patches
 from kube_sandbox.apiserver.printers.cells import selector_text
 from kube_sandbox.apiserver.storage.store import Item, conflict, not_found
 from kube_sandbox.apiserver.verbs import evictions, write_checks, writes
-from kube_sandbox.times import now
 
 _TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 _BUILT_IN_SCALE_PATHS = (".spec.replicas", ".status.replicas", "")

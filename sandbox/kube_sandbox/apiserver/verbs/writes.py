@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import orjson
 
+from kube_base.times import now
 from kube_sandbox.apiserver.admission import built_in, quotas, resizes
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.auth import authorization, escalation
@@ -28,7 +29,6 @@ from kube_sandbox.apiserver.storage.store import (
     not_found,
 )
 from kube_sandbox.apiserver.verbs import write_checks
-from kube_sandbox.times import now
 
 _MAX_ATTEMPTS = 6
 """The number of attempts of a write when other writes change the object at the same time."""

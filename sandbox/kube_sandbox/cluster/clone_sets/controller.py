@@ -7,11 +7,10 @@ import secrets
 
 import msgspec
 
-from kube_sandbox.client.client import PatchType
-from kube_sandbox.client.errors import ConflictError, KubernetesError, NotFoundError
-from kube_sandbox.client.events import EventRecorder
-from kube_sandbox.client.informer import Informer
-from kube_sandbox.client.resources import CLONE_SETS, CRDS
+from kube_base.access.client import PatchType
+from kube_base.access.errors import ConflictError, KubernetesError, NotFoundError
+from kube_base.access.events import EventRecorder
+from kube_base.resources import CLONE_SETS, CRDS
 from kube_sandbox.cluster import availability, history
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.clone_sets import crd as clone_set_crd
@@ -20,6 +19,7 @@ from kube_sandbox.cluster.clone_sets import progress, rollout
 from kube_sandbox.cluster.clone_sets.rollout import Plan
 from kube_sandbox.cluster.controller import WorkloadController, failure_of
 from kube_sandbox.cluster.history import History, Revisions
+from kube_sandbox.cluster.informer import Informer
 from kube_sandbox.cluster.kinds import Condition, Meta, Pod, find
 from kube_sandbox.cluster.pod_control import Messages, PodControl, in_batches
 from kube_sandbox.cluster.templates import NAME_CHARACTERS

@@ -4,9 +4,9 @@ simulation reads, and keeps unknown ones. `create` and `delete` work at any time
 import contextlib
 from typing import Any
 
-from kube_sandbox.client.client import Client
-from kube_sandbox.client.errors import AlreadyExistsError, NotFoundError
-from kube_sandbox.client.resources import CLONE_SETS, CRDS
+from kube_base.access.client import Client
+from kube_base.access.errors import AlreadyExistsError, NotFoundError
+from kube_base.resources import CLONE_SETS, CRDS
 from kube_sandbox.cluster.kinds import Object
 
 NAME = f"{CLONE_SETS.plural}.{CLONE_SETS.group}"

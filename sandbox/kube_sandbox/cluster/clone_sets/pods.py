@@ -6,7 +6,8 @@ The rules are those of OpenKruise (pkg/controller/cloneset, pkg/util/inplaceupda
 import json
 from typing import NamedTuple
 
-from kube_sandbox.client.resources import CLONE_SETS
+from kube_base.resources import CLONE_SETS
+from kube_base.times import rfc3339
 from kube_sandbox.cluster import availability
 from kube_sandbox.cluster.history import REVISION_LABEL
 from kube_sandbox.cluster.kinds import Object, Pod, find
@@ -14,7 +15,6 @@ from kube_sandbox.cluster.kubelet import images
 from kube_sandbox.cluster.pod_control import pod_body
 from kube_sandbox.cluster.templates import HASH_LABEL
 from kube_sandbox.cluster.workload_kinds import CloneSet
-from kube_sandbox.times import rfc3339
 
 INSTANCE_LABEL = "apps.kruise.io/cloneset-instance-id"
 SPECIFIED_DELETE = "apps.kruise.io/specified-delete"

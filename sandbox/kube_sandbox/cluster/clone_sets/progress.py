@@ -5,10 +5,10 @@ Reasons and messages are those of OpenKruise (pkg/controller/cloneset/cloneset_s
 
 from msgspec.structs import replace
 
+from kube_base.times import unix
 from kube_sandbox.cluster.deployments.progress import PROGRESSING, with_condition
 from kube_sandbox.cluster.kinds import NO_LIMIT, Condition, find, without
 from kube_sandbox.cluster.workload_kinds import CloneSet, CloneSetStatus
-from kube_sandbox.times import unix
 
 AVAILABLE = "CloneSetAvailable"
 PAUSED = "CloneSetPaused"

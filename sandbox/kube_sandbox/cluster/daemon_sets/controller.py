@@ -1,7 +1,7 @@
 """The DaemonSet controller: runs one pod on each eligible node. `rollout` makes the decisions."""
 
-from kube_sandbox.client.events import EventRecorder
-from kube_sandbox.client.resources import DAEMON_SETS
+from kube_base.access.events import EventRecorder
+from kube_base.resources import DAEMON_SETS
 from kube_sandbox.cluster.caches import Caches, status_patch
 from kube_sandbox.cluster.controller import WorkloadController, failure_of
 from kube_sandbox.cluster.daemon_sets import pods as daemon_pods

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from kube_sandbox.client.resources import DAEMON_SETS
+from kube_base.resources import DAEMON_SETS
 from kube_sandbox.cluster.history import REVISION_LABEL
 from kube_sandbox.cluster.kinds import Node, Object, Pod, PodSpec, Toleration
 from kube_sandbox.cluster.pod_control import pod_body

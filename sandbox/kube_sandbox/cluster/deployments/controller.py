@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from kube_sandbox.client.errors import AlreadyExistsError, ApiError, NamespaceTerminatingError, NotFoundError
-from kube_sandbox.client.events import EventRecorder, ObjectRef
-from kube_sandbox.client.resources import DEPLOYMENTS, REPLICA_SETS
+from kube_base.access.errors import AlreadyExistsError, ApiError, NamespaceTerminatingError, NotFoundError
+from kube_base.access.events import EventRecorder, ObjectRef
+from kube_base.resources import DEPLOYMENTS, REPLICA_SETS
 from kube_sandbox.cluster import ownership, selectors, templates
 from kube_sandbox.cluster.caches import Caches, status_patch
 from kube_sandbox.cluster.controller import WorkloadController

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
+from kube_base.times import rfc3339, unix
 from kube_sandbox.cluster.deployments import rollout
 from kube_sandbox.cluster.kinds import (
     NO_LIMIT,
@@ -20,7 +21,6 @@ from kube_sandbox.cluster.kinds import (
     without,
 )
 from kube_sandbox.cluster.workload_kinds import CloneSetStatus
-from kube_sandbox.times import rfc3339, unix
 
 AVAILABLE = "Available"
 PROGRESSING = "Progressing"

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from kube_base.times import rfc3339, unix
 from kube_sandbox.cluster import selectors
 from kube_sandbox.cluster.disruptions.kinds import Budget, BudgetSpec, BudgetStatus
 from kube_sandbox.cluster.kinds import Object, Pod
 from kube_sandbox.cluster.shares import share
-from kube_sandbox.times import rfc3339, unix
 
 DELETION_TIMEOUT = 120.0
 """An evicted pod that is not terminating after these seconds counts as healthy again."""

@@ -3,18 +3,18 @@
 
 import contextlib
 
-from kube_sandbox.client.client import PatchType
-from kube_sandbox.client.errors import ConflictError, KubernetesError, NotFoundError
-from kube_sandbox.client.events import EventRecorder, ObjectRef
-from kube_sandbox.client.queue import WorkQueue
-from kube_sandbox.client.resources import DISRUPTION_BUDGETS, PODS
+from kube_base.access.client import PatchType
+from kube_base.access.errors import ConflictError, KubernetesError, NotFoundError
+from kube_base.access.events import EventRecorder, ObjectRef
+from kube_base.access.queue import WorkQueue
+from kube_base.resources import DISRUPTION_BUDGETS, PODS
+from kube_base.times import rfc3339, unix
 from kube_sandbox.cluster.caches import NAMESPACE, Caches
 from kube_sandbox.cluster.disruptions import budgets
 from kube_sandbox.cluster.disruptions.kinds import Budget, BudgetStatus
 from kube_sandbox.cluster.disruptions.scales import Scales, ScaleUnknownError
 from kube_sandbox.cluster.kinds import Object, Pod, find
 from kube_sandbox.cluster.work import Key, work
-from kube_sandbox.times import rfc3339, unix
 
 _STALE = 120.0
 """Seconds after which the condition DisruptionTarget of a pod that is not terminating becomes False."""

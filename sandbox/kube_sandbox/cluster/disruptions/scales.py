@@ -4,11 +4,12 @@ from collections.abc import Iterable
 
 import msgspec
 
-from kube_sandbox.client.errors import NotFoundError
-from kube_sandbox.client.resources import Resource
+from kube_base.access.errors import NotFoundError
+from kube_base.meta import OwnerReference
+from kube_base.resources import Resource
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.garbage.discovery import discover
-from kube_sandbox.cluster.kinds import Object, OwnerReference, Pod
+from kube_sandbox.cluster.kinds import Object, Pod
 
 
 class ScaleUnknownError(Exception):

@@ -10,15 +10,16 @@ from http import HTTPStatus
 
 import msgspec
 
-from kube_sandbox.client.client import PatchType
-from kube_sandbox.client.errors import ApiError, KubernetesError, NotFoundError
-from kube_sandbox.client.informer import Informer
-from kube_sandbox.client.queue import WorkQueue
-from kube_sandbox.client.resources import CRDS, Resource
+from kube_base.access.client import PatchType
+from kube_base.access.errors import ApiError, KubernetesError, NotFoundError
+from kube_base.access.queue import WorkQueue
+from kube_base.meta import OwnerReference
+from kube_base.resources import CRDS, Resource
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.garbage.discovery import discover
 from kube_sandbox.cluster.garbage.graph import FOREGROUND, ORPHAN, Graph, Item, OwnerState
-from kube_sandbox.cluster.kinds import Bare, Meta, Object, OwnerReference
+from kube_sandbox.cluster.informer import Informer
+from kube_sandbox.cluster.kinds import Bare, Meta, Object
 from kube_sandbox.cluster.ownership import HasMeta
 from kube_sandbox.cluster.work import NotYet, work
 

@@ -4,8 +4,8 @@ import logging
 
 import msgspec
 
-from kube_sandbox.client.client import Client
-from kube_sandbox.client.resources import Resource
+from kube_base.access.client import Client
+from kube_base.resources import Resource
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,9 @@ import enum
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kube_sandbox.client.resources import Resource
-from kube_sandbox.cluster.kinds import Meta, OwnerReference
+from kube_base.meta import OwnerReference
+from kube_base.resources import Resource
+from kube_sandbox.cluster.kinds import Meta
 
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"

@@ -2,9 +2,9 @@
 
 import contextlib
 
-from kube_sandbox.client.errors import ConflictError, NotFoundError
-from kube_sandbox.client.events import EventRecorder
-from kube_sandbox.client.resources import JOBS
+from kube_base.access.errors import ConflictError, NotFoundError
+from kube_base.access.events import EventRecorder
+from kube_base.resources import JOBS
 from kube_sandbox.cluster import users
 from kube_sandbox.cluster.caches import Caches, status_patch
 from kube_sandbox.cluster.controller import WorkloadController, failure_of

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from kube_base.times import rfc3339, unix
 from kube_sandbox.cluster.jobs.kinds import Job, JobStatus
 from kube_sandbox.cluster.kinds import Condition, Object, Pod, find
-from kube_sandbox.times import rfc3339, unix
 
 _BACK_OFF_LIMIT = "Job has reached the specified backoff limit"
 _DEADLINE = "Job was active longer than specified deadline"

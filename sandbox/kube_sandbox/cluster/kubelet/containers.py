@@ -12,12 +12,12 @@ resize needs a restart (`resizing`). Reasons and messages are those of the kubel
 
 from typing import NamedTuple
 
+from kube_base.times import rfc3339, unix
 from kube_sandbox.cluster.kinds import Container, Object, Pod
 from kube_sandbox.cluster.kubelet import images, pod_states, resizing
 from kube_sandbox.cluster.kubelet.images import End, Image
 from kube_sandbox.cluster.kubelet.pod_states import Node
 from kube_sandbox.cluster.settings import SimulationSettings
-from kube_sandbox.times import rfc3339, unix
 
 _IMAGE_SIZE = 2224229  # of every image
 _UNREADY = "Readiness probe failed: HTTP probe failed with statuscode: 503"

@@ -7,9 +7,9 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from kube_base.times import rfc3339
 from kube_sandbox.cluster.kinds import Condition, Container, Object, Pod, find
 from kube_sandbox.cluster.kubelet import images, resizing
-from kube_sandbox.times import rfc3339
 
 
 class Node(NamedTuple):

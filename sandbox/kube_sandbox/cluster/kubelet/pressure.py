@@ -4,8 +4,8 @@ No budget and no webhook for deletions can refuse such an eviction: the kubelet 
 pod is not deleted; its phase is Failed. Reasons and messages are those of pkg/kubelet/eviction.
 """
 
+from kube_base.times import rfc3339
 from kube_sandbox.cluster.kinds import Object, Pod
-from kube_sandbox.times import rfc3339
 
 EVICT = "sandbox.altershield.io/evict"
 """Annotation of a Pod: the resource that its node lacks, for example `memory` or `ephemeral-storage`."""

@@ -6,7 +6,7 @@ Types, reasons and messages are those of `pkg/controller/namespace/deletion/stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kube_sandbox.client.resources import Resource
+from kube_base.resources import Resource
 from kube_sandbox.cluster.kinds import Object
 
 _DONE = {

@@ -7,16 +7,16 @@ reported in the conditions of the namespace and repeated.
 
 import contextlib
 
-from kube_sandbox.client.errors import ConflictError, KubernetesError, NotFoundError
-from kube_sandbox.client.queue import WorkQueue
-from kube_sandbox.client.resources import NAMESPACES, PODS, Resource
+from kube_base.access.errors import ConflictError, KubernetesError, NotFoundError
+from kube_base.access.queue import WorkQueue
+from kube_base.resources import NAMESPACES, PODS, Resource
+from kube_base.times import rfc3339
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.garbage.discovery import discover
 from kube_sandbox.cluster.kinds import Bare, Object
 from kube_sandbox.cluster.namespaces import conditions
 from kube_sandbox.cluster.namespaces.conditions import Outcome
 from kube_sandbox.cluster.work import work
-from kube_sandbox.times import rfc3339
 
 _FINALIZER = "kubernetes"
 _HEAD_START = 0.5
@@ -100,7 +100,7 @@ class Namespaces:
             return
         namespace["status"] = {**status, "conditions": wanted}
         with contextlib.suppress(ConflictError):
-            written = await self._client.replace(
+            written: Object = await self._client.replace(
                 NAMESPACES, namespace, namespace["metadata"]["name"], subresource="status"
             )
             namespace["metadata"] = written["metadata"]

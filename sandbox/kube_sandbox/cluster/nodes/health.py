@@ -6,9 +6,9 @@ The rules are those of pkg/controller/nodelifecycle and pkg/controller/taintevic
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kube_base.times import rfc3339, unix
 from kube_sandbox.cluster.kinds import Node, Object, Pod, Taint, find
 from kube_sandbox.cluster.scheduler import placement
-from kube_sandbox.times import rfc3339, unix
 
 KUBELET = "sandbox.altershield.io/kubelet"
 """Annotation of a Node. `down`: the kubelet or the machine does not respond. `not-ready`: the kubelet reports that it

@@ -6,11 +6,11 @@ import contextlib
 
 import msgspec
 
-from kube_sandbox.client.client import PatchType
-from kube_sandbox.client.errors import ApiError, ConflictError, NotFoundError
-from kube_sandbox.client.events import EventRecorder, ObjectRef
-from kube_sandbox.client.queue import WorkQueue
-from kube_sandbox.client.resources import NODES, PODS
+from kube_base.access.client import PatchType
+from kube_base.access.errors import ApiError, ConflictError, NotFoundError
+from kube_base.access.events import EventRecorder, ObjectRef
+from kube_base.access.queue import WorkQueue
+from kube_base.resources import NODES, PODS
 from kube_sandbox.cluster import users
 from kube_sandbox.cluster.caches import NODE, Caches
 from kube_sandbox.cluster.kinds import Node, Object, Pod

@@ -2,17 +2,17 @@
 
 import zlib
 
-from kube_sandbox.client import resources
-from kube_sandbox.client.client import PatchType
-from kube_sandbox.client.errors import AlreadyExistsError, NotFoundError
-from kube_sandbox.client.queue import WorkQueue
+from kube_base import resources
+from kube_base.access.client import PatchType
+from kube_base.access.errors import AlreadyExistsError, NotFoundError
+from kube_base.access.queue import WorkQueue
+from kube_base.times import rfc3339
 from kube_sandbox.cluster import users
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.kinds import Node, Object
 from kube_sandbox.cluster.nodes import health
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.work import work
-from kube_sandbox.times import rfc3339
 
 _LEASE_NAMESPACE = "kube-node-lease"
 _LEASE_SECONDS = 40

@@ -3,9 +3,9 @@ and computes the status."""
 
 from collections.abc import Iterable, Sequence
 
-from kube_sandbox.client.errors import KubernetesError
-from kube_sandbox.client.events import EventRecorder
-from kube_sandbox.client.resources import REPLICA_SETS
+from kube_base.access.errors import KubernetesError
+from kube_base.access.events import EventRecorder
+from kube_base.resources import REPLICA_SETS
 from kube_sandbox.cluster.caches import Caches, status_patch
 from kube_sandbox.cluster.controller import WorkloadController, failure_of
 from kube_sandbox.cluster.kinds import Pod, ReplicaSet

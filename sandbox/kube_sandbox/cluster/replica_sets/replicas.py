@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from kube_base.times import rfc3339, unix
 from kube_sandbox.cluster import availability, selectors
 from kube_sandbox.cluster.deployments.progress import REPLICA_FAILURE
 from kube_sandbox.cluster.kinds import (
@@ -18,7 +19,6 @@ from kube_sandbox.cluster.kinds import (
     find,
     without,
 )
-from kube_sandbox.times import rfc3339, unix
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

@@ -2,18 +2,18 @@
 
 from fractions import Fraction
 
-from kube_sandbox.client.client import PatchType
-from kube_sandbox.client.errors import ConflictError, KubernetesError, NotFoundError
-from kube_sandbox.client.events import EventRecorder, ObjectRef
-from kube_sandbox.client.queue import WorkQueue
-from kube_sandbox.client.resources import NODES, PODS
+from kube_base.access.client import PatchType
+from kube_base.access.errors import ConflictError, KubernetesError, NotFoundError
+from kube_base.access.events import EventRecorder, ObjectRef
+from kube_base.access.queue import WorkQueue
+from kube_base.resources import NODES, PODS
+from kube_base.times import rfc3339
 from kube_sandbox.cluster.caches import Caches
 from kube_sandbox.cluster.kinds import Node, Object, Pod, find
 from kube_sandbox.cluster.scheduler import placement
 from kube_sandbox.cluster.scheduler.placement import Load
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.work import Key, work
-from kube_sandbox.times import rfc3339
 
 NAME = "default-scheduler"
 

@@ -2,9 +2,9 @@
 
 import contextlib
 
-from kube_sandbox.client.errors import AlreadyExistsError
-from kube_sandbox.client.events import EventRecorder
-from kube_sandbox.client.resources import CLAIMS, STATEFUL_SETS
+from kube_base.access.errors import AlreadyExistsError
+from kube_base.access.events import EventRecorder
+from kube_base.resources import PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS
 from kube_sandbox.cluster import history
 from kube_sandbox.cluster.caches import Caches, status_patch
 from kube_sandbox.cluster.controller import WorkloadController, failure_of
@@ -76,7 +76,7 @@ class StatefulSets(WorkloadController[StatefulSet]):
         """Create the PersistentVolumeClaims of a pod. They are never bound, and the pod does not wait for that."""
         for claim in stateful_pods.claims(set_, number):
             with contextlib.suppress(AlreadyExistsError):
-                await self._client.create(CLAIMS, claim, set_.metadata.namespace)
+                await self._client.create(PERSISTENT_VOLUME_CLAIMS, claim, set_.metadata.namespace)
                 text = (
                     f"create Claim {claim['metadata']['name']} Pod {set_.metadata.name}-{number} in "
                     f"StatefulSet {set_.metadata.name} success"

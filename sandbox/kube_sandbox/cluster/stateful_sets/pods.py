@@ -5,7 +5,7 @@ The rules are those of pkg/controller/statefulset/stateful_set_utils.go.
 
 import re
 
-from kube_sandbox.client.resources import STATEFUL_SETS
+from kube_base.resources import STATEFUL_SETS
 from kube_sandbox.cluster.history import REVISION_LABEL
 from kube_sandbox.cluster.kinds import Object, Pod
 from kube_sandbox.cluster.pod_control import pod_body

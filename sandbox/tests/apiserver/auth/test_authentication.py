@@ -7,11 +7,11 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from kube_base.pki import Authority
 from kube_sandbox.apiserver.attributes import User
 from kube_sandbox.apiserver.auth.authentication import ANONYMOUS, Authenticator, administrator
 from kube_sandbox.apiserver.auth.tokens import AUDIENCES, ServiceAccountTokens
 from kube_sandbox.apiserver.errors import StatusError
-from kube_sandbox.certificates import Authority
 from support.stored import Stored, an_object
 
 ACCOUNT = an_object("ServiceAccount", "bob", "apps")

@@ -1,11 +1,12 @@
 """The tables of type information name existing models and fields only."""
 
-from kubernetes_asyncio.client import models
+import importlib
 
 from kube_sandbox.apiserver.schema import type_tables, types
 
 
 def _all_models() -> list[str]:
+    models = importlib.import_module("kubernetes_asyncio.client.models")  # half a second, which no other worker needs
     return [name for name in dir(models) if hasattr(getattr(models, name), "openapi_types")]
 
 

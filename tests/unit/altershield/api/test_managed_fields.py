@@ -7,7 +7,7 @@ import pytest
 
 from altershield.api import labels
 from altershield.api.managed_fields import ManagedMeta
-from altershield.api.meta import unix
+from kube_base.times import unix
 
 Fields = dict[str, Any]
 

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.meta import ObjectMeta
 from altershield.api.ops_config import DEFAULTS, MAX_BATCH, Settings, effective, in_effect, problem
 from altershield.api.ops_config_info import OpsConfigInfo, OpsConfigInfoSpec, OpsConfigInfoStatus
+from kube_base.meta import ObjectMeta
 
 SYSTEM = "altershieldoperator-system"
 

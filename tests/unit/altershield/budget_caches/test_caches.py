@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from altershield.api.budgets import PodUnavailableBudget
-from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
-from altershield.kube.client import Client
-from altershield.kube.configuration import Configuration
+from kube_base.access.client import Client
+from kube_base.access.configuration import Configuration
+from kube_base.resources import DEPLOYMENTS, REPLICA_SETS
 from tests.unit.altershield.budgets.builders import DEPLOYMENT, LABELS, NAMESPACE, SET, budget, pod, scaled
 
 

@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from altershield.api.resources import REPLICA_SETS
 from altershield.budget_caches import known_scales
 from altershield.budget_caches.caches import BudgetCaches
+from kube_base.resources import REPLICA_SETS
 from tests.support.stub_api import serving
 from tests.unit.altershield.budgets.builders import DEPLOYMENT, SET, scaled
 

@@ -9,12 +9,13 @@ import pytest
 from aiohttp import web
 
 from altershield.api.budgets import Operation
-from altershield.api.resources import DEPLOYMENTS, POD_UNAVAILABLE_BUDGETS, PODS, REPLICA_SETS, Resource
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budget_caches.namespaces import BudgetNamespaces
 from altershield.budgets.steps import Disruption, Refused
-from altershield.kube.client import Client
 from gatekeeper.budgets.judge import Busy, Judge
+from kube_base.access.client import Client
+from kube_base.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Resource
 from tests.support.polling import until
 from tests.support.stub_api import StubApi, answer, is_paged_list, serving
 from tests.unit.altershield.budgets.builders import DEPLOYMENT, NOW, SET, budget, pod, wire

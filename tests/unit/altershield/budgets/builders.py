@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 
 from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetStatus, TargetRef
-from altershield.api.meta import rfc3339
-from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS
 from altershield.budgets import pods
 from altershield.budgets.index import PodIndex
 from altershield.budgets.pods import Pod
 from altershield.budgets.scaled import Scaled
 from altershield.workloads.meta import NO_OWNER, Owner, packed
 from altershield.workloads.workload import WireSelector
+from kube_base.resources import DEPLOYMENTS, REPLICA_SETS
+from kube_base.times import rfc3339
 
 NAMESPACE = "shop"
 NOW = 1_800_000_000.0

@@ -14,7 +14,6 @@ from altershield.api.budgets import (
     PodUnavailableBudget,
     PodUnavailableBudgetStatus,
 )
-from altershield.api.meta import OwnerReference, rfc3339
 from altershield.budgets.changes import Changes, WireContainer, WireSpec, bounded, changes, shown, shows_of
 from altershield.budgets.decision import charge, step
 from altershield.budgets.index import PodIndex
@@ -23,6 +22,8 @@ from altershield.budgets.pods import Pod
 from altershield.budgets.records import settled
 from altershield.budgets.steps import AwaitPods, Disruption, Passed, ReadOwners, Refused, Reserve, Step
 from altershield.workloads.meta import Owner
+from kube_base.meta import OwnerReference
+from kube_base.times import rfc3339
 from tests.unit.altershield.budgets.builders import (
     DEPLOYMENT,
     LABELS,

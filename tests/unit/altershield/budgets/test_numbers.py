@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api.budgets import DisruptionRecord, Operation, PodUnavailableBudgetStatus
-from altershield.api.resources import GroupKind
 from altershield.budgets import pods, scaled
 from altershield.budgets.numbers import Numbers, counted, desired, numbers
 from altershield.budgets.pods import Pod
 from altershield.workloads import ADAPTERS
 from altershield.workloads.meta import Owner
+from kube_base.resources import GroupKind
 from tests.unit.altershield.budgets import builders
 from tests.unit.altershield.budgets.builders import (
     DEPLOYMENT,

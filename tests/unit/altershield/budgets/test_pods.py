@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from altershield.api.meta import rfc3339
 from altershield.budgets import pods
 from altershield.budgets.index import PodIndex
+from kube_base.times import rfc3339
 from tests.unit.altershield.budgets.builders import DEPLOYMENT, LABELS, NAMESPACE, NOW, SET, pod, wire
 
 

@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from altershield.api.budgets import MAX_RECORDS, DisruptionRecord, Operation, PodUnavailableBudgetStatus
-from altershield.api.meta import rfc3339
 from altershield.budgets.pods import Pod
 from altershield.budgets.records import (
     CLOCK_ERROR,
@@ -17,6 +16,7 @@ from altershield.budgets.records import (
     settled,
     without_record,
 )
+from kube_base.times import rfc3339
 from tests.unit.altershield.budgets.builders import NOW, pod
 
 RECORD = DisruptionRecord("web-0", Operation.DELETE, rfc3339(NOW))

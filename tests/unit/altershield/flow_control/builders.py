@@ -12,9 +12,9 @@ from altershield.api.flow_control import (
     LimitRule,
     PodDeletionFlowControl,
 )
-from altershield.api.meta import ObjectMeta
 from altershield.flow_control.decision import Step, step
 from altershield.flow_control.deletion import Deletion, Operation
+from kube_base.meta import ObjectMeta
 
 NOW = 1_800_000_000
 """2027-01-15T08:00:00Z"""

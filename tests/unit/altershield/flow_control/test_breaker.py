@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from altershield.api.flow_control import Breaker, BreakerMode, BreakerState, PodDeletionFlowControl
-from altershield.api.meta import rfc3339
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control.decision import Working, step, undo
 from altershield.flow_control.deletion import Operation
 from altershield.flow_control.rules import cooldown
 from altershield.flow_control.settling import Seen, settle
+from kube_base.times import rfc3339
 from tests.unit.altershield.flow_control.builders import NOW, asked, deletion, one, policy, refusal, written
 
 OPEN = "PodDeletionFlowControl guard is open since 2027-01-15T08:00:00Z (rule 1m/20)"

@@ -13,12 +13,12 @@ from altershield.api.flow_control import (
     Pending,
     Source,
 )
-from altershield.api.meta import rfc3339
 from altershield.api.selectors import Operator, Requirement, Selector
 from altershield.flow_control.decision import REPEATED, Working, in_order, note_denied, step, undo
 from altershield.flow_control.deletion import Operation, covering, covers, exempt
 from altershield.flow_control.statistics import denied_entry, with_deletion, with_denied
 from altershield.flow_control.windows import CLOCK_ERROR
+from kube_base.times import rfc3339
 from tests.unit.altershield.flow_control.builders import NOW, asked, deletion, one, policy, refusal, written
 
 USED = "PodDeletionFlowControl guard: 2 of 2 pod deletions in 10m are used"

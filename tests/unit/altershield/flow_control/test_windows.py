@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from altershield.api import durations
 from altershield.api.flow_control import Window
-from altershield.api.meta import rfc3339
 from altershield.flow_control.rules import Rule, rules_of, useless
 from altershield.flow_control.windows import CLOCK_ERROR, Tally, bucket_seconds, tallies
+from kube_base.times import rfc3339
 from tests.unit.altershield.flow_control.builders import NOW, policy
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis.strategies import dictionaries, floats, integers, lists, none, recursive, text
 
-from altershield.errors import UsageError
 from altershield.process import logs
+from kube_base.errors import UsageError
 
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJzeXN0ZW0ifQ.c2lnbmF0dXJl"
 KEY = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIIGL\n-----END EC PRIVATE KEY-----\n"

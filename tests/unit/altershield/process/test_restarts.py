@@ -14,7 +14,7 @@ import pytest
 
 from altershield.process import restarts
 from altershield.process.cgroup import Memory
-from altershield.process.children import free_ports
+from kube_base.processes import free_ports
 from tests.support.polling import eventually, until
 
 PACE = 0.1

@@ -11,10 +11,12 @@ from altershield.api.change_workload import (
     WorkloadRef,
     WorkloadState,
 )
-from altershield.api.meta import ObjectMeta, OwnerReference, plain_time, rfc3339
+from altershield.api.meta import plain_time
 from altershield.api.pod_verdicts import PodInfo
 from altershield.workloads import change_workload_name
 from altershield.workloads.workload import Workload
+from kube_base.meta import ObjectMeta, OwnerReference
+from kube_base.times import rfc3339
 from tests.support import workloads
 from tests.support.workloads import BY_NAME, GROUP_KINDS
 

@@ -7,11 +7,11 @@ import msgspec
 import pytest
 
 from altershield.api import labels
-from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.releases import history
 from altershield.releases.history import Entry, Record
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import WireExpression, WireSelector, fingerprint_of
+from kube_base.meta import ObjectMeta, OwnerReference
 from tests.support.workloads import GROUP_KINDS
 
 VERSION = "a" * 32

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from altershield.api.meta import rfc3339
 from altershield.api.rollout import PassedStep, Phase, RolloutStatus, WaitingFor
 from altershield.releases import steps
 from altershield.releases.steps import StepState
+from kube_base.times import rfc3339
 from tests.unit.altershield.releases.steps import NOW, ROLLOUT, SOAKING
 from tests.unit.altershield.views.builders import in_steps
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from altershield.api.meta import OwnerReference
 from altershield.rollout.obstacles import CREATED, NO_REPLICAS, obstacle
+from kube_base.meta import OwnerReference
 
 OWNER = OwnerReference("Canary", "web", "u", controller=True)
 

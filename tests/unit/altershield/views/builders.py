@@ -13,11 +13,12 @@ from altershield.api.change_workload import (
     WorkloadState,
 )
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import Condition, ObjectMeta, OwnerReference
+from altershield.api.meta import Condition
 from altershield.api.rollout import Rollout, RolloutStatus
 from altershield.views.releases.model import StoredRelease
 from altershield.workloads import change_workload_name
 from altershield.workloads.workload import Workload
+from kube_base.meta import ObjectMeta, OwnerReference
 from tests.support import workloads
 from tests.support.workloads import BY_NAME, GROUP_KINDS
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from altershield.errors import UsageError
 from altershield.views.durations import age, seconds
+from kube_base.errors import UsageError
 
 
 @pytest.mark.parametrize(

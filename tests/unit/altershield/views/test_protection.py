@@ -6,8 +6,8 @@ import pytest
 
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, Level
 from altershield.api.protected_kinds import PROTECTED_KINDS, ProtectedKind
-from altershield.api.resources import DEPLOYMENTS, JOBS, NAMESPACES
 from altershield.views.protection import Deletion, find, judged
+from kube_base.resources import DEPLOYMENTS, JOBS, NAMESPACES
 from tests.support.stub_api import answer, serving
 
 

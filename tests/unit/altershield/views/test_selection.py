@@ -2,9 +2,9 @@
 
 import pytest
 
-from altershield.errors import UsageError
 from altershield.views.selection import EVERYTHING, Selection, parse
 from altershield.workloads import ADAPTERS, Adapter
+from kube_base.errors import UsageError
 from tests.support.workloads import BY_NAME
 
 DEPLOYMENTS, STATEFUL_SETS = BY_NAME["Deployment"], BY_NAME["StatefulSet"]

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from altershield.admission.webhooks import webhook_name, webhook_path
 from altershield.api import labels
-from altershield.api.meta import unix
 from altershield.api.released_by import ANNOTATION as RELEASED_BY
 from altershield.workloads import ADAPTERS, Adapter
 from altershield.workloads.adapter import template_of
 from altershield.workloads.clone_sets import kept_by_partition
 from altershield.workloads.workload import Strategy, fingerprint_of
+from kube_base.times import unix
 from tests.support.workloads import BY_NAME
 
 from .objects import CREATED, VERSION, Object, manifest, template, workload

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from altershield.api import labels
-from altershield.api.meta import unix
 from altershield.workloads import is_pod_of_revision, nodes, sets
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.meta import NO_OWNER, Owner
 from altershield.workloads.pods import Trouble
+from kube_base.times import unix
 from tests.support.workloads import BY_NAME
 
 from .objects import CREATED, VERSION, Object, condition, container, pod

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from altershield.api.meta import rfc3339, unix
 from altershield.workloads.pods import Starting
 from altershield.workloads.start_budget import StartBudget, start_budget
+from kube_base.times import rfc3339, unix
 
 from .objects import CREATED, Object, condition, pod, workload
 

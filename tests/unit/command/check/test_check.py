@@ -5,14 +5,14 @@ from aiohttp import web
 
 from altershield.api import labels
 from altershield.api.names import LEASE, SYSTEM_NAMESPACE
-from altershield.api.resources import LEASES, NAMESPACES
-from altershield.errors import UsageError
-from altershield.kube.client import Client
 from command.check.command import carry_out
 from command.check.governed import require_governed
 from command.check.objects import manifest
 from command.check.steps import Steps
 from command.check.waiting import CheckFailedError
+from kube_base.access.client import Client
+from kube_base.errors import UsageError
+from kube_base.resources import LEASES, NAMESPACES
 from tests.support.stub_api import StubApi, answer, serving
 
 GOVERNED = {labels.GOVERNED: labels.GOVERNED_VALUE}

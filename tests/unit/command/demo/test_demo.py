@@ -12,11 +12,11 @@ import pytest
 from rich.console import Console
 
 from altershield.api.change_pod import ChangePod, ChangePodSpec
-from altershield.api.meta import ObjectMeta
 from altershield.api.pod_verdicts import PodInfo
 from command.demo import command
 from command.demo.steps import STEPS, Step
 from command.demo.story import StepFailedError, Story
+from kube_base.meta import ObjectMeta
 
 
 def story() -> Story:

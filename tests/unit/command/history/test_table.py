@@ -2,12 +2,13 @@
 
 import msgspec
 
-from altershield.api.meta import ObjectMeta, rfc3339
 from altershield.api.rollout import PassedStep
 from altershield.releases import history
 from altershield.releases.history import Entry, Record
 from altershield.views.history import Found, Version
 from command.history.table import about, table
+from kube_base.meta import ObjectMeta
+from kube_base.times import rfc3339
 from tests.unit.altershield.views.builders import V1, V2, workload
 
 NOW = 1_700_000_000

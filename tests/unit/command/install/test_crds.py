@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from altershield.api import change_pod, ops_config_info
-from altershield.api.meta import Condition, ObjectMeta
+from altershield.api.meta import Condition
 from altershield.api.pod_verdicts import PodInfo
 from command.install.crds import crds
+from kube_base.meta import ObjectMeta
 from kube_sandbox.apiserver.printers.tables import find
 from kube_sandbox.apiserver.schema import custom
 from reconciler.manager import SUBJECTS

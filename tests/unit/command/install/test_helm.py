@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from altershield.api.meta import ObjectMeta
 from command.install.helm import Release, RevisionSecret, is_of_chart, releases
+from kube_base.meta import ObjectMeta
 
 
 def secret(release: object) -> RevisionSecret:

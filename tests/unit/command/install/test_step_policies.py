@@ -10,13 +10,14 @@ import msgspec
 import pytest
 
 from altershield.api import names
-from altershield.api.resources import CHANGE_WORKLOADS, CRDS, NAMESPACES
+from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.rollout import PassedStep, Phase, Rollout, RolloutStatus, Step
-from altershield.kube.client import Client, PatchType
-from altershield.kube.errors import ForbiddenError
 from command.install import crds, rbac
 from command.install.admission_policy import RESOURCES
 from command.install.user_policies import user_policies
+from kube_base.access.client import Client, PatchType
+from kube_base.access.errors import ForbiddenError
+from kube_base.resources import CRDS, NAMESPACES
 from kube_sandbox.apiserver.server import ApiServer
 from tests.support.polling import until
 from tests.unit.altershield.views.builders import in_steps

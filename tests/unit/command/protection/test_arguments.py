@@ -2,8 +2,8 @@
 
 import pytest
 
-from altershield.errors import UsageError
 from command.protection.arguments import kinds, parse
+from kube_base.errors import UsageError
 
 
 @pytest.mark.parametrize(

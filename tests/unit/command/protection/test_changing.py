@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from altershield.errors import AlterShieldError
 from command.protection.changing import unprotect
+from kube_base.errors import ReportedError
 from kube_sandbox.apiserver.server import ApiServer
 
 
@@ -24,5 +24,5 @@ from kube_sandbox.apiserver.server import ApiServer
 async def test_object_or_kind_that_does_not_exist_is_named(tmp_path: Path, target: str, text: str) -> None:
     async with ApiServer() as api:
         (kubeconfig := tmp_path / "kubeconfig").write_text(api.kubeconfig())
-        with pytest.raises(AlterShieldError, match=text):
+        with pytest.raises(ReportedError, match=text):
             await asyncio.to_thread(unprotect, [target], kubeconfig=str(kubeconfig))

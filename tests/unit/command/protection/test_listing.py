@@ -2,9 +2,9 @@
 
 import pytest
 
-from altershield.errors import AlterShieldError
 from altershield.views.protection import Found
 from command.protection import listing
+from kube_base.errors import ReportedError
 
 
 @pytest.mark.parametrize("output", [None, *listing.Format])
@@ -15,6 +15,6 @@ def test_kinds_that_cannot_be_listed_are_not_shown_as_no_objects(
         return Found(problems=["cannot list jobs.batch: 403 Forbidden"]), "shop"
 
     monkeypatch.setattr(listing, "_find", forbidden)
-    with pytest.raises(AlterShieldError, match=r"^cannot list jobs\.batch: 403 Forbidden$"):
+    with pytest.raises(ReportedError, match=r"^cannot list jobs\.batch: 403 Forbidden$"):
         listing.protected(output=output)
     assert capsys.readouterr() == ("", "")

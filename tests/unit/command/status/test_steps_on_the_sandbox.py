@@ -11,10 +11,11 @@ import pytest
 
 from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.resources import CHANGE_WORKLOADS, DEPLOYMENTS
+from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.rollout import PassedStep, Phase, RolloutStatus
 from command import main
 from command.status import EXIT_SUSPENDED, EXIT_UNDER_WAY
+from kube_base.resources import DEPLOYMENTS
 from tests.fault.reconciler_cluster import Cluster, running_cluster
 from tests.support import workloads
 from tests.support.processes import Done, call

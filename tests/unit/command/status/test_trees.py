@@ -7,11 +7,11 @@ from unittest.mock import create_autospec
 import pytest
 from rich.console import Console
 
-from altershield.kube.bodies import ListMeta, ObjectList
-from altershield.kube.client import Client
 from altershield.views.releases.model import Release
 from command.status.printers import Printer
 from command.status.trees import Trees
+from kube_base.access.bodies import ListMeta, ObjectList
+from kube_base.access.client import Client
 from tests.unit.altershield.releases.steps import ROLLOUT, SOAKING
 from tests.unit.altershield.views.builders import RUNNING, in_steps, release, scaled, stored, workload
 

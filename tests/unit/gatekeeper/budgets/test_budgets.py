@@ -13,24 +13,16 @@ import pytest
 
 from altershield.api import labels
 from altershield.api.budgets import Operation, PodUnavailableBudget
-from altershield.api.resources import (
-    CRDS,
-    DEPLOYMENTS,
-    NAMESPACES,
-    POD_UNAVAILABLE_BUDGETS,
-    PODS,
-    REPLICA_SETS,
-    RESTART_REQUESTS,
-    Resource,
-)
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budgets.pods import Flag, Pod
 from altershield.budgets.steps import Disruption, Passed, Refused
-from altershield.kube.client import Client
-from altershield.kube.errors import ForbiddenError, TooManyRequestsError
 from altershield.workloads.meta import Owner
 from command.install.crds import crds
 from gatekeeper.budgets.judge import Busy, Judge, Verdict
+from kube_base.access.client import Client
+from kube_base.access.errors import ForbiddenError, TooManyRequestsError
+from kube_base.resources import CRDS, DEPLOYMENTS, NAMESPACES, PODS, REPLICA_SETS, RESTART_REQUESTS, Resource
 from kube_sandbox.apiserver.server import ApiServer
 from tests.support.polling import until
 from tests.unit.gatekeeper.reviews import StaticListers

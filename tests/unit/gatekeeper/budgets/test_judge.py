@@ -8,17 +8,18 @@ import msgspec
 import pytest
 
 from altershield.api.budgets import DisruptionRecord, Operation, PodUnavailableBudget, PodUnavailableBudgetStatus
-from altershield.api.meta import ObjectMeta, rfc3339
-from altershield.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Resource
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budgets import pods
 from altershield.budgets.pods import Pod
 from altershield.budgets.steps import Disruption, Passed, Refused
-from altershield.kube.client import Client
-from altershield.kube.configuration import Configuration
-from altershield.kube.errors import ConflictError, KubernetesError, NotFoundError, ServerError
 from altershield.workloads.meta import Owner
 from gatekeeper.budgets.judge import Busy, Judge, Verdict
+from kube_base.access.client import Client
+from kube_base.access.configuration import Configuration
+from kube_base.access.errors import ConflictError, KubernetesError, NotFoundError, ServerError
+from kube_base.meta import ObjectMeta
+from kube_base.resources import DEPLOYMENTS, PODS, REPLICA_SETS, Resource
+from kube_base.times import rfc3339
 from tests.unit.altershield.budgets.builders import DEPLOYMENT, NAMESPACE, NOW, SET, budget, scaled, wire
 
 pytestmark = pytest.mark.looptime

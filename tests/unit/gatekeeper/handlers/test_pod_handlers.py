@@ -10,13 +10,12 @@ import pytest
 
 from altershield.admission.registration import Operation as Verb
 from altershield.api.budgets import BREAK_GLASS_GROUP, Operation, PodUnavailableBudgetSpec
-from altershield.api.resources import POD_UNAVAILABLE_BUDGETS, PODS, Resource
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.budgets import pods
 from altershield.budgets.pods import Pod
 from altershield.budgets.steps import Disruption, Passed, Refused
 from altershield.flow_control.deletion import Deletion
 from altershield.flow_control.texts import Hint
-from altershield.kube.errors import UnreachableError
 from gatekeeper.errors import ReviewError
 from gatekeeper.flow_controls import Decided
 from gatekeeper.handler import Handler
@@ -27,6 +26,8 @@ from gatekeeper.handlers.flow_control.reasons import Reason as CountedReason
 from gatekeeper.request import Request
 from gatekeeper.response import NOTHING, Response
 from gatekeeper.texts import PAGE_WARNING
+from kube_base.access.errors import UnreachableError
+from kube_base.resources import PODS, Resource
 from tests.unit.altershield.budgets.builders import wire
 from tests.unit.gatekeeper.reviews import RECONCILER, NoBudgets, NoFlowControls, StaticListers
 

@@ -14,7 +14,7 @@ from altershield.api.check_results import MAX_FAILED_RULES, CheckResult, CheckSt
 from altershield.api.check_specs import Phase
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
-from altershield.kube.errors import ConflictError
+from kube_base.access.errors import ConflictError
 from reconciler.batches.callback_receiver import CallbackReceiver
 from reconciler.batches.nodes import Reception, awaits_node, refusal
 from reconciler.checks.check import Fail, Pass

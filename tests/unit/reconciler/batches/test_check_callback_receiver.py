@@ -15,7 +15,7 @@ from altershield.api.condition_types import Giver
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import AppliedPolicy
 from altershield.api.resources import CHANGE_PODS
-from altershield.kube.errors import ConflictError, ServerError
+from kube_base.access.errors import ConflictError, ServerError
 from reconciler.batches.batch_reconciler import BatchReconciler
 from reconciler.batches.check_callback_receiver import CheckCallbackReceiver
 from reconciler.batches.metrics import BatchMetrics

@@ -16,17 +16,17 @@ from altershield.api.budgets import (
     PodUnavailableBudget,
     PodUnavailableBudgetStatus,
 )
-from altershield.api.meta import rfc3339
-from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS, Resource
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.budgets import pods
 from altershield.budgets.pods import Pod
-from altershield.kube.client import Client
-from altershield.kube.configuration import Configuration
-from altershield.kube.errors import ConflictError, NotFoundError
-from altershield.kube.events import ObjectRef
-from altershield.kube.queue import WorkQueue
 from altershield.workloads.meta import Owner
+from kube_base.access.client import Client
+from kube_base.access.configuration import Configuration
+from kube_base.access.errors import ConflictError, NotFoundError
+from kube_base.access.events import ObjectRef
+from kube_base.access.queue import WorkQueue
+from kube_base.resources import DEPLOYMENTS, REPLICA_SETS, Resource
+from kube_base.times import rfc3339
 from reconciler.budgets.budget_reconciler import BudgetReconciler
 from reconciler.budgets.departures import Departures
 from reconciler.budgets.subject import BudgetRoutes

@@ -8,9 +8,9 @@ import pytest
 
 from altershield.api.change_pod import ChangePod
 from altershield.api.check_specs import CheckSpec, HealthCheck, Phase
-from altershield.api.meta import rfc3339
-from altershield.kube.bodies import ListMeta, ObjectList
-from altershield.kube.errors import UnreachableError
+from kube_base.access.bodies import ListMeta, ObjectList
+from kube_base.access.errors import UnreachableError
+from kube_base.times import rfc3339
 from reconciler.checks.check import Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
 from reconciler.checks.health_check import Event, HealthCheckRunner, _Series
 from tests.unit.altershield.releases.builders import NOW, change_pod, release

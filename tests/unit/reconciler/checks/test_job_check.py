@@ -8,8 +8,8 @@ import pytest
 from altershield.api import labels
 from altershield.api.check_results import CheckResult, CheckState
 from altershield.api.check_specs import CheckSpec, JobCheck, Phase
-from altershield.api.meta import rfc3339
-from altershield.api.resources import JOBS, PODS
+from kube_base.resources import JOBS, PODS
+from kube_base.times import rfc3339
 from reconciler.checks.check import Availability, Fail, Lost, NotStarted, Pass, Pending, Started, Subject, Unknown
 from reconciler.checks.job_check import JobCheckRunner
 from reconciler.checks.job_manifest import TTL_SECONDS, job, job_name, problem

@@ -8,9 +8,9 @@ import pytest
 
 from altershield.api.check_results import CheckResult, CheckState
 from altershield.api.check_specs import CheckSpec, LogsCheck, Phase
-from altershield.api.meta import rfc3339
-from altershield.api.resources import PODS
-from altershield.kube.errors import BadRequestError, ForbiddenError, NotFoundError, UnreachableError
+from kube_base.access.errors import BadRequestError, ForbiddenError, NotFoundError, UnreachableError
+from kube_base.resources import PODS
+from kube_base.times import rfc3339
 from reconciler.checks.check import Fail, Pass, Pending, PollAnswer, Started, Subject, Unknown
 from reconciler.checks.line_patterns import problem
 from reconciler.checks.logs_check import LogsCheckRunner

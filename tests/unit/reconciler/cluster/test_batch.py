@@ -1,8 +1,8 @@
 """The projection of a ChangePod."""
 
 from altershield.api.change_pod import ChangePod, ChangePodSpec
-from altershield.api.meta import ObjectMeta
 from altershield.api.pod_verdicts import PodInfo
+from kube_base.meta import ObjectMeta
 from reconciler.cluster.batch import project
 from tests.unit.altershield.workloads.objects import pod
 

@@ -8,11 +8,12 @@ import msgspec
 import pytest
 
 from altershield.api import labels, names
-from altershield.api.meta import OwnerReference, unix
 from altershield.api.namespace import Namespace
-from altershield.api.resources import NAMESPACES, REPLICA_SETS
 from altershield.workloads import BY_KIND, nodes
 from altershield.workloads.meta import Owner
+from kube_base.meta import OwnerReference
+from kube_base.resources import NAMESPACES, REPLICA_SETS
+from kube_base.times import unix
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey, is_batch_of, is_controlled_by, workload_key
 from tests.support.stub_api import is_list, serving
@@ -93,6 +94,8 @@ def _in(namespace: str) -> list[Any]:
 
 
 def _moved(obj: Any, namespace: str) -> Any:
+    if obj.metadata is obj:
+        return msgspec.structs.replace(obj, namespace=namespace)
     return msgspec.structs.replace(obj, metadata=msgspec.structs.replace(obj.metadata, namespace=namespace))
 
 

@@ -8,15 +8,15 @@ import pytest
 
 from altershield import releases, workloads
 from altershield.api.change_workload import WorkloadRef
-from altershield.api.meta import OwnerReference
-from altershield.api.resources import GroupKind, Resource
-from altershield.kube.queue import WorkQueue
 from altershield.releases.history import entry_name
 from altershield.views.releases.model import Snapshot, StoredRelease, shown
 from altershield.views.selection import Selection, parse
 from altershield.workloads import ADAPTERS, BY_KIND, Adapter, change_workload_name, named_kind
-from altershield.workloads.stateful_sets import STATEFUL_SETS, StatefulSets
+from altershield.workloads.stateful_sets import StatefulSets
 from altershield.workloads.workload import Workload
+from kube_base.access.queue import WorkQueue
+from kube_base.meta import OwnerReference
+from kube_base.resources import STATEFUL_SETS, GroupKind, Resource
 from reconciler.cluster.ownership import WorkloadKey, is_controlled_by, is_workload, workload_key
 from reconciler.cluster.release import Release
 from reconciler.machinery.runner import _Controller

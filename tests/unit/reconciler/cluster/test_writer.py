@@ -11,22 +11,13 @@ from hypothesis import strategies as st
 
 from altershield.api.change_pod import ChangePodStatus
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, WorkloadState
-from altershield.api.meta import ObjectMeta, OwnerReference
 from altershield.api.ops_config_info import OpsConfigInfoStatus
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus
-from altershield.api.resources import (
-    CHANGE_PODS,
-    CHANGE_WORKLOADS,
-    DEFENSE_POLICIES,
-    DEPLOYMENTS,
-    OPS_CONFIG_INFOS,
-    PODS,
-    Resource,
-)
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, OPS_CONFIG_INFOS
 from altershield.api.selectors import Selector
-from altershield.kube.client import PatchType
-from altershield.kube.errors import (
+from kube_base.access.client import PatchType
+from kube_base.access.errors import (
     ConflictError,
     ForbiddenError,
     InvalidError,
@@ -36,6 +27,8 @@ from altershield.kube.errors import (
     UnreachableError,
     from_status,
 )
+from kube_base.meta import ObjectMeta, OwnerReference
+from kube_base.resources import DEPLOYMENTS, PODS, Resource
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer, merge_patch, owner

@@ -12,8 +12,8 @@ import aiohttp
 from prometheus_client import Counter
 
 from altershield.api import names
-from altershield.kube.client import Client
-from altershield.kube.configuration import Configuration
+from kube_base.access.client import Client
+from kube_base.access.configuration import Configuration
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer
 from reconciler.endpoints.callback import Callback

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from altershield.api.resources import DEPLOYMENTS
+from kube_base.resources import DEPLOYMENTS
 from reconciler.endpoints import access
 from reconciler.endpoints.access import Access, User
 from reconciler.endpoints.endpoint_errors import EndpointError

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from altershield.errors import UsageError
-from altershield.kube.errors import ServerError, UnreachableError
-from altershield.pki import Authority
+from kube_base.access.errors import ServerError, UnreachableError
+from kube_base.errors import UsageError
+from kube_base.pki import Authority
 from reconciler.endpoints import callback_endpoint, intake
 from reconciler.endpoints.callback import Callback, CheckType
 from reconciler.endpoints.endpoint_errors import EndpointError

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from altershield.errors import UsageError
+from kube_base.errors import UsageError
 from kube_sandbox.altershield_server.script import StageScript
 from kube_sandbox.altershield_server.server import AlterShieldServer
 from reconciler.endpoints.callback import CheckType

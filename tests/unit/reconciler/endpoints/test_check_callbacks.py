@@ -16,10 +16,10 @@ from aiohttp import web
 from altershield.api import names
 from altershield.api.check_specs import CheckSpec, HttpCheck, Phase, SecretRef
 from altershield.api.labels import CREDENTIALS
-from altershield.api.meta import OwnerReference
 from altershield.api.policy import AppliedPolicy
-from altershield.api.resources import SECRETS
-from altershield.kube.client import Client
+from kube_base.access.client import Client
+from kube_base.meta import OwnerReference
+from kube_base.resources import SECRETS
 from reconciler.checks.check import Fail, Pass, Unknown
 from reconciler.checks.http_check import content
 from reconciler.checks.identity import CALLBACK_PATH, CheckRun

@@ -9,7 +9,7 @@ import pytest
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
-from altershield.kube.errors import ConflictError, ForbiddenError, InvalidError, KubernetesError, UnreachableError
+from kube_base.access.errors import ConflictError, ForbiddenError, InvalidError, KubernetesError, UnreachableError
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.endpoints import rollbacks

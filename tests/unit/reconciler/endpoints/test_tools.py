@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from altershield.api import labels
-from altershield.api.resources import (
-    CHANGE_WORKLOADS,
+from altershield.api.resources import CHANGE_WORKLOADS
+from command.install import rbac
+from kube_base.resources import (
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
     DEPLOYMENTS,
@@ -18,7 +19,6 @@ from altershield.api.resources import (
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
 )
-from command.install import rbac
 from reconciler.manager import Manager
 from tests.fault.reconciler_cluster import Cluster, running_cluster, version
 

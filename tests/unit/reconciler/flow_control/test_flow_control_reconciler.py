@@ -9,16 +9,17 @@ from prometheus_client import CollectorRegistry
 
 from altershield.api.condition_types import ConditionType
 from altershield.api.flow_control import BreakerMode, BreakerState, PodDeletionFlowControl
-from altershield.api.meta import find_condition, rfc3339
-from altershield.api.resources import PODS, Resource
+from altershield.api.meta import find_condition
 from altershield.api.selectors import Selector
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control.decision import Working
 from altershield.flow_control.settling import DROP_AFTER, GIVE_BACK_AFTER
-from altershield.kube.errors import ConflictError, NotFoundError, ServerError
-from altershield.kube.events import ObjectRef
 from altershield.workloads import pods
 from altershield.workloads.pods import Pod
+from kube_base.access.errors import ConflictError, NotFoundError, ServerError
+from kube_base.access.events import ObjectRef
+from kube_base.resources import PODS, Resource
+from kube_base.times import rfc3339
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.metrics import DisruptionMetrics
 from reconciler.flow_control.flow_control_reconciler import WATCH, FlowControlReconciler

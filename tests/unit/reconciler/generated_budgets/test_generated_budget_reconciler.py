@@ -9,10 +9,11 @@ import pytest
 from altershield.api import labels
 from altershield.api.annotations import GENERATE
 from altershield.api.budgets import PodUnavailableBudget
-from altershield.api.meta import ObjectMeta
-from altershield.api.resources import POD_UNAVAILABLE_BUDGETS, Resource
-from altershield.kube.errors import NotFoundError
-from altershield.kube.events import ObjectRef
+from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
+from kube_base.access.errors import NotFoundError
+from kube_base.access.events import ObjectRef
+from kube_base.meta import ObjectMeta
+from kube_base.resources import Resource
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey
 from reconciler.generated_budgets.generated_budget_reconciler import GeneratedBudgetReconciler

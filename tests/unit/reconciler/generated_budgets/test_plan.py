@@ -9,8 +9,8 @@ import pytest
 from altershield.api import labels
 from altershield.api.annotations import GENERATE, ROLLOUT
 from altershield.api.budgets import PodUnavailableBudget
-from altershield.api.meta import ObjectMeta
 from altershield.workloads.workload import Workload
+from kube_base.meta import ObjectMeta
 from reconciler.generated_budgets.budget_plan import RESOURCES, Budget, DisruptionBudget, LiveWorkload, Plan, plan
 from reconciler.generated_budgets.wanted import Amount, BudgetKind, Invalid, wanted_amount
 from tests.support.workloads import BY_NAME

@@ -4,7 +4,7 @@ import asyncio
 
 import uvloop
 
-from altershield.kube.queue import WorkQueue
+from kube_base.access.queue import WorkQueue
 from reconciler.cluster.caches import Key
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import work

@@ -15,10 +15,11 @@ from prometheus_client import CollectorRegistry
 from altershield.api.change_pod import ChangePodStatus
 from altershield.api.change_workload import MAX_NOTIFIED, ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import Condition, rfc3339
+from altershield.api.meta import Condition
 from altershield.api.policy import AppliedPolicy
-from altershield.kube.errors import ConflictError
-from altershield.kube.queue import WorkQueue
+from kube_base.access.errors import ConflictError
+from kube_base.access.queue import WorkQueue
+from kube_base.times import rfc3339
 from reconciler.cluster import batch
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches, Key

@@ -6,9 +6,10 @@ import pytest
 from altershield.api.change_pod import ChangePodStatus, PodState
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import Condition, rfc3339
+from altershield.api.meta import Condition
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.rollout import Phase, RolloutStatus
+from kube_base.times import rfc3339
 from reconciler.cluster import batch
 from reconciler.cluster import release as projection
 from reconciler.cluster.batch import Batch

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.errors import UsageError
+from kube_base.errors import UsageError
 from reconciler.outbound.urls import parse as parsed
 from reconciler.receivers import file as module
 from reconciler.receivers.file import Receivers, ReceiversFile, allowed, chosen, parse, read, unknown_receivers

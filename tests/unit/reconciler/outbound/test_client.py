@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from altershield.pki import Authority
+from kube_base.pki import Authority
 from reconciler.outbound import outbound_client as module
 from reconciler.outbound.credentials import Credentials
 from reconciler.outbound.outbound_client import ApiServer, Outbound, Reply, api_servers

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from altershield.api.labels import CREDENTIALS
-from altershield.api.resources import SECRETS
-from altershield.kube.client import Client
-from altershield.pki import Authority
+from kube_base.access.client import Client
+from kube_base.pki import Authority
+from kube_base.resources import SECRETS
 from reconciler.outbound.credentials import Credentials
 from reconciler.outbound.outbound_errors import CredentialsError, SecretUnreadableError
 from reconciler.outbound.secrets import Secrets

@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from altershield.errors import UsageError
+from kube_base.errors import UsageError
 from reconciler.outbound.addresses import forbidden
 from reconciler.outbound.check_options import CheckOptions
 from reconciler.outbound.urls import allowed_hosts, parse, refusal

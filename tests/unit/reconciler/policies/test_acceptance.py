@@ -16,9 +16,9 @@ from altershield.api.check_specs import (
     PrometheusCheck,
     ServerCheck,
 )
-from altershield.api.meta import ObjectMeta
 from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus, Mode
 from altershield.api.selectors import Selector
+from kube_base.meta import ObjectMeta
 from reconciler.outbound.urls import allowed_hosts
 from reconciler.policies.acceptance import in_force, problem, rule_of
 from reconciler.policies.applied import start_timeout

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import Condition, ObjectMeta, find_condition
+from altershield.api.meta import Condition, find_condition
 from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus, Mode
 from altershield.api.selectors import Selector
-from altershield.kube.events import RETRY, ObjectRef
+from kube_base.access.events import RETRY, ObjectRef
+from kube_base.meta import ObjectMeta
 from reconciler.cluster.caches import Caches
 from reconciler.policies.policy_reconciler import PolicyReconciler
 from tests.unit.reconciler.filled import empty_caches, namespace, put

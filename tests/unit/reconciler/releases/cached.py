@@ -8,8 +8,8 @@ import msgspec
 from altershield.api import labels, names
 from altershield.api.change_workload import ChangeWorkloadStatus
 from altershield.api.namespace import Namespace
-from altershield.kube.client import Client
-from altershield.kube.configuration import Configuration
+from kube_base.access.client import Client
+from kube_base.access.configuration import Configuration
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches
 from tests.support.workloads import GROUP_KINDS

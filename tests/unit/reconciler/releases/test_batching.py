@@ -1,9 +1,9 @@
 """Which pods form a batch, and when the batch is created."""
 
 from altershield.api.change_workload import WorkloadState
-from altershield.api.meta import rfc3339
 from altershield.api.ops_config import Settings
 from altershield.api.pod_verdicts import PodInfo
+from kube_base.times import rfc3339
 
 from .scenarios import RUNNING, SUCCESS, SUSPEND, first_release
 from .world import NAMESPACE, World

@@ -6,8 +6,8 @@ import pytest
 from altershield.api.change_pod import ChangePod, ChangePodStatus
 from altershield.api.change_workload import ChangeWorkload
 from altershield.api.condition_types import Giver
-from altershield.api.meta import rfc3339
 from altershield.api.ops_config import Settings
+from kube_base.times import rfc3339
 
 from .scenarios import (
     FAILED,

@@ -10,7 +10,8 @@ from altershield.api import labels, names
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
-from altershield.api.resources import CHANGE_WORKLOADS, CONFIG_MAPS
+from altershield.api.resources import CHANGE_WORKLOADS
+from kube_base.resources import CONFIG_MAPS
 from reconciler.checks.order_records import OrderRecords
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches

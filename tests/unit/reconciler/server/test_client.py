@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 from aiohttp import web
 
-from altershield.errors import AlterShieldError
+from kube_base.errors import ReportedError
 from reconciler.server.answers import MAX_ANSWER, Polled, ServerVerdict
 from reconciler.server.messages import FinishState, Stage
 from reconciler.server.server_client import ServerClient
@@ -481,7 +481,7 @@ async def test_messages_are_short_sentences_on_one_line(answer: Answer) -> None:
     for name in CALLS:
         async with calling_for(name) as (server, client):
             server.answers = [answer]
-            with pytest.raises(AlterShieldError, match=r"^cannot ") as caught:
+            with pytest.raises(ReportedError, match=r"^cannot ") as caught:
                 await CALLS[name](client)
             assert len(str(caught.value).encode()) < 2048
             assert not re.search(r"[\x00-\x1f]", str(caught.value))

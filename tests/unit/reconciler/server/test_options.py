@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from altershield.errors import UsageError
 from altershield.process.parameters import with_options
 from altershield.process.startup import single
+from kube_base.errors import UsageError
 from reconciler.server.server_options import ServerOptions, server_settings
 from reconciler.server.server_settings import Settings
 

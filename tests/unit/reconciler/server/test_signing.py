@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from altershield.errors import AlterShieldError, UsageError
+from kube_base.errors import ReportedError, UsageError
 from reconciler.server.messages import Order
 from reconciler.server.server_errors import RejectedError, UnavailableError
 from reconciler.server.signature import body_content, query_content, sign
@@ -152,7 +152,7 @@ async def test_no_error_and_no_log_line_contains_the_token(path: Path, caplog: p
             raw(status=502),
         ):
             server.answers = [answer]
-            with pytest.raises(AlterShieldError) as caught:
+            with pytest.raises(ReportedError) as caught:
                 await client.create_order(ORDER)
             messages += [str(caught.value), repr(caught.value)]
     assert "hunter2" not in "".join([*messages, caplog.text])

@@ -7,18 +7,43 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 Path = tuple[str, ...]
-"""The names of fields below a variable; empty for the variable itself."""
+"""The names of fields below a variable; empty for the variable itself. After `_PRESENCE` at its end, nothing below the
+field is used."""
 
+_PRESENCE = ""
+_HAS = re.compile(r"\bhas\(\s*([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)\s*\)", re.ASCII)
 _USE = re.compile(r"(?<![\w.])([A-Za-z_]\w*)((?:\.[A-Za-z_]\w*\b(?!\s*\())*)", re.ASCII)
 
 
 def used(expression: str) -> Mapping[str, frozenset[Path]]:
     """The fields that the expression may use, by variable. The last field of a path is used with all fields below it,
-    because an index, a method or a comparison may follow. The result also contains words that are not variables."""
+    because an index, a method or a comparison may follow; `has` only asks whether it is there. The result also contains
+    words that are not variables."""
     found: defaultdict[str, set[Path]] = defaultdict(set)
-    for variable, fields in _USE.findall(expression):
+    for path in _HAS.findall(expression):
+        variable, *fields = path.split(".")
+        found[variable].add((*fields, _PRESENCE))
+    for variable, fields in _USE.findall(_HAS.sub("", expression)):
         found[variable].add(tuple(fields.split(".")[1:]))
-    return {variable: frozenset(paths) for variable, paths in found.items()}
+    return {variable: missing(paths, frozenset()) for variable, paths in found.items()}
+
+
+def missing(paths: Iterable[Path], there: frozenset[Path]) -> frozenset[Path]:
+    """The paths whose fields neither these paths nor the others contain."""
+    wanted = {path for path in paths if path not in there}
+    return frozenset(
+        path for path in wanted if not any(_contains(other, path) for other in (*there, *wanted) if other != path)
+    )
+
+
+def _contains(other: Path, path: Path) -> bool:
+    """Whether the fields at the other path are enough for what is used at this one."""
+    if other[-1:] == (_PRESENCE,):
+        return False
+    if path[-1:] == (_PRESENCE,):
+        own = path[:-1]
+        return other[: len(own)] == own or own[: len(other)] == other
+    return path[: len(other)] == other
 
 
 def only(value: Any, paths: Iterable[Path]) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from kube_sandbox.errors import SettingError
+from kube_base.errors import UsageError
 
 MUTATING = "MutatingAdmissionWebhook"
 VALIDATING = "ValidatingAdmissionWebhook"
@@ -55,16 +55,16 @@ def _names(target: str) -> list[str]:
 
 
 def load(file: Path) -> dict[str, ClientCertificates]:
-    """The certificates by the name of the admission plugin. Raises SettingError for a file that cannot be used."""
+    """The certificates by the name of the admission plugin. Raises UsageError for a file that cannot be used."""
     found = {}
     for plugin in _read(file, "AdmissionConfiguration").get("plugins") or ():
         if plugin.get("name") in (MUTATING, VALIDATING):
             configuration = plugin.get("configuration") or _read(Path(plugin.get("path", "")), "")
             if configuration.get("kind") != "WebhookAdmissionConfiguration":
-                raise SettingError(f"{file}: {plugin['name']} needs a WebhookAdmissionConfiguration")
+                raise UsageError(f"{file}: {plugin['name']} needs a WebhookAdmissionConfiguration")
             kubeconfig = Path(configuration.get("kubeConfigFile", ""))
             if not kubeconfig.is_absolute():
-                raise SettingError(f"{file}: kubeConfigFile of {plugin['name']} must be an absolute path")
+                raise UsageError(f"{file}: kubeConfigFile of {plugin['name']} must be an absolute path")
             found[plugin["name"]] = _of(kubeconfig)
     return found
 
@@ -75,7 +75,7 @@ def _of(kubeconfig: Path) -> ClientCertificates:
     for each in content.get("users") or ():
         fields = each.get("user") or {}
         if set(fields) != _FIELDS:
-            raise SettingError(f"{kubeconfig}: the user {each['name']} must have the fields {sorted(_FIELDS)} only")
+            raise UsageError(f"{kubeconfig}: the user {each['name']} must have the fields {sorted(_FIELDS)} only")
         pair = (kubeconfig.parent / fields[name] for name in sorted(_FIELDS))  # kubeconfigs may have relative paths
         users[each["name"]] = ClientCertificate(*pair)
     contexts = {each["name"]: each["context"].get("user", "") for each in content.get("contexts") or ()}
@@ -86,7 +86,7 @@ def _read(file: Path, kind: str) -> Any:
     try:
         content = yaml.safe_load(file.read_text())
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise SettingError(f"cannot read {file}: {error}") from error
+        raise UsageError(f"cannot read {file}: {error}") from error
     if not isinstance(content, dict) or (kind and content.get("kind") != kind):
-        raise SettingError(f"{file} is not a file of the kind {kind}")
+        raise UsageError(f"{file} is not a file of the kind {kind}")
     return content

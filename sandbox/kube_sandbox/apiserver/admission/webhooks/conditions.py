@@ -13,9 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import cel
-from cel.stdlib import add_stdlib_to_context
-
 from kube_sandbox.apiserver.admission.webhooks import cel_fields
 from kube_sandbox.apiserver.admission.webhooks.cel_fields import Path
 from kube_sandbox.apiserver.admission.webhooks.review import Invocation, request, versioned
@@ -23,6 +20,7 @@ from kube_sandbox.apiserver.attributes import Attributes, Object, User
 from kube_sandbox.apiserver.auth.authorization import Authorizer
 from kube_sandbox.apiserver.auth.tokens import service_account_groups
 from kube_sandbox.apiserver.schema import cel_optionals
+from kube_sandbox.apiserver.schema.cel_library import add_stdlib_to_context, cel
 
 _Value = dict[str, Any]
 
@@ -92,7 +90,7 @@ class Evaluation:
 
     def _convert(self, name: str, paths: frozenset[Path]) -> None:
         converted = self._converted.get(name)
-        if converted is None or not paths <= converted:
+        if converted is None or cel_fields.missing(paths, converted):
             self._converted[name] = paths | (converted or frozenset())
             self._context.add_variable(name, cel_fields.only(self._values[name], self._converted[name]))
 

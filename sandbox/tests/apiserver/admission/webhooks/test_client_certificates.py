@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kube_base.errors import UsageError
 from kube_sandbox.apiserver.admission.webhooks import client_certificates
 from kube_sandbox.apiserver.admission.webhooks.client_certificates import MUTATING, VALIDATING, ClientCertificates
-from kube_sandbox.errors import SettingError
 
 HOST = "gate.system.svc"
 
@@ -87,17 +87,17 @@ def test_plugin_may_name_a_file_instead_of_its_configuration(tmp_path: Path) -> 
 
 def test_files_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
-    with pytest.raises(SettingError, match="cannot read"):
+    with pytest.raises(UsageError, match="cannot read"):
         client_certificates.load(missing)
-    with pytest.raises(SettingError, match="not a file of the kind AdmissionConfiguration"):
+    with pytest.raises(UsageError, match="not a file of the kind AdmissionConfiguration"):
         client_certificates.load(write(tmp_path / "other.yaml", {"kind": "Config"}))
-    with pytest.raises(SettingError, match="cannot read"):
+    with pytest.raises(UsageError, match="cannot read"):
         client_certificates.load(admission(tmp_path, missing, MUTATING))
-    with pytest.raises(SettingError, match="absolute path"):
+    with pytest.raises(UsageError, match="absolute path"):
         client_certificates.load(admission(tmp_path, "client.kubeconfig", MUTATING))
     unknown = {"kind": "AdmissionConfiguration", "plugins": [{"name": MUTATING, "configuration": {"kind": "Other"}}]}
-    with pytest.raises(SettingError, match="needs a WebhookAdmissionConfiguration"):
+    with pytest.raises(UsageError, match="needs a WebhookAdmissionConfiguration"):
         client_certificates.load(write(tmp_path / "unknown.yaml", unknown))
     token = {"kind": "Config", "users": [{"name": "*", "user": {"token": "secret"}}]}
-    with pytest.raises(SettingError, match="must have the fields"):
+    with pytest.raises(UsageError, match="must have the fields"):
         client_certificates.load(admission(tmp_path, write(tmp_path / "token.kubeconfig", token), MUTATING))

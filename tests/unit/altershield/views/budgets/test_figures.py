@@ -6,12 +6,13 @@ import msgspec
 import pytest
 
 from altershield.api.budgets import BudgetCondition, DisruptionRecord, Operation, PodUnavailableBudgetStatus
-from altershield.api.meta import Condition, rfc3339
+from altershield.api.meta import Condition
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Numbers
 from altershield.views.budgets.figures import Surroundings, detail, figures, record_line
 from command.budgets.printing import described, lines, table
+from kube_base.times import rfc3339
 from tests.unit.altershield.budgets.builders import LABELS, NOW, budget, pod, web
 
 FULL = PodUnavailableBudgetStatus(

@@ -1,9 +1,9 @@
 """What `altershield budgets NAME` reads, and what it says about kinds that it may not list."""
 
-from altershield.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from altershield.budgets.numbers import counted
 from altershield.views.budgets.reading import around
 from altershield.workloads.meta import Owner
+from kube_base.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from tests.support.stub_api import answer, serving
 from tests.unit.altershield.budgets.builders import DEPLOYMENT, SET, budget, wire
 

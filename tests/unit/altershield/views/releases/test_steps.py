@@ -5,13 +5,14 @@ import pytest
 
 from altershield.api.change_pod import ChangePod, ChangePodSpec, ChangePodStatus
 from altershield.api.check_results import CheckResult
-from altershield.api.meta import ObjectMeta, rfc3339
 from altershield.api.rollout import Phase, RolloutStatus, WaitingFor
-from altershield.errors import UsageError
 from altershield.releases import Outcome
 from altershield.views.releases.goals import Goal, What, demand_step, parse_goal, reached
 from altershield.views.releases.model import Release, Snapshot, StatusError, outcomes
 from altershield.views.releases.steps import has_steps, tree
+from kube_base.errors import UsageError
+from kube_base.meta import ObjectMeta
+from kube_base.times import rfc3339
 from tests.unit.altershield.releases.steps import NOW, ROLLOUT, SOAKING
 from tests.unit.altershield.views.builders import RUNNING, V1, V2, in_steps, release, scaled, stored, workload
 

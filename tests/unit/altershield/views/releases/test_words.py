@@ -9,13 +9,14 @@ import pytest
 from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import Condition, rfc3339
-from altershield.api.resources import EVENTS, PODS, Resource
-from altershield.kube.errors import ForbiddenError
+from altershield.api.meta import Condition
 from altershield.views.releases.model import Release
 from altershield.views.releases.words import QUIET, with_words
 from altershield.views.why.release import explain
 from command.status.table import Layout, row
+from kube_base.access.errors import ForbiddenError
+from kube_base.resources import EVENTS, PODS, Resource
+from kube_base.times import rfc3339
 from tests.unit.altershield.views.builders import V1, release, stored, workload
 
 NOW = 1_700_000_000.0

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from altershield.api.resources import PODS
-from altershield.kube.errors import from_status
 from altershield.views.asking import RequestError
 from altershield.views.why.pod import ask_about
 from altershield.views.why.refusal import Outcome, answer, explain_pod
+from kube_base.access.errors import from_status
+from kube_base.resources import PODS
 from tests.support.stub_api import answer as answered
 from tests.support.stub_api import serving
 

@@ -16,7 +16,7 @@ from altershield.api.change_workload import (
 )
 from altershield.api.check_results import CheckResult
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import Condition, ObjectMeta, rfc3339
+from altershield.api.meta import Condition
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import AppliedPolicy, Mode, OnPauseEnd
 from altershield.api.rollout import Phase, WaitingFor
@@ -24,6 +24,8 @@ from altershield.api.workload_requests import Action, Request
 from altershield.views.releases.model import Release
 from altershield.views.why.release import explain
 from altershield.workloads.workload import Held
+from kube_base.meta import ObjectMeta
+from kube_base.times import rfc3339
 from tests.unit.altershield.releases.steps import ROLLOUT, SOAKING
 from tests.unit.altershield.views.builders import (
     DONE,

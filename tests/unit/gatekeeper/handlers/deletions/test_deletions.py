@@ -10,12 +10,12 @@ import pytest
 from altershield.admission.webhooks import webhook_path
 from altershield.api import deletion_protection
 from altershield.api.pages import PROTECT
-from altershield.api.resources import CRDS, NAMESPACES, Resource
-from altershield.kube.errors import UnreachableError
 from gatekeeper.dispatch import decide_with_io
 from gatekeeper.handlers.deletions import protected
 from gatekeeper.handlers.deletions.reasons import Reason
 from gatekeeper.live import Found
+from kube_base.access.errors import UnreachableError
+from kube_base.resources import CRDS, NAMESPACES, Resource
 from tests.unit.gatekeeper.reviews import ROUTES, Object, StaticListers, StaticLive, encode, review, written
 
 CASCADING = {deletion_protection.LABEL: "Cascading"}

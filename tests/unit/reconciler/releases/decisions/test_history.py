@@ -4,11 +4,12 @@ import msgspec
 import pytest
 
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef
-from altershield.api.meta import Condition, rfc3339
+from altershield.api.meta import Condition
 from altershield.api.rollout import PassedStep, RolloutStatus
 from altershield.api.workload_requests import MAX_ACTIONS, Action
 from altershield.releases.history import CheckOutcome, Record, Way
-from altershield.workloads.meta import NO_OWNER, Meta
+from altershield.workloads.meta import NO_OWNER
+from kube_base.times import rfc3339
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
 from reconciler.releases.decisions.history import check_outcomes, in_use, logged, record, superseded, way, with_history
@@ -236,7 +237,7 @@ def test_record_says_whether_the_version_was_rolled_back(state: str, condition: 
 
 
 def batch(*checks: tuple[str, str, str]) -> Batch:
-    return Batch(Meta("shop", "web--x--1", "", ""), NO_OWNER, (), True, "", "", "", None, checks)
+    return Batch("shop", "web--x--1", "", "", 0, False, NO_OWNER, (), True, "", "", "", None, checks)
 
 
 def test_worst_outcome_of_a_check_counts() -> None:

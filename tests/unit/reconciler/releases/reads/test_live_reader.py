@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from altershield.api import labels
-from altershield.api.resources import DEPLOYMENTS, REPLICA_SETS
-from altershield.kube.errors import ConflictError, SchemaError
 from altershield.releases import history
 from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import Workload, fingerprint_of
+from kube_base.access.errors import ConflictError, SchemaError
+from kube_base.resources import DEPLOYMENTS, REPLICA_SETS
 from reconciler.releases.reads.live import LiveReader
 from tests.support import workloads
 from tests.support.stub_api import is_list, serving

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from altershield.kube.errors import ForbiddenError, KubernetesError, UnreachableError
 from altershield.workloads.pod_events import PodEvent
+from kube_base.access.errors import ForbiddenError, KubernetesError, UnreachableError
 from reconciler.releases.pods.not_up import ASK_AFTER
 from reconciler.releases.reads.targets import TargetReader
 from reconciler.releases.terms.snapshot import Snapshot

@@ -8,8 +8,8 @@ import pytest
 
 from altershield.api.announcements import MAX_ANNOUNCEMENTS, MAX_LATE, Announcement, announcement
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
-from altershield.api.meta import rfc3339
 from altershield.workloads.workload import Held
+from kube_base.times import rfc3339
 from reconciler.cluster.release import Release
 from reconciler.releases.terms.announcements import announced_first, true_now, with_announcements
 from reconciler.releases.terms.effects import Announce, Decision, Pause, Resume, Suspend

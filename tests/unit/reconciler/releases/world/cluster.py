@@ -7,7 +7,6 @@ import msgspec
 
 from altershield.api import labels
 from altershield.api.annotations import ROLLOUT
-from altershield.api.meta import rfc3339
 from altershield.api.ops_config import Settings
 from altershield.api.policy import AppliedPolicy
 from altershield.workloads.adapter import template_of
@@ -15,6 +14,7 @@ from altershield.workloads.hold import PAUSE
 from altershield.workloads.pods import Pod
 from altershield.workloads.start_budget import StartBudget, start_budget
 from altershield.workloads.workload import Workload, fingerprint_of
+from kube_base.times import rfc3339
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.pods.health import Timing
 from tests.support import workloads

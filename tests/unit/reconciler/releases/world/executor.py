@@ -7,8 +7,9 @@ import msgspec
 from altershield.api import labels, names
 from altershield.api.change_pod import ChangePod, ChangePodSpec, ChangePodStatus
 from altershield.api.change_workload import SourceRef
-from altershield.api.meta import ObjectMeta, OwnerReference, plain_time
+from altershield.api.meta import plain_time
 from altershield.workloads.workload import Workload
+from kube_base.meta import ObjectMeta, OwnerReference
 from reconciler.batches.repeating import repeated
 from reconciler.cluster.release import Release
 from reconciler.cluster.verdicts import is_repeatable

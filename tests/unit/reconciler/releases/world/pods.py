@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.meta import rfc3339
 from altershield.api.pod_verdicts import PodInfo
 from altershield.workloads import pods as pod_projections
 from altershield.workloads.pods import Pod
+from kube_base.times import rfc3339
 
 NAMESPACE = "default"
 Object = dict[str, Any]

@@ -12,10 +12,11 @@ from altershield.api.change_workload import (
     WorkloadRef,
     WorkloadState,
 )
-from altershield.api.meta import ObjectMeta, OwnerReference, plain_time
+from altershield.api.meta import plain_time
 from altershield.workloads import change_workload_name
 from altershield.workloads.pods import Trouble
 from altershield.workloads.workload import Workload
+from kube_base.meta import ObjectMeta, OwnerReference
 from reconciler.batches import transitions as batches
 from reconciler.cluster import batch as batch_projections
 from reconciler.cluster.release import Release

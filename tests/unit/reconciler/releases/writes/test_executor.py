@@ -13,10 +13,12 @@ from altershield.api.annotations import ROLLOUT
 from altershield.api.announcements import MAX_LATE
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, WorkloadState
 from altershield.api.json_patch import label_path
-from altershield.api.meta import Condition, plain_time, rfc3339
+from altershield.api.meta import Condition, plain_time
 from altershield.api.pod_verdicts import PodInfo
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, REPLICA_SETS
-from altershield.kube.errors import (
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
+from altershield.workloads.applied import LAST_APPLIED, Applied, Manager
+from altershield.workloads.workload import Workload
+from kube_base.access.errors import (
     ApiError,
     BadRequestError,
     ConflictError,
@@ -29,9 +31,9 @@ from altershield.kube.errors import (
     UnauthorizedError,
     from_status,
 )
-from altershield.kube.events import NORMAL, RETRY, WARNING, ObjectRef
-from altershield.workloads.applied import LAST_APPLIED, Applied, Manager
-from altershield.workloads.workload import Workload
+from kube_base.access.events import NORMAL, RETRY, WARNING, ObjectRef
+from kube_base.resources import REPLICA_SETS
+from kube_base.times import rfc3339
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import owner
 from reconciler.releases.metrics import ReleaseMetrics

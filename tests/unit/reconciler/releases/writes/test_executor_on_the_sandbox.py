@@ -9,8 +9,8 @@ import pytest
 from altershield.api import names
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
 from altershield.api.resources import CHANGE_WORKLOADS
-from altershield.kube.errors import ConflictError
-from altershield.kube.events import EventRecorder
+from kube_base.access.errors import ConflictError
+from kube_base.access.events import EventRecorder
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer

@@ -1,1 +1,0 @@
-"""What AlterShield costs in a fleet: `python -m bench.fleet`."""

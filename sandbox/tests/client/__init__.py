@@ -1,1 +1,0 @@
-"""The client of the simulated controllers."""
