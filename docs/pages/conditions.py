@@ -7,8 +7,10 @@ from pathlib import Path
 
 from altershield.api.budgets import BudgetCondition
 from altershield.api.condition_types import ConditionType, Giver
+from altershield.api.rollout import Phase
 from altershield.workloads.pods import Fault
 from docs.pages.markdown import table
+from reconciler.releases.findings.failure import STEP_DEADLINE
 from reconciler.releases.findings.ungated import UngatedReason
 from reconciler.releases.pods.words import Cause
 from reconciler.releases.terms.snapshot import RollbackReason, StallReason
@@ -47,6 +49,7 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
             "NotChecked": "`True`, ChangePod only. Some of the pods have no verdict. They count as passed.",
             Giver.PERSON: "`False`. A person wrote the verdict.",
             Giver.SERVER: "`False`. The AlterShield server gave the verdict.",
+            STEP_DEADLINE: "`False`. A step of a release in steps was not verified within `stepDeadlineSeconds`.",
             Giver.CHECK: "`False`. A check of the DefensePolicy failed, or has no result and the policy says `fail`.",
             "Held": "`Unknown`, ChangePod only. A check has no result, and the policy says `hold`: a person decides.",
             Giver.HEALTH: "`False`. Pods were overdue or restarted too often, and the release was not rolled back. The "
@@ -90,6 +93,22 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
         "rollback of this version brought back. The message names them; see "
         "[GitOps](../gitops.md#after-a-rollback).",
         {"StillPresent": "The client that released the template did not remove the fields."},
+    ),
+    ConditionType.PROGRESSING: (
+        "ChangeWorkload of a release in steps. `True`: its steps proceed. `False`: the release waits, failed, or is "
+        "made without steps.",
+        {
+            Phase.HELD: "No pod gets the version yet.",
+            Phase.ROLLING: "Pods are replaced, as many as the step has.",
+            Phase.VERIFYING: "The step has its pods. Not all of them are verified.",
+            Phase.SOAKING: "All pods of the step are verified, and have to stay so. The message says until when.",
+            Phase.WAITING_FOR_APPROVAL: "A person has to promote the release.",
+            Phase.FINISHING: "The user's own values of the held fields return.",
+            Phase.DONE: "`True`. The last step has passed.",
+            Phase.STOPPED: "`False`. The release failed, and takes no further step.",
+            "WriteRefused": "`False`. The API server refuses to change the workload. AlterShield tries again.",
+            "StepsNotPossible": "`False`. The policy has steps, but the release is made without. The message says why.",
+        },
     ),
     ConditionType.ROLLED_BACK: (
         "ChangeWorkload. `True`: an older version was released again. `False`: a rollback is under way, or is not "

@@ -48,6 +48,14 @@ MEANINGS = {
     "is not possible. The message says why.",
     "SuspensionBypassed": "A release passed the suspension of its workload by the label `ignored-suspend`. The message "
     "says which version, and who released it.",
+    "StepStarted": "A release in steps begins a step. The message says how many pods get the version.",
+    "StepPassed": "The pods of a step were verified, and stayed so for its soak, or a person promoted the release.",
+    "StepHeld": "A release in steps waits: for a person, a quota, the end of the user's own pause, or because the API "
+    "server refuses to change the workload. The message says for what.",
+    "StepsFinished": "All steps of a release have passed.",
+    "StepsNotPossible": "The DefensePolicy has steps, but the release is made without. The message says why.",
+    "StepsEscaped": "The version of a release in steps is no longer held at its step, for example because the workload "
+    "was scaled to 0 and back. Its pods are verified all the same.",
     "UngatedRelease": "No gatekeeper reviewed the release: none answered, the webhooks were missing, or the namespace "
     "was not governed at that time.",
     "AnnotationIgnored": "The value of the annotation `start-timeout-seconds` is not a number of seconds, so it has no "
@@ -131,6 +139,8 @@ def _raised(call: ast.Call) -> Iterator[tuple[str, str]]:
             args=[_, ast.Name(id=type_), ast.Constant(value=str(reason)), *_],
         ):
             yield reason, type_.capitalize()
+        case ast.Call(func=ast.Attribute(attr="say"), args=[ast.Constant(value=str(reason)), *_]):
+            yield reason, "Warning" if call.keywords else "Normal"
         case ast.Call(func=ast.Attribute(attr="announce"), args=[_, ast.Constant(value=str(reason)), *_]):
             yield reason, _type(call)
 

@@ -145,7 +145,7 @@ def _not_in_steps(draft: Draft, snapshot: Snapshot) -> Steps:
         return Steps(draft)
     text = f"version {version_of(release)} is released without steps: {_why_not(snapshot)}"
     draft = draft.condition(ConditionType.PROGRESSING, False, NOT_POSSIBLE, text)
-    return Steps(draft, after=(Announce(NOT_POSSIBLE, text, warning=False),))
+    return Steps(draft, after=(Announce("StepsNotPossible", text, warning=False),))
 
 
 def _why_not(snapshot: Snapshot) -> str:
