@@ -275,10 +275,8 @@ class ReleaseReconciler:
         decision = with_history(release, self._with_sets(workload, release, source, decision), workload.applied)
         try:
             release = await self._executor.carry_out(release, workload, decision)
-        except Refused as refusal:
+        except (Refused, HoldRefused) as refusal:
             return await self._report_refusal(key, workload, snapshot.release, refusal)
-        except HoldRefused as refusal:
-            return await self._report_hold_refusal(key, workload, snapshot.release, refusal)
         self._refusals.pop(key, None)
         if groups is not None and decision.lists:
             groups.lists_are_written()
@@ -324,22 +322,14 @@ class ReleaseReconciler:
         )
         return replace(decision, before=(*decision.before, *restored)) if restored else decision
 
-    async def _report_hold_refusal(
-        self, key: WorkloadKey, workload: Workload, release: Release, refusal: HoldRefused
+    async def _report_refusal(
+        self, key: WorkloadKey, workload: Workload, release: Release, refusal: Refused | HoldRefused
     ) -> float:
-        """Report that the API server refuses to change the hold of a release in steps. Returns the seconds until the
-        next attempt, which double with each attempt."""
+        """Report a refused rollback, or a refused write of a hold, in the condition and as an Event. Returns the
+        seconds until the next attempt, which double with each attempt."""
         count = self._refusals.get(key, 0)
         self._refusals[key] = count + 1
         current = self._caches.releases.get(release.metadata.namespace, release.metadata.name) or release
-        await self._executor.carry_out(current, workload, steps.refused(current, str(refusal.cause), self._clock()))
-        return min(_REFUSED_FIRST * 2.0 ** min(count, 10), _REFUSED_LAST)
-
-    async def _report_refusal(self, key: WorkloadKey, workload: Workload, release: Release, refusal: Refused) -> float:
-        """Report a refused rollback in the condition and as an Event. Returns the seconds until the next attempt, which
-        double with each attempt."""
-        count = self._refusals.get(key, 0)
-        self._refusals[key] = count + 1
-        current = self._caches.releases.get(release.metadata.namespace, release.metadata.name) or release
-        await self._executor.carry_out(current, workload, rollback.refused(current, str(refusal.cause), self._clock()))
+        report = rollback.refused if isinstance(refusal, Refused) else steps.refused
+        await self._executor.carry_out(current, workload, report(current, str(refusal.cause), self._clock()))
         return min(_REFUSED_FIRST * 2.0 ** min(count, 10), _REFUSED_LAST)

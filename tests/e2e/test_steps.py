@@ -7,8 +7,9 @@ from typing import Any
 from altershield.api.annotations import ROLLOUT
 from altershield.api.resources import API_VERSION
 from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE
+from tests.e2e.held_releases import pods_by_version, without_template
 from tests.e2e.sleep import VERSION, release, sleep
-from tests.support.kubectl import Json, Kubectl
+from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 
 _RESTS = 3.0  # seconds in which a rollout that does not rest would go on
@@ -25,18 +26,6 @@ def steps(kubectl: Kubectl, *pods: Any) -> None:
         return probe.returncode == 0 and ROLLOUT in json.loads(probe.stdout)["metadata"]["annotations"]
 
     eventually(is_known, "the gatekeepers to know the policy")
-
-
-def pods_by_version(kubectl: Kubectl) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for pod in kubectl.json("pods", "-l", "app=sleep")["items"]:
-        version = pod["metadata"]["labels"][VERSION]
-        found[version] = found.get(version, 0) + 1
-    return found
-
-
-def without_template(workload: Json) -> Json:
-    return {key: value for key, value in workload["spec"].items() if key != "template"}
 
 
 def test_release_rests_at_its_first_step_and_the_base_restores_the_fields(kubectl: Kubectl) -> None:

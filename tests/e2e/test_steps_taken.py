@@ -2,70 +2,26 @@
 
 import json
 import time
-from typing import Any
 
 import pytest
 
 from altershield.api.annotations import ROLLOUT
-from altershield.api.resources import API_VERSION
 from tests.e2e import ready_pods
+from tests.e2e.held_releases import (
+    RESTS,
+    USER,
+    apply,
+    pods_by_version,
+    policy,
+    reach,
+    request,
+    rollout,
+    state,
+    without_template,
+)
 from tests.e2e.sleep import VERSION, release, sleep, suspend
-from tests.e2e.test_steps import pods_by_version, without_template
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
-
-USER = "kubernetes-admin"
-_RESTS = 4.0  # seconds in which a rollout that does not rest would go on
-
-
-def policy(kubectl: Kubectl, rollout: Json, **rules: Any) -> None:
-    """Make a policy, and wait until the gatekeepers know it."""
-    spec = {"rollout": rollout, **rules}
-    kubectl.apply(
-        json.dumps({"apiVersion": API_VERSION, "kind": "DefensePolicy", "metadata": {"name": "steps"}, "spec": spec})
-    )
-
-    def is_known() -> bool:
-        probe = kubectl.run("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=sleep(image="probe"))
-        if probe.returncode:
-            return False
-        known = json.loads(json.loads(probe.stdout)["metadata"]["annotations"].get(ROLLOUT, "{}"))
-        return bool(rollout.items() <= known.get("rollout", {}).items())
-
-    eventually(is_known, "the gatekeepers to know the policy")
-
-
-def rollout(kubectl: Kubectl, version: str) -> Json:
-    """`status.rollout` of a version."""
-    found: Json = kubectl.json("changeworkload", f"sleep--x--{version}")["status"].get("rollout", {})
-    return found
-
-
-def state(kubectl: Kubectl, version: str) -> str:
-    return str(kubectl.json("changeworkload", f"sleep--x--{version}")["status"]["status"])
-
-
-def reach(kubectl: Kubectl, version: str, step: int, phase: str) -> None:
-    """Wait until the release has come to this phase of the step."""
-    kubectl.wait(f"changeworkload/sleep--x--{version}", "create")
-
-    def there() -> bool:
-        found = rollout(kubectl, version)
-        return (found.get("step"), found.get("phase")) == (step, phase)
-
-    eventually(there, f"{phase} of step {step}")
-
-
-def request(kubectl: Kubectl, version: str, verb: str) -> None:
-    """Ask for an action on the release, as kubectl users do."""
-    asked = {"status": {"request": {"verb": verb, "by": USER, "reason": "a test"}}}
-    name = f"changeworkload/sleep--x--{version}"
-    kubectl("patch", name, "--subresource=status", "--type=merge", "-p", json.dumps(asked))
-
-
-def apply(kubectl: Kubectl, manifest: str) -> str:
-    kubectl.apply(manifest)
-    return kubectl.labels("deployment", "sleep")[VERSION]
 
 
 def test_release_goes_to_one_pod_then_thirty_percent_then_all(kubectl: Kubectl) -> None:
@@ -101,7 +57,7 @@ def test_failure_at_the_second_step_stays_at_its_pods(kubectl: Kubectl) -> None:
     reach(kubectl, version, 2, "Soaking")
     suspend(kubectl, version, 2)
     reach(kubectl, version, 2, "Stopped")
-    time.sleep(_RESTS)
+    time.sleep(RESTS)
     assert pods_by_version(kubectl)[version] == 3
     assert state(kubectl, version) == "Suspend"
     request(kubectl, version, "Rollback")
@@ -209,7 +165,7 @@ def test_own_pause_stops_the_clocks(kubectl: Kubectl) -> None:
     version = apply(kubectl, sleep(image="other", replicas=4))
     reach(kubectl, version, 1, "Soaking")
     kubectl("rollout", "pause", "deployment/sleep")
-    time.sleep(_RESTS)
+    time.sleep(RESTS)
     assert pods_by_version(kubectl)[version] == 1
     eventually(lambda: rollout(kubectl, version).get("waitingFor") == ["paused"], "the wait")
     kubectl("rollout", "resume", "deployment/sleep")
@@ -221,7 +177,7 @@ def test_approval_waits_for_a_person(kubectl: Kubectl) -> None:
     policy(kubectl, {"steps": [{"pods": 1, "soakSeconds": 0, "approval": True}]})
     version = apply(kubectl, sleep(image="other", replicas=4))
     reach(kubectl, version, 1, "WaitingForApproval")
-    time.sleep(_RESTS)
+    time.sleep(RESTS)
     assert pods_by_version(kubectl)[version] == 1
     request(kubectl, version, "Promote")
     kubectl.wait(f"changeworkload/sleep--x--{version}", "jsonpath={.status.status}=Success")

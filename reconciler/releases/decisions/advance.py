@@ -59,16 +59,11 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     draft = not_up.with_not_up(draft, snapshot, next_state)
     wakes = [wake, waits, ask, groups.next_due() if groups is not None else None]
     if next_state is WorkloadState.SUCCESS:
-        draft = draft.replace(resumption=Resumption())
-        draft, settles = with_settling(draft, snapshot, entered)
+        draft, settles = with_settling(draft.replace(resumption=Resumption()), snapshot, entered)
         if groups is not None and not snapshot.pods_read and (entered or _settles(draft, release)):
             return Decision(read_pods=True)  # a pod may have crashed, and the cache may not show it yet
         wakes.append(settles)
-        if groups is not None:
-            draft = _checked(draft, snapshot, groups) if entered else draft
-            extent_of = verification.extent if entered else verification.next_extent
-            reached, replicas = extent_of(snapshot, groups)
-            draft = draft.replace(reached=reached, replicas=replicas)
+        draft = _reached(draft, snapshot, groups, entered) if groups is not None else draft
     else:
         draft = draft.without(ConditionType.SETTLED).without(ConditionType.CHECKED)
         draft = draft.replace(settle_time_unix=0, settling=Settling())
@@ -80,8 +75,7 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     elif next_state is WorkloadState.RUNNING:
         draft = _without_refusal(draft)
     before: list[Before] = [*taken_steps.before]
-    after: list[After] = [*taken_steps.after]
-    wakes.append(taken_steps.wake)
+    after: list[After] = []
     if groups is not None:
         before += verification.marks(snapshot, groups, now)
         before += verification.create_batches(groups, [*taken, *verification.failed_batches(failing)])
@@ -96,10 +90,18 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     after += _stalled(snapshot, draft)
     if next_state is WorkloadState.SUCCESS:
         after += [Remove(other) for other in snapshot.others if _obsolete(other, release)]
-    # last: if the API server refuses the pause, all other effects have been carried out
+    # last: if the API server refuses the hold or the pause, all other effects have been carried out
     step = pause.step(snapshot, draft, next_state, after, message, no_rollback)
-    wakes.append(step.wake)
-    return _decision(step.draft, snapshot, before, [*after, *step.after], wakes)
+    wakes += [taken_steps.wake, step.wake]
+    return _decision(step.draft, snapshot, before, [*after, *taken_steps.after, *step.after], wakes)
+
+
+def _reached(draft: Draft, snapshot: Snapshot, groups: PodGroups, entered: bool) -> Draft:
+    """Sets how far a release in Success has come, and the condition Checked when it succeeds."""
+    draft = _checked(draft, snapshot, groups) if entered else draft
+    extent_of = verification.extent if entered else verification.next_extent
+    reached, replicas = extent_of(snapshot, groups)
+    return draft.replace(reached=reached, replicas=replicas)
 
 
 def _settles(draft: Draft, release: Release) -> bool:

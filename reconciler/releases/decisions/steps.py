@@ -15,10 +15,12 @@ from altershield.workloads.hold import Hold
 from altershield.workloads.workload import Strategy, Workload
 from kube_base.times import rfc3339
 from reconciler.cluster.release import Release
+from reconciler.cluster.soaks import why_soaking
 from reconciler.releases.decisions import bypass
 from reconciler.releases.findings import verification
 from reconciler.releases.findings.failure import exceeded_deadline
 from reconciler.releases.pods.group import Group
+from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.terms.draft import Draft, begin, with_update_time
 from reconciler.releases.terms.effects import After, Announce, Before, Decision, EndHold, FreeFields, SetHold
 from reconciler.releases.terms.snapshot import Snapshot
@@ -68,11 +70,22 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         older=len(groups.older) if groups is not None else 0,
         up=sum(map(groups.count, _UP)) if groups is not None else 0,
         passed=groups.count(Group.PASSED) if groups is not None else 0,
-        complete=groups is not None and verification.complete(snapshot, groups),
+        complete=groups is not None and verification.complete(snapshot, groups) and not _repeats(snapshot, groups),
         failed=next_state is WorkloadState.SUSPEND or exceeded_deadline(snapshot),
         waiting=waiting,
         surge_refused=quota and without_surge != 0,
     )
+
+
+def _repeats(snapshot: Snapshot, groups: PodGroups) -> bool:
+    """Whether the soak is over, and a check that is repeated in it has no last result yet."""
+    status, policy = snapshot.release.status.rollout, snapshot.release.spec.policy
+    if status.phase != Phase.SOAKING or not any(each.every_seconds for each in policy.checks):
+        return False
+    existing = [
+        each for each in groups.memberships.batches() if any(groups.has_pod(member.uid) for member in each.members)
+    ]
+    return bool(why_soaking(policy.checks, existing))
 
 
 def _at_once(workload: Workload, hold: Hold | None, *, surge: bool) -> int | None:

@@ -15,7 +15,7 @@ from reconciler.cluster import batch as projection
 from reconciler.cluster.soaks import repeats, why_soaking
 from reconciler.cluster.verdicts import needs_work
 from tests.unit.altershield.releases.builders import NOW, change_pod, release
-from tests.unit.reconciler.batches.test_several_checks import Batch, batch, http, prometheus
+from tests.unit.reconciler.batches.several_checks import Batch, batch, http, prometheus
 
 EVERY = 60
 POST = Phase.POST

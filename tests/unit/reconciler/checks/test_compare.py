@@ -15,8 +15,8 @@ from reconciler.checks.compare import queries_of
 from reconciler.checks.samples import problem
 from tests.support.tools import program
 from tests.unit.altershield.releases.builders import NOW as RELEASED
+from tests.unit.reconciler.checks.range_queries import Prometheus, poll, runner
 from tests.unit.reconciler.checks.subjects import URL, subject
-from tests.unit.reconciler.checks.test_prometheus_check import Prometheus, poll, runner
 
 METRIC = 'sum(errors{namespace="$namespace", pod=~"$pods"})'
 NEW = "sleep-7d4b9-abcde|sleep-7d4b9-fghij"
