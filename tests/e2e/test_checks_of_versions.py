@@ -180,11 +180,8 @@ def test_version_whose_pods_print_a_line_that_matches_is_suspended(kubectl: Kube
 def test_check_that_fails_while_the_step_soaks_suspends_the_release(kubectl: Kubectl) -> None:
     check = {"name": "panics", "everySeconds": 10, "logs": {"pattern": "panic"}}
     policy(kubectl, check, rollout={"pods": [1], "soakSeconds": 600})
-    version = release(kubectl, "started\n20s panic: late")
-    succeed(kubectl, version)
-    name = f"sleep--x--{version}"
-    patch = json.dumps({"status": {"rollout": {"phase": "Soaking", "step": 1, "steps": 2}}})
-    kubectl("patch", "changeworkload", "--subresource=status", name, "-p", patch, "--type", "merge")
+    succeed(kubectl, release(kubectl, replicas=2))
+    version = release(kubectl, "started\n20s panic: late", replicas=2)
     suspended(kubectl, version)
     (found,) = checks_of(kubectl, version)
     assert found["state"] == "Failed"
