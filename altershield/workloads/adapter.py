@@ -95,6 +95,10 @@ class Adapter(Protocol):
         """The values of `held_fields` with which at most so many pods get the new template. `own`: the user's own
         values. `pods`: from 0. `surge`: whether pods may exist above the replicas."""
 
+    @property
+    def evicts(self) -> bool:
+        """Whether its controller replaces no pod while it is held, so that old pods have to be evicted."""
+
     def at_once(self, own: Fields, replicas: int, *, surge: bool) -> int | None:
         """How many pods may get the new template before one of them is available, by the user's own strategy. None: its
         controller still sees to that while it is held."""

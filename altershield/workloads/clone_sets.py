@@ -82,6 +82,7 @@ class CloneSets(OfRevisions):
     def pause(self) -> list[Operation]:
         return [{"op": "add", "path": "/spec/updateStrategy/paused", "value": True}]
 
+    evicts: bool = False
     held_fields: tuple[str, ...] = (_TYPE, _PARTITION)
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:

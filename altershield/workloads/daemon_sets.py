@@ -82,6 +82,7 @@ class DaemonSets(OfRevisions):
     def pause(self) -> list[Operation]:
         return [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}]
 
+    evicts: bool = True
     held_fields: tuple[str, ...] = (_TYPE,)
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:

@@ -129,6 +129,7 @@ class Deployments:
     def pause(self) -> list[Operation]:
         return [{"op": "add", "path": "/spec/paused", "value": True}]
 
+    evicts: bool = False
     held_fields: tuple[str, ...] = (_PAUSED, _MIN_READY, _DEADLINE, _TYPE, _UNAVAILABLE, _SURGE)
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:

@@ -95,6 +95,7 @@ class StatefulSets(OfRevisions):
         rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2**31 - 1}}
         return [{"op": "add", "path": "/spec/updateStrategy", "value": rolling}]
 
+    evicts: bool = False
     held_fields: tuple[str, ...] = (_TYPE, _PARTITION)
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:

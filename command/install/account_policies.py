@@ -23,7 +23,15 @@ from altershield.api.annotations import ROLLOUT
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
-from command.install.admission_policy import USER, Object, admission_policy, equal_but, validation
+from command.install.admission_policy import (
+    USER,
+    Object,
+    admission_policy,
+    equal_but,
+    policy_of_rules,
+    resource_rule,
+    validation,
+)
 from kube_base.resources import CONFIG_MAPS, DISRUPTION_BUDGETS, JOBS, PODS
 
 _WRITABLE = {adapter.resource.full_name: ["template", adapter.pause_field] for adapter in ADAPTERS}
@@ -87,7 +95,10 @@ _KEEPS_OWNERS = validation(
 def account_policies(*accounts: str) -> list[Object]:
     """The policies and their bindings. `accounts`: the user names of the service accounts."""
     ours = {"the-account": f"{USER} in {list(accounts)}"}
-    deletions = admission_policy("own-deletions", [PODS], ours, [_IS_GOVERNED], operations=("DELETE",))
+    rules = [resource_rule([PODS], ["DELETE"]), resource_rule([PODS], ["CREATE"], ["eviction"])]
+    deletions = policy_of_rules(
+        "own-deletions", [{**each, "scope": "Namespaced"} for each in rules], ours, [_IS_GOVERNED]
+    )
     return [*_workloads(ours), *_pods(ours), *deletions, *_created(ours)]
 
 

@@ -93,6 +93,21 @@ class Writer:
         self._metrics.writes.labels(resource.kind, "create").inc()
         return answer
 
+    async def evict(self, metadata: Metadata) -> None:
+        """Evict the pod with this uid. NotFoundError, ConflictError: it does not exist any more."""
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": metadata.uid}}
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": metadata.name, "namespace": metadata.namespace},
+            "deleteOptions": options,
+        }
+        async with self._turns_of_pods.of(metadata.namespace), self._turns.of(metadata.namespace):
+            await self._client.create(
+                PODS, body, metadata.namespace, name=metadata.name, subresource="eviction", as_=msgspec.Raw
+            )
+        self._metrics.writes.labels(PODS.kind, "evict").inc()
+
     async def patch_uncached(self, resource: Resource, metadata: Metadata, operations: Sequence[Operation]) -> None:
         """Like `patch`, for an object that no cache keeps."""
         await self._patch(resource, metadata, operations)

@@ -173,11 +173,12 @@ RELEASES = Subject(
             why="`get` after a creation without an answer, and before the verdict of a callback is stored.",
         ),
         Right((CHANGE_WORKLOADS,), "patch", "status"),
+        Right((PODS,), "create", "eviction", why="Old pods of a DaemonSet that is released in steps."),
     ),
     writes=(
         *((adapter.resource, ("patch",)) for adapter in ADAPTERS),
         *((adapter.intermediate, ("patch",)) for adapter in ADAPTERS if adapter.intermediate is not None),
-        (PODS, ("patch", "delete")),
+        (PODS, ("patch", "delete", "evict")),
         (CHANGE_WORKLOADS, ("create", "patch", "patch status", "delete")),
         (history.RESOURCE, ("create", "patch", "delete")),
     ),

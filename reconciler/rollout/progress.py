@@ -159,12 +159,13 @@ def _target(view: View, number: int) -> int:
     return min(target, view.reach)
 
 
-def _clocks(draft: _Draft, view: View, *, writes: bool) -> None:
-    """Note since when the release waits, and for what. This time does not count for the deadline of the step. `writes`:
-    whether a write of the hold is due, which the API server may have refused before."""
+def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False) -> None:
+    """Note since when the release waits, and for what. This time does not count for the deadline of the step. `writes`,
+    `evicts`: whether a write of the hold or an eviction is due, which the API server may have refused before."""
     known, now = draft.status, int(draft.now)
-    refused = writes and WaitingFor.WRITE in known.waiting_for
-    waiting = (*(WaitingFor.PERSON,) * bool(known.held_by), *view.waiting, *(WaitingFor.WRITE,) * refused)
+    due = (*(WaitingFor.WRITE,) * writes, *(WaitingFor.EVICTION,) * evicts)
+    refused = (each for each in due if each in known.waiting_for)
+    waiting = (*(WaitingFor.PERSON,) * bool(known.held_by), *view.waiting, *refused)
     if waiting and not known.waiting_since_unix:
         draft.set(waiting_since_unix=now)
         draft.say("StepHeld", f"{step_text(known)} waits for: {', '.join(waiting)}")
@@ -180,7 +181,7 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
     target = _target(view, known.step)
     draft.set(pods=target)
     new_hold = _new_hold(view, hold, known, target)
-    _clocks(draft, view, writes=new_hold is not None)
+    _clocks(draft, view, writes=new_hold is not None, evicts=view.pods < hold.pods)
     reached = new_hold is None and hold.pods >= target and view.pods >= target
     match known.phase:
         case Phase.HELD if not draft.status.waiting_for:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from altershield.api.amounts import scaled
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, plain_time
@@ -22,8 +23,9 @@ from reconciler.releases.findings.failure import exceeded_deadline
 from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.terms.draft import Draft, begin, with_update_time
-from reconciler.releases.terms.effects import After, Announce, Before, Decision, EndHold, FreeFields, SetHold
+from reconciler.releases.terms.effects import After, Announce, Before, Decision, EndHold, Evict, FreeFields, SetHold
 from reconciler.releases.terms.snapshot import Snapshot
+from reconciler.rollout.evictions import evictions
 from reconciler.rollout.progress import Event, Progress, progress
 from reconciler.rollout.texts import step_text
 from reconciler.rollout.view import View
@@ -123,11 +125,36 @@ def with_steps(draft: Draft, snapshot: Snapshot, found: Progress | None) -> Step
     draft = draft.replace(rollout=found.status)
     draft = _progressing(draft, found)
     after: list[After] = [announced(each) for each in found.events]
+    after += _evictions(snapshot, found)
     if found.new_hold is not None:
         after.append(SetHold(found.new_hold))
     if found.ends_hold:
         after.append(EndHold())
     return Steps(draft, (FreeFields(),) if found.frees_fields else (), tuple(after), found.wake)
+
+
+def _evictions(snapshot: Snapshot, found: Progress) -> list[Evict]:
+    """Evict old pods of a workload whose controller does not replace them while it is held."""
+    workload, groups, hold = snapshot.workload, snapshot.groups, snapshot.workload.steps
+    if hold is None or groups is None or not BY_KIND[workload.group_kind].evicts:
+        return []
+    known = snapshot.release.status.rollout
+    if (
+        known.phase != Phase.ROLLING
+        or found.status.phase != Phase.ROLLING
+        or set(found.status.waiting_for) - {"eviction"}
+    ):
+        return []
+    staying = groups.older.staying()
+    available = sum(map(groups.count, _UP)) + sum(pod.ready for pod in staying)
+    most = scaled(workload.max_unavailable, workload.replicas, round_up=True) or 0
+    chosen = evictions(
+        [pod for pod in staying if groups.on_ready_node(pod)],
+        left=hold.pods - len(groups) - groups.older.ending,
+        unavailable=workload.replicas - available,
+        most=max(1, most),
+    )
+    return [Evict(pod) for pod in chosen]
 
 
 def announced(event: Event) -> Announce:
@@ -199,15 +226,17 @@ def superseded(release: Release, now: float) -> ChangeWorkloadStatus | None:
     return with_update_time(begin(release, now).replace(rollout=rollout).status, now)
 
 
-def refused(release: Release, cause: str, now: float) -> Decision:
-    """Report that the API server refused to change the hold. The deadline of the step stops meanwhile."""
+def refused(release: Release, what: WaitingFor, cause: str, now: float) -> Decision:
+    """Report that the API server refused to change the hold, or to evict a pod. The deadline of the step stops
+    meanwhile."""
     known = release.status.rollout
-    message = f"{step_text(known)}: the API server refuses to change the workload: {cause}; AlterShield retries"
+    write = "change the workload" if what is WaitingFor.WRITE else "evict an old pod"
+    message = f"{step_text(known)}: the API server refuses to {write}: {cause}; AlterShield retries"
     condition = find_condition(release.status.conditions, ConditionType.PROGRESSING)
     if condition is not None and condition.message == message:
         return Decision()
     since = known.waiting_since_unix or int(now)
     draft = begin(release, now).condition(ConditionType.PROGRESSING, False, "WriteRefused", message)
-    waiting = tuple(dict.fromkeys((*known.waiting_for, str(WaitingFor.WRITE))))
+    waiting = tuple(dict.fromkeys((*known.waiting_for, str(what))))
     draft = draft.replace(rollout=msgspec.structs.replace(known, waiting_since_unix=since, waiting_for=waiting))
     return Decision(with_update_time(draft.status, now), after=(Announce("StepHeld", message),))

@@ -143,6 +143,10 @@ class PodGroups:
         node = tracked.pod.node
         return self._nodes.node_ready_at(node) if self._nodes.node_ready(node) else now
 
+    def on_ready_node(self, pod: Pod) -> bool:
+        """Whether the pod is on a node that is ready."""
+        return self._nodes.node_ready(pod.node) and not self._nodes.node_lost(pod.node)
+
     def fault(self, tracked: TrackedPod) -> Fault | None:
         """The reason why the cluster keeps the pod from being up; None if the cluster does not."""
         return fault(tracked, node_lost=self._nodes.node_lost(tracked.pod.node))

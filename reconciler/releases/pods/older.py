@@ -22,6 +22,15 @@ class OlderPods:
     def __iter__(self) -> Iterator[Pod]:
         return iter(self._pods.values())
 
+    @property
+    def ending(self) -> int:
+        """How many of them are terminating or have ended."""
+        return len(self._ending & self._pods.keys())
+
+    def staying(self) -> list[Pod]:
+        """Those that neither are terminating nor have ended."""
+        return [pod for uid, pod in self._pods.items() if uid not in self._ending]
+
     def update(self, pod: Pod) -> None:
         """Take over a new or changed pod of another version."""
         uid = pod.metadata.uid

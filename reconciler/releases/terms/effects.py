@@ -117,6 +117,13 @@ class EndHold:
 
 
 @dataclass(frozen=True, slots=True)
+class Evict:
+    """Evict an old pod, so that the controller of a held workload creates one of the version."""
+
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
 class FreeFields:
     """Remove the entries of AlterShield's field manager about the held fields, after a hold has ended."""
 
@@ -171,7 +178,7 @@ Before = (
     | Resume
     | KeepHistory
 )
-After = Suspend | Pause | Unpause | SetHold | EndHold | ReleaseAgain | Remove | Repeat | Announce
+After = Suspend | Pause | Unpause | SetHold | EndHold | Evict | ReleaseAgain | Remove | Repeat | Announce
 
 
 @dataclass(frozen=True, slots=True)

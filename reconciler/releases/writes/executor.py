@@ -38,6 +38,7 @@ from reconciler.releases.terms.effects import (
     CreateBatch,
     Decision,
     EndHold,
+    Evict,
     FreeFields,
     KeepHistory,
     Mark,
@@ -123,6 +124,8 @@ class Executor:
                 await self._unpause(workload)
             case SetHold(wanted):
                 await self._holds.set(workload, wanted)
+            case Evict(pod):
+                await self._holds.evict(pod)
             case EndHold():
                 await self._holds.end(workload)
             case ReleaseAgain(target, by):

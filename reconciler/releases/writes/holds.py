@@ -6,12 +6,14 @@ import msgspec
 
 from altershield.api.annotations import ROLLOUT
 from altershield.api.json_patch import Operation, label_path
+from altershield.api.rollout import WaitingFor
 from altershield.workloads import BY_KIND, held_managers, hold
 from altershield.workloads.adapter import Object
 from altershield.workloads.held import own_values, patch, steps
 from altershield.workloads.hold import Cause
+from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
-from kube_base.access.errors import ApiError
+from kube_base.access.errors import ApiError, ConflictError, NotFoundError, TooManyRequestsError
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer
 from reconciler.releases.reads.live import LiveReader
@@ -22,11 +24,12 @@ _ANNOTATION = label_path(ROLLOUT, "/metadata/annotations")
 
 
 class HoldRefused(Exception):  # noqa: N818  (a result that ends the reconcile, not an error)
-    """The API server refuses a write of a hold."""
+    """The API server refuses a write of a hold, or an eviction. `waiting`: what the release waits for."""
 
-    def __init__(self, cause: ApiError) -> None:
+    def __init__(self, cause: ApiError, waiting: WaitingFor) -> None:
         super().__init__(str(cause))
         self.cause = cause
+        self.waiting = waiting
 
 
 class HoldWriter:
@@ -71,6 +74,17 @@ class HoldWriter:
             operation: Operation = {"op": "replace", "path": "/metadata/managedFields", "value": entries}
             await self._write(workload, raw, [operation])
 
+    async def evict(self, pod: Pod) -> None:
+        """Evict a pod. A pod that does not exist any more needs no eviction."""
+        try:
+            await self._writer.evict(pod.metadata)
+        except (NotFoundError, ConflictError):
+            return
+        except ApiError as error:
+            if is_temporary(error) and not isinstance(error, TooManyRequestsError):
+                raise
+            raise HoldRefused(error, WaitingFor.EVICTION) from error
+
     async def _write(self, workload: Workload, raw: Object, operations: Sequence[Operation]) -> None:
         if not operations:
             return
@@ -82,7 +96,7 @@ class HoldWriter:
         except ApiError as error:
             if is_temporary(error):
                 raise
-            raise HoldRefused(error) from error
+            raise HoldRefused(error, WaitingFor.WRITE) from error
 
 
 def restoration(workload: Workload, raw: Object) -> list[Operation]:

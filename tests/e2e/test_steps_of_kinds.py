@@ -1,0 +1,93 @@
+"""Releases in steps of all kinds of workloads."""
+
+import json
+
+import pytest
+
+from altershield.api.annotations import ROLLOUT
+from altershield.api.resources import API_VERSION
+from tests.e2e.held_releases import without_template
+from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, ORDERED, PARALLEL, Kind
+from tests.e2e.sleep import VERSION
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
+
+KINDS = [pytest.param(kind, id=kind.id) for kind in (ORDERED, PARALLEL, DAEMON_SET, CLONE_SET, CLONE_SET_IN_PLACE)]
+
+
+def apply(kubectl: Kubectl, kind: Kind, image: str, **spec: object) -> str:
+    kubectl.apply(json.dumps(kind.manifest("app", image, replicas=3, **spec)))
+    return kubectl.labels(kind.resource, "app")[VERSION]
+
+
+def succeed(kubectl: Kubectl, kind: Kind, version: str) -> Json:
+    """Wait for Success, and return the steps."""
+    name = kind.change_workload_name("app", version)
+    eventually(lambda: kubectl.exists("changeworkload", name), name)
+    kubectl.wait(f"changeworkload/{name}", "jsonpath={.status.status}=Success")
+    found: Json = kubectl.json("changeworkload", name)["status"].get("rollout", {})
+    return found
+
+
+def steps(kubectl: Kubectl, kind: Kind, *pods: object, soak: int = 2) -> None:
+    spec = {"rollout": {"pods": pods, "soakSeconds": soak}}
+    kubectl.apply(
+        json.dumps({"apiVersion": API_VERSION, "kind": "DefensePolicy", "metadata": {"name": "steps"}, "spec": spec})
+    )
+
+    def is_known() -> bool:
+        probe = json.dumps(kind.manifest("app", "probe", replicas=3))
+        found = kubectl.run("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=probe)
+        return found.returncode == 0 and ROLLOUT in json.loads(found.stdout)["metadata"]["annotations"]
+
+    eventually(is_known, "the gatekeepers to know the policy")
+
+
+def of_version(kubectl: Kubectl, version: str) -> list[str]:
+    found = kubectl.json("pods", "-l", f"{VERSION}={version}")["items"]
+    return sorted(each["metadata"]["name"] for each in found if not each["metadata"].get("deletionTimestamp"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_release_goes_to_one_pod_then_to_all(kubectl: Kubectl, kind: Kind) -> None:
+    succeed(kubectl, kind, apply(kubectl, kind, "busybox"))
+    before = kubectl.json(kind.resource, "app")
+    steps(kubectl, kind, 1)
+    version = apply(kubectl, kind, "busybox:2")
+    name = kind.change_workload_name("app", version)
+    eventually(lambda: kubectl.exists("changeworkload", name), name)
+    kubectl.wait(f"changeworkload/{name}", "jsonpath={.status.rollout.phase}=Soaking")
+    assert len(of_version(kubectl, version)) == 1
+    found = succeed(kubectl, kind, version)
+    replicas = len(kubectl.json("pods")["items"])
+    assert [each["pods"] for each in found["passedSteps"]] == [1, replicas]
+    after = kubectl.json(kind.resource, "app")
+    assert without_template(after) == without_template(before)
+    assert ROLLOUT not in after["metadata"]["annotations"]
+
+
+def test_highest_ordinal_is_first_and_the_own_partition_stays(kubectl: Kubectl) -> None:
+    own = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}}
+    succeed(kubectl, ORDERED, apply(kubectl, ORDERED, "busybox", **own))
+    steps(kubectl, ORDERED, 1, 2, soak=3)
+    version = apply(kubectl, ORDERED, "busybox:2", **own)
+    name = ORDERED.change_workload_name("app", version)
+    eventually(lambda: kubectl.exists("changeworkload", name), name)
+    kubectl.wait(f"changeworkload/{name}", "jsonpath={.status.rollout.phase}=Soaking")
+    assert of_version(kubectl, version) == ["app-2"]
+    succeed(kubectl, ORDERED, version)
+    assert of_version(kubectl, version) == ["app-1", "app-2"]
+    assert kubectl.json("statefulset", "app")["spec"]["updateStrategy"]["rollingUpdate"] == {"partition": 1}
+
+
+@pytest.mark.parametrize("kind", [ORDERED, DAEMON_SET], ids=lambda kind: kind.id)
+def test_pod_that_does_not_come_up_is_taken_back(kubectl: Kubectl, kind: Kind) -> None:
+    base = apply(kubectl, kind, "busybox")
+    succeed(kubectl, kind, base)
+    before = kubectl.json(kind.resource, "app")
+    steps(kubectl, kind, 1, soak=600)
+    apply(kubectl, kind, "crash:1")
+    eventually(lambda: kubectl.labels(kind.resource, "app")[VERSION] == base, "the rollback")
+    replicas = len(kubectl.json("pods")["items"])
+    eventually(lambda: len(of_version(kubectl, base)) == replicas, "the base everywhere")
+    assert without_template(kubectl.json(kind.resource, "app")) == without_template(before)
