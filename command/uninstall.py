@@ -12,6 +12,7 @@ import typer
 
 from altershield.api import labels
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, level
+from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.resources import NAMESPACES
 from altershield.errors import AlterShieldError, UsageError
 from altershield.kube.backoff import retry_while_unavailable
@@ -57,6 +58,7 @@ def uninstall(
         ),
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the objects to delete.")] = False,
+    system_namespace: options.SystemNamespace = options.SYSTEM_NAMESPACE,
     yes: options.Yes = False,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
@@ -73,21 +75,23 @@ def uninstall(
     if only_holds:
         if crds or dry_run:
             raise UsageError("--only-holds deletes nothing: leave --crds and --dry-run out")
-        asyncio.run(_end_holds(kubeconfig, context))
+        asyncio.run(_end_holds(kubeconfig, context, system_namespace))
         return
     if not (yes or dry_run or can_ask()):
         raise UsageError("stdin is not a terminal, so the command cannot ask; add --yes or --dry-run")
-    asyncio.run(_run(kubeconfig, context, crds=crds, dry_run=dry_run, yes=yes))
+    asyncio.run(_run(kubeconfig, context, system_namespace, crds=crds, dry_run=dry_run, yes=yes))
 
 
-async def _run(kubeconfig: str | None, context: str | None, *, crds: bool, dry_run: bool, yes: bool) -> None:
+async def _run(
+    kubeconfig: str | None, context: str | None, system_namespace: str, *, crds: bool, dry_run: bool, yes: bool
+) -> None:
     async with await Client.connect(kubeconfig, context=context) as client:
-        await delete_installation(client, crds=crds, dry_run=dry_run, yes=yes)
+        await delete_installation(client, system_namespace, crds=crds, dry_run=dry_run, yes=yes)
 
 
-async def _end_holds(kubeconfig: str | None, context: str | None) -> None:
+async def _end_holds(kubeconfig: str | None, context: str | None, system_namespace: str) -> None:
     async with await Client.connect(kubeconfig, context=context) as client:
-        left = await let_go.switch_off(client)
+        left = await let_go.switch_off(client, system_namespace=system_namespace)
     if left:
         raise LeftOverError(
             f"{len(left)} workloads are still held in steps, {left[0]} among them; see the log of the reconciler, and "
@@ -95,10 +99,10 @@ async def _end_holds(kubeconfig: str | None, context: str | None) -> None:
         )
 
 
-async def _let_go(client: Client) -> bool:
+async def _let_go(client: Client, system_namespace: str) -> bool:
     """End the releases in steps. Returns whether workloads are still held, or may be."""
     try:
-        left = await let_go.switch_off(client)
+        left = await let_go.switch_off(client, system_namespace=system_namespace)
     except ApiError as error:
         print(f"cannot end the releases in steps: {error}", file=sys.stderr, flush=True)
         return False
@@ -106,7 +110,14 @@ async def _let_go(client: Client) -> bool:
     return bool(left)
 
 
-async def delete_installation(client: Client, *, crds: bool = False, dry_run: bool = False, yes: bool = False) -> None:
+async def delete_installation(
+    client: Client,
+    system_namespace: str = SYSTEM_NAMESPACE,
+    *,
+    crds: bool = False,
+    dry_run: bool = False,
+    yes: bool = False,
+) -> None:
     """Delete the objects and print them. LeftOverError: objects are left or may be left."""
     found = await find(client, entries=crds)
     items = _to_delete(found, crds=crds)
@@ -120,7 +131,7 @@ async def delete_installation(client: Client, *, crds: bool = False, dry_run: bo
     elif not dry_run:
         if not yes:
             ask(f"Delete these {len(items)} objects on {client.server}?")
-        left_held = await _let_go(client) if found.items else []
+        left_held = bool(found.items) and await _let_go(client, system_namespace)
         refused = await _delete(client, found.items)
         if left_held and not refused:  # no webhook is called any more
             await let_go.end_directly(client)
