@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from altershield.api.names import LEASE, SYSTEM_NAMESPACE
+from command.let_go import end_directly
 from command.uninstall import LeftOverError
 from kube_base.access.client import Client
 from kube_base.access.errors import ForbiddenError, KubernetesError, NotFoundError
@@ -37,6 +38,7 @@ async def removed(admin: Client, objects: Iterable[Installed]) -> AsyncIterator[
     finally:
         if not isinstance(failure, LeftOverError):
             deleted = await _delete(admin, [*objects, _LEASE], failure)
+            await _end_holds(admin)
             print(_summary(deleted), file=sys.stderr, flush=True)
 
 
@@ -57,6 +59,17 @@ async def _delete(admin: Client, objects: list[Installed], failure: ReportedErro
             "are deleted; to delete the other objects, run: altershield uninstall"
         ) from error
     return deleted
+
+
+async def _end_holds(admin: Client) -> None:
+    """Give the workloads that are held in steps their own fields back: neither a webhook nor a reconciler is left."""
+    try:
+        await end_directly(admin)
+    except (KubernetesError, asyncio.CancelledError) as error:
+        why = str(error) or "the command was stopped before"
+        raise LeftOverError(
+            f"workloads may still be held in steps: {why}; to end the holds, run: altershield uninstall --only-holds"
+        ) from error
 
 
 def _summary(deleted: Counter[str]) -> str:

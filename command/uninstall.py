@@ -12,9 +12,11 @@ import typer
 
 from altershield.api import labels
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, level
+from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.process import options
 from altershield.releases import history
 from altershield.views import permission
+from command import let_go
 from command.confirm import ask, can_ask
 from command.install.inventory import Inventory, Item, find
 from kube_base.access.backoff import retry_while_unavailable
@@ -47,29 +49,75 @@ def uninstall(
             help="Also delete the CustomResourceDefinitions with all their objects, and the history of workloads.",
         ),
     ] = False,
+    only_holds: Annotated[
+        bool,
+        typer.Option(
+            "--only-holds",
+            help="Only end the releases in steps: switch the setting `rollout` off, and wait until each workload has "
+            "its own fields again.",
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list the objects to delete.")] = False,
+    system_namespace: options.SystemNamespace = options.SYSTEM_NAMESPACE,
     yes: options.Yes = False,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
     """Delete AlterShield from the cluster, whichever tool installed it. It deletes the webhooks first.
 
+    First ends the releases in steps: their workloads get their own fields back.
+
     Deletes only objects of the chart, of `altershield dev` and of AlterShield itself. Keeps the
     CustomResourceDefinitions with their objects and the history of workloads (unless --crds is set), the namespace, and
     the labels and annotations on your namespaces and workloads. If the API server refuses a deletion, the command
     reports it and continues. You can repeat the command. The exit code is 1 if objects are left.
     """
+    if only_holds:
+        if crds or dry_run:
+            raise UsageError("--only-holds deletes nothing: leave --crds and --dry-run out")
+        asyncio.run(_end_holds(kubeconfig, context, system_namespace))
+        return
     if not (yes or dry_run or can_ask()):
         raise UsageError("stdin is not a terminal, so the command cannot ask; add --yes or --dry-run")
-    asyncio.run(_run(kubeconfig, context, crds=crds, dry_run=dry_run, yes=yes))
+    asyncio.run(_run(kubeconfig, context, system_namespace, crds=crds, dry_run=dry_run, yes=yes))
 
 
-async def _run(kubeconfig: str | None, context: str | None, *, crds: bool, dry_run: bool, yes: bool) -> None:
+async def _run(
+    kubeconfig: str | None, context: str | None, system_namespace: str, *, crds: bool, dry_run: bool, yes: bool
+) -> None:
     async with await Client.connect(kubeconfig, context=context) as client:
-        await delete_installation(client, crds=crds, dry_run=dry_run, yes=yes)
+        await delete_installation(client, system_namespace, crds=crds, dry_run=dry_run, yes=yes)
 
 
-async def delete_installation(client: Client, *, crds: bool = False, dry_run: bool = False, yes: bool = False) -> None:
+async def _end_holds(kubeconfig: str | None, context: str | None, system_namespace: str) -> None:
+    async with await Client.connect(kubeconfig, context=context) as client:
+        left = await let_go.switch_off(client, system_namespace=system_namespace)
+    if left:
+        raise LeftOverError(
+            f"{len(left)} workloads are still held in steps, {left[0]} among them; see the log of the reconciler, and "
+            "run this command again"
+        )
+
+
+async def _let_go(client: Client, system_namespace: str) -> bool:
+    """End the releases in steps. Returns whether workloads are still held, or may be."""
+    try:
+        left = await let_go.switch_off(client, system_namespace=system_namespace)
+    except ApiError as error:
+        print(f"cannot end the releases in steps: {error}", file=sys.stderr, flush=True)
+        return False
+    _say((f"{each} is still held, and gets its fields back when the webhooks are deleted" for each in left), sys.stderr)
+    return bool(left)
+
+
+async def delete_installation(
+    client: Client,
+    system_namespace: str = SYSTEM_NAMESPACE,
+    *,
+    crds: bool = False,
+    dry_run: bool = False,
+    yes: bool = False,
+) -> None:
     """Delete the objects and print them. LeftOverError: objects are left or may be left."""
     found = await find(client, entries=crds)
     items = _to_delete(found, crds=crds)
@@ -83,7 +131,10 @@ async def delete_installation(client: Client, *, crds: bool = False, dry_run: bo
     elif not dry_run:
         if not yes:
             ask(f"Delete these {len(items)} objects on {client.server}?")
+        left_held = bool(found.items) and await _let_go(client, system_namespace)
         refused = await _delete(client, found.items)
+        if left_held and not refused:  # no webhook is called any more
+            await let_go.end_directly(client)
         if refused or found.problems:  # `helm uninstall` may have to delete the rest
             _say((f"kept {item}, because objects of the release are left" for item in found.history), sys.stderr)
             refused += found.history

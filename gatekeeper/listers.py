@@ -49,6 +49,10 @@ class Listers(Protocol):
         """The setting `blocking`: whether a version that was rolled back is denied. (The reconciler decides whether a
         failure suspends the workload.)"""
 
+    @property
+    def rollout(self) -> bool:
+        """The setting `rollout`: whether releases are held in steps."""
+
     def release(self, namespace: str, workload: WorkloadRef, version: str) -> Release | None:
         """The ChangeWorkload of a version of the workload with this uid, or None."""
 
@@ -100,6 +104,10 @@ class CacheListers:
     @property
     def blocking(self) -> bool:
         return ops_config.effective(self._settings.all(), self._system_namespace).blocking
+
+    @property
+    def rollout(self) -> bool:
+        return ops_config.effective(self._settings.all(), self._system_namespace).rollout
 
     def release(self, namespace: str, workload: WorkloadRef, version: str) -> Release | None:
         found = self._releases.get(namespace, change_workload_name(named_kind(workload), workload.name, version))

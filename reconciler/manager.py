@@ -31,6 +31,7 @@ from reconciler.endpoints.metrics import CallbackMetrics
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.flow_control.subject import FLOW_CONTROLS
 from reconciler.generated_budgets.subject import GENERATED_BUDGETS
+from reconciler.holds.subject import HOLDS
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import work
 from reconciler.namespaces import NAMESPACES
@@ -49,6 +50,7 @@ from reconciler.subject import C, Controller, Parts, Subject
 SUBJECTS: tuple[Subject[Any], ...] = (
     NAMESPACES,  # first: the caches learn that a namespace is governed before other subjects do
     RELEASES,
+    HOLDS,
     BATCHES,
     ORDERS,
     SETTINGS,

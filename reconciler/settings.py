@@ -1,5 +1,5 @@
-"""Controller: creates the settings `blocking`, `branch` and `rollback` if they are missing, and reports in the status
-of each OpsConfigInfo whether it is valid and which values are in effect."""
+"""Controller: creates the settings if they are missing, and reports in the status of each OpsConfigInfo whether it is
+valid and which values are in effect."""
 
 from collections.abc import Callable
 

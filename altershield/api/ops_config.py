@@ -1,4 +1,4 @@
-"""The settings `blocking`, `branch` and `rollback`: their validation, and the values in effect.
+"""The settings `blocking`, `branch`, `rollback` and `rollout`: their validation, and the values in effect.
 
 A setting counts only under its name in the system namespace. An invalid setting has no effect: the values that were
 accepted last (stored in its status) stay in effect, or the defaults if there are none.
@@ -19,11 +19,13 @@ _NUMBER = re.compile("[0-9]{1,9}")  # of pods
 BLOCKING = "blocking"
 BRANCH = "branch"
 ROLLBACK = "rollback"
+ROLLOUT = "rollout"
 
 DEFAULTS = {
     BLOCKING: OpsConfigInfoSpec(type="isBlockingUp", enable=True, remark="Enabling Blockade"),
     BRANCH: OpsConfigInfoSpec(type="isBranch", enable=False, content="10", remark="Enabling Batch Protection"),
     ROLLBACK: OpsConfigInfoSpec(type="isRollback", enable=True, content="20%", remark="Enabling Self-healing Rollback"),
+    ROLLOUT: OpsConfigInfoSpec(type="isRollout", enable=True, remark="Enabling Releases In Steps"),
 }
 
 MAX_BATCH = 1000
@@ -44,6 +46,8 @@ class Settings:
     """Whether a release whose pods are overdue is rolled back automatically."""
     share: str = DEFAULTS[ROLLBACK].content
     """How many of the release's pods must be overdue for that: a number or a share (`20%`)."""
+    rollout: bool = True
+    """Whether releases are held in steps. Off: every workload that is held gets its own fields back."""
     on_failure: OnFailure = OnFailure.SUSPEND
     """The reaction to a failed verification. Only a DefensePolicy changes this field and the following fields."""
     no_start_rollback: str = ""
@@ -82,12 +86,14 @@ def effective(settings: Iterable[OpsConfigInfo], system_namespace: str) -> Setti
     blocking = found.get(BLOCKING, DEFAULTS[BLOCKING])
     branch = found.get(BRANCH, DEFAULTS[BRANCH])
     rollback = found.get(ROLLBACK, DEFAULTS[ROLLBACK])
+    rollout = found.get(ROLLOUT, DEFAULTS[ROLLOUT])
     return Settings(
         blocking=blocking.enable,
         branch=branch.enable,
         content=branch.content,
         rollback=rollback.enable,
         share=rollback.content,
+        rollout=rollout.enable,
     )
 
 

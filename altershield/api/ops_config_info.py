@@ -18,7 +18,13 @@ from kube_base.meta import ObjectMeta
 class OpsConfigInfoSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """The setting."""
 
-    type: Annotated[Text, doc("`isBlockingUp` for `blocking`, `isBranch` for `branch`, `isRollback` for `rollback`.")]
+    type: Annotated[
+        Text,
+        doc(
+            "`isBlockingUp` for `blocking`, `isBranch` for `branch`, `isRollback` for `rollback`, "
+            "`isRollout` for `rollout`."
+        ),
+    ]
     enable: Annotated[bool, doc("Whether it is on."), extra(default=False)] = msgspec.field(default_factory=bool)
     content: Annotated[
         Text,
@@ -55,7 +61,7 @@ KIND = Kind(
     type=OpsConfigInfo,
     short_name="oci",
     title="Setting",
-    summary="The settings `blocking`, `branch` and `rollback`",
+    summary="The settings `blocking`, `branch`, `rollback` and `rollout`",
     columns=(
         AGE,
         Column("TYPE", "string", ".spec.type", wide=True),

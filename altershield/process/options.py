@@ -33,7 +33,7 @@ SystemNamespace = Annotated[
     typer.Option(
         "--system-namespace",
         envvar="ALTERSHIELD_SYSTEM_NAMESPACE",
-        help="The namespace of the settings `blocking`, `branch` and `rollback` and of the Lease.",
+        help="The namespace of the settings `blocking`, `branch`, `rollback` and `rollout` and of the Lease.",
     ),
 ]
 SYSTEM_NAMESPACE = names.SYSTEM_NAMESPACE

@@ -7,7 +7,8 @@ from which they follow.
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from altershield.api.json_patch import Operation
+from altershield.api.annotations import ROLLOUT
+from altershield.api.json_patch import Operation, label_path
 from altershield.workloads import hold
 
 Object = dict[str, Any]
@@ -74,6 +75,15 @@ def difference(spec: Object, wanted: Object) -> list[Operation]:
         elif key not in spec or wanted[key] != spec[key]:
             operations.append({"op": "add", "path": f"/spec/{key}", "value": wanted[key]})
     return operations
+
+
+def restoration(holder: Holder, raw: Object) -> list[Operation]:
+    """The patch that ends the hold of a release in steps; empty if there is none. `raw`: the workload."""
+    known = steps((raw.get("metadata") or {}).get("annotations"))
+    if known is None:
+        return []
+    annotation: Operation = {"op": "remove", "path": label_path(ROLLOUT, "/metadata/annotations")}
+    return [annotation, *patch(raw["spec"], own_values(holder, known, raw["spec"]))]
 
 
 def own_values(holder: Holder, known: hold.Hold, spec: Object) -> dict[str, Any]:

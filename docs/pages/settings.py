@@ -15,6 +15,9 @@ _MEANINGS = {
     "serves. `content` is this limit: a number of pods (`2`) or a share of the existing pods of this version (`20%`, "
     "rounded up), at least one. Off: AlterShield does not roll back on its own; it suspends a release with so many "
     "overdue pods. AlterShield carries out a rollback that a person asks for in both cases.",
+    ops_config.ROLLOUT: "On: releases are made in the [steps](kinds.md#defensepolicy) that a DefensePolicy asks for. "
+    "Off: no release is held, and every workload that is held gets its own fields back. Its release goes on without "
+    "steps and is verified, also one that failed: roll it back first. `altershield uninstall` switches it off.",
 }
 
 
@@ -54,6 +57,16 @@ Verify a tenth of the replicas at a time, or fewer after
 ```sh
 kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo branch --type merge -p '{{"spec":{{"enable":true,"content":"10%"}}}}'
 kubectl -n {SYSTEM_NAMESPACE} wait opsconfiginfo branch --for=jsonpath='{{.status.content}}'=10%
+```
+
+## rollout
+
+Let go of all workloads that are held in steps, and wait until each has its own fields again:
+
+```sh
+kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo rollout --type merge -p '{{"spec":{{"enable":false}}}}'
+kubectl -n {SYSTEM_NAMESPACE} wait opsconfiginfo rollout --for=jsonpath='{{.status.enable}}'=false
+kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo rollout --type merge -p '{{"spec":{{"enable":true}}}}'
 ```
 
 ## A wrong setting

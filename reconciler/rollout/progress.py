@@ -97,7 +97,7 @@ def progress(known: RolloutStatus, view: View, now: float) -> Progress:
         return Progress(draft.status)
     if is_last(view.rollout, known.step):
         return _last(draft, view)
-    if view.hold is None or _has_escaped(known, view):
+    if view.hold is None or view.let_go or _has_escaped(known, view):
         return _escaped(draft, view)
     return _held(draft, view, view.hold)
 
@@ -123,6 +123,9 @@ def _begun(draft: _Draft, view: View) -> Progress:
     """The first phase of a release whose first step the gatekeeper holds."""
     hold, rollout, now = view.hold, view.rollout, draft.now
     if hold is None:
+        return _escaped(draft, view)
+    if view.let_go:
+        draft.set(base=hold.base)
         return _escaped(draft, view)
     number = step_with(rollout, hold.at_least, hold.replicas) if hold.at_least else next_step(rollout, 0, hold.replicas)
     draft.set(base=hold.base, steps=len(steps_of(rollout)))
@@ -323,10 +326,15 @@ def _escaped(draft: _Draft, view: View) -> Progress:
     """The version is not held any more. Its pods are verified all the same."""
     rollout = view.rollout
     draft.set(steps=len(steps_of(rollout)))
-    began = bool(draft.status.phase)
+    began = bool(draft.status.phase) or bool(view.let_go and view.hold)
+    if view.let_go:
+        draft.set(held_by="")  # what a person held goes on, too
     _start(draft, view, len(steps_of(rollout)))
     draft.events.clear()
     if began:
-        text = f"version {view.version} is no longer held at its step: all pods have it, or get it; they are verified"
+        why = f" ({view.let_go})" if view.let_go else ""
+        text = (
+            f"version {view.version} is no longer held at its step{why}: all pods have it, or get it; they are verified"
+        )
         draft.say("StepsEscaped", text, warning=True)
     return Progress(draft.status, events=tuple(draft.events), wake=draft.now)

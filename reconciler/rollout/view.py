@@ -33,5 +33,7 @@ class View:
     """Whether the release failed."""
     waiting: tuple[WaitingFor, ...] = ()
     """Why no further pod gets the version now, apart from a person's hold."""
+    let_go: str = ""
+    """Why no release is held in steps any more; empty: they are held."""
     surge_refused: bool = False
     """Whether a quota refuses pods above the replicas, and the user's own strategy does without them."""

@@ -77,11 +77,14 @@ def deny_unheld(change: Change, listers: Listers) -> Response:
 
 
 def _policy(change: Change, listers: Listers) -> InForce[Spec] | None:
-    """The policy with steps that applies to this release; None if there is none, or nothing is released. ReviewError
+    """The policy with steps that applies to this release; None if there is none, nothing is released, or the
+    setting `rollout` is off. ReviewError
     (503): the cache of policies is not filled yet, so the failure policy of the webhook decides."""
     old = change.old_object
     if old is None or change.user == listers.reconciler or not released_version(change):
         return None
+    if not listers.rollout:
+        return None  # nothing is held; the reconciler restores what is
     if not listers.policies.filled:
         raise ReviewError("the cache of DefensePolicies is not filled yet", 503)
     if not listers.policies.have_steps:

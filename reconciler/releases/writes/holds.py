@@ -7,9 +7,9 @@ import msgspec
 from altershield.api.annotations import ROLLOUT
 from altershield.api.json_patch import Operation, label_path
 from altershield.api.rollout import WaitingFor
-from altershield.workloads import BY_KIND, held_managers, hold
+from altershield.workloads import BY_KIND, held, held_managers, hold
 from altershield.workloads.adapter import Object
-from altershield.workloads.held import own_values, patch, steps
+from altershield.workloads.held import steps
 from altershield.workloads.hold import Cause
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
@@ -101,8 +101,4 @@ class HoldWriter:
 
 def restoration(workload: Workload, raw: Object) -> list[Operation]:
     """The patch that ends the hold of a release in steps; empty if there is none. `raw`: the workload."""
-    known = steps((raw.get("metadata") or {}).get("annotations"))
-    if known is None:
-        return []
-    adapter, spec = BY_KIND[workload.group_kind], raw["spec"]
-    return [{"op": "remove", "path": _ANNOTATION}, *patch(spec, own_values(adapter, known, spec))]
+    return held.restoration(BY_KIND[workload.group_kind], raw)

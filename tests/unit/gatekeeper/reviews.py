@@ -156,6 +156,7 @@ class StaticListers:
     """Listers whose content a test sets."""
 
     blocking: bool = True
+    rollout: bool = True
     live: StaticLive = field(default_factory=StaticLive)
     budgets: Budgets = field(default_factory=NoBudgets)
     flow_controls: FlowControls = field(default_factory=NoFlowControls)

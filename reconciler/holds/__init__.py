@@ -1,0 +1,1 @@
+"""The holds that end because AlterShield lets go of a workload."""

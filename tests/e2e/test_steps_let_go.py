@@ -1,0 +1,72 @@
+"""Releases in steps of which AlterShield lets go in the middle."""
+
+from typing import Any
+
+import pytest
+
+from altershield.api.labels import GOVERNED
+from tests.e2e.sleep import VERSION, release, sleep
+from tests.e2e.test_steps import pods_by_version, without_template
+from tests.e2e.test_steps_taken import apply, policy, reach, rollout, state
+from tests.e2e.test_verification import setting  # noqa: F401  (a fixture)
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
+
+
+@pytest.fixture
+def held(kubectl: Kubectl) -> tuple[Json, str]:
+    """A release that is held at its first step: the workload before it, and its version."""
+    release(kubectl, sleep(replicas=4))
+    before = kubectl.json("deployment", "sleep")
+    policy(kubectl, {"pods": [1], "soakSeconds": 600})
+    version = apply(kubectl, sleep(image="other", replicas=4))
+    reach(kubectl, version, 1, "Soaking")
+    return before, version
+
+
+def is_restored(kubectl: Kubectl, before: Json) -> bool:
+    """Whether the fields and their managers are those of before."""
+    found = kubectl.json("deployment", "sleep", "--show-managed-fields")
+    return without_template(found) == without_template(before) and not any(
+        entry["manager"] == "altershield" and "f:strategy" in str(entry) for entry in found["metadata"]["managedFields"]
+    )
+
+
+def test_setting_rollout_off_ends_the_hold_and_the_release_is_verified(
+    kubectl: Kubectl,
+    held: tuple[Json, str],
+    setting: Any,  # noqa: F811
+) -> None:
+    before, version = held
+    setting("rollout", enable=False)
+    kubectl.wait(f"changeworkload/sleep--x--{version}", "jsonpath={.status.status}=Success")
+    eventually(lambda: is_restored(kubectl, before), "the user's own fields")
+    assert pods_by_version(kubectl) == {version: 4}
+    events = [each for each in kubectl.json("events")["items"] if each["reason"] == "StepsEscaped"]
+    assert "the setting `rollout` is off" in events[0]["message"]
+    kubectl.apply(sleep(image="third", replicas=4))  # held by nothing now
+    third = kubectl.labels("deployment", "sleep")[VERSION]
+    kubectl.wait(f"changeworkload/sleep--x--{third}", "create")
+    kubectl.wait(f"changeworkload/sleep--x--{third}", "jsonpath={.status.status}=Success")
+    assert not rollout(kubectl, third).get("phase")
+
+
+def test_namespace_that_is_not_governed_any_more_gets_the_fields_back(kubectl: Kubectl, held: tuple[Json, str]) -> None:
+    before, version = held
+    kubectl("label", "namespace", kubectl.namespace, f"{GOVERNED}-")
+    eventually(lambda: is_restored(kubectl, before), "the user's own fields")
+    eventually(lambda: pods_by_version(kubectl) == {version: 4}, "the new version everywhere")
+
+
+def test_policy_that_is_deleted_changes_nothing_of_the_release(kubectl: Kubectl, held: tuple[Json, str]) -> None:
+    before, version = held
+    kubectl("delete", "defensepolicy", "steps")
+    kubectl("annotate", "deployment", "sleep", "note=1")
+    assert (rollout(kubectl, version)["step"], pods_by_version(kubectl)[version]) == (1, 1)
+    kubectl(
+        "patch", "changeworkload", f"sleep--x--{version}", "--subresource=status", "--type=merge",
+        "-p", '{"status":{"request":{"verb":"Promote","by":"kubernetes-admin","reason":"tested"}}}',
+    )  # fmt: skip
+    kubectl.wait(f"changeworkload/sleep--x--{version}", "jsonpath={.status.status}=Success")
+    assert state(kubectl, version) == "Success"
+    eventually(lambda: is_restored(kubectl, before), "the user's own fields")
