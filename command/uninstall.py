@@ -99,15 +99,14 @@ async def _end_holds(kubeconfig: str | None, context: str | None, system_namespa
         )
 
 
-async def _let_go(client: Client, system_namespace: str) -> bool:
-    """End the releases in steps. Returns whether workloads are still held, or may be."""
+async def _let_go(client: Client, system_namespace: str) -> None:
+    """End the releases in steps, and say which workloads are still held."""
     try:
         left = await let_go.switch_off(client, system_namespace=system_namespace)
     except ApiError as error:
         print(f"cannot end the releases in steps: {error}", file=sys.stderr, flush=True)
-        return False
+        return
     _say((f"{each} is still held, and gets its fields back when the webhooks are deleted" for each in left), sys.stderr)
-    return bool(left)
 
 
 async def delete_installation(
@@ -131,9 +130,10 @@ async def delete_installation(
     elif not dry_run:
         if not yes:
             ask(f"Delete these {len(items)} objects on {client.server}?")
-        left_held = bool(found.items) and await _let_go(client, system_namespace)
+        if found.items:
+            await _let_go(client, system_namespace)
         refused = await _delete(client, found.items)
-        if left_held and not refused:  # no webhook is called any more
+        if found.items and not refused:  # no webhook is called any more; a release may have begun meanwhile
             await let_go.end_directly(client)
         if refused or found.problems:  # `helm uninstall` may have to delete the rest
             _say((f"kept {item}, because objects of the release are left" for item in found.history), sys.stderr)

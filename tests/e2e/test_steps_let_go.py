@@ -1,16 +1,19 @@
 """Releases in steps of which AlterShield lets go in the middle."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from altershield.api.labels import GOVERNED
+from tests.e2e.conftest import govern
 from tests.e2e.sleep import VERSION, release, sleep
 from tests.e2e.test_steps import pods_by_version, without_template
 from tests.e2e.test_steps_taken import apply, policy, reach, rollout, state
 from tests.e2e.test_verification import setting  # noqa: F401  (a fixture)
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
+from tests.support.processes import command, python, wait_for_line
 
 
 @pytest.fixture
@@ -70,3 +73,35 @@ def test_policy_that_is_deleted_changes_nothing_of_the_release(kubectl: Kubectl,
     kubectl.wait(f"changeworkload/sleep--x--{version}", "jsonpath={.status.status}=Success")
     assert state(kubectl, version) == "Success"
     eventually(lambda: is_restored(kubectl, before), "the user's own fields")
+
+
+def test_uninstall_ends_the_hold_first(kubectl: Kubectl, held: tuple[Json, str], setting: Any, cluster: Path) -> None:  # noqa: F811
+    before, _ = held
+    setting("rollout", enable=True)  # so that it is on again after the test
+    done = python("command", "uninstall", "--only-holds", "--kubeconfig", str(cluster))
+    assert done.returncode == 0, done.stderr
+    assert f"ended the hold of Deployment {kubectl.namespace}/sleep" in done.stdout
+    assert is_restored(kubectl, before)
+
+
+def test_end_of_the_dev_command_leaves_no_hold(tmp_path: Path, has_kubectl: None) -> None:
+    kubeconfig, log = tmp_path / "kubeconfig", tmp_path / "log"
+    with command("sandbox", "--output", str(kubeconfig), log=tmp_path / "sandbox.log") as sandbox:
+        wait_for_line(sandbox, tmp_path / "sandbox.log", "Serving ")
+        with command("dev", "--yes", "--kubeconfig", str(kubeconfig), log=log) as process:
+            wait_for_line(process, log, "The gatekeeper is ready")
+            govern(kubeconfig, ["shop"])
+            kubectl = Kubectl(kubeconfig, "shop")
+            kubectl.apply(sleep(replicas=4))
+            eventually(lambda: len(pods_by_version(kubectl)) == 1, "the pods")
+            before = kubectl.json("deployment", "sleep")
+            policy(kubectl, {"pods": [1], "soakSeconds": 600})
+            version = apply(kubectl, sleep(image="other", replicas=4))
+            eventually(lambda: pods_by_version(kubectl).get(version) == 1, "the first pod")
+            process.terminate()
+            assert process.wait() == 0, log.read_text()
+        assert "ended the hold of Deployment shop/sleep" in log.read_text()
+        assert is_restored(kubectl, before)
+        eventually(lambda: pods_by_version(kubectl) == {version: 4}, "the new version everywhere")
+        kubectl("set", "image", "deployment/sleep", "*=third")
+        kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")

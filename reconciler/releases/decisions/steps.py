@@ -192,6 +192,8 @@ def _not_in_steps(draft: Draft, snapshot: Snapshot) -> Steps:
 def _why_not(snapshot: Snapshot) -> str:
     """Why the release is made without steps."""
     workload = snapshot.workload
+    if not snapshot.settings.rollout:
+        return "the setting `rollout` is off"
     if workload.strategy is not Strategy.ROLLING:
         return f"its update strategy is {workload.strategy}"
     if not workload.replicas:
