@@ -5,8 +5,8 @@ import json
 import msgspec
 
 from altershield.api.annotations import ROLLOUT
-from altershield.api.resources import GroupKind
 from altershield.workloads import BY_KIND, held, hold
+from kube_base.resources import GroupKind
 
 ADAPTER = BY_KIND[GroupKind("apps", "Deployment")]
 PAUSE = {"version": "v2", "causes": [{"by": "pause", "reason": "failed"}], "fields": {"/spec/paused": None}}
