@@ -380,7 +380,7 @@ def test_chart_requires_kubernetes_1_30() -> None:
 
 
 def test_check_consists_of_test_hooks_that_are_deleted(objects: list[Object]) -> None:
-    hooks = [obj for obj in objects if is_hook(obj)]
+    hooks = [obj for obj in objects if is_hook(obj) and obj["metadata"]["annotations"][HOOK] == "test"]
     assert {obj["kind"] for obj in hooks} == {"Namespace", "ServiceAccount", "Role", "RoleBinding", "Pod"}
     (namespace,) = [obj["metadata"]["name"] for obj in hooks if obj["kind"] == "Namespace"]
     for hook in hooks:
