@@ -40,11 +40,6 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=F
         SOAK_SECONDS
     )
     approval: Annotated[bool, doc("Whether a person has to promote the release after the soak.")] = False
-    node_selector: Annotated[
-        dict[Name, Text],
-        msgspec.Meta(max_length=16, description="DaemonSets: the pods on nodes with these labels are replaced first."),
-        extra(x_kubernetes_map_type="atomic"),
-    ] = {}
 
 
 class Rollout(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
@@ -125,8 +120,6 @@ class WaitingFor(enum.StrEnum):
     """A ResourceQuota refuses a further pod."""
     EVICTION = "eviction"
     """A PodDisruptionBudget or a node refuses the eviction of an old pod."""
-    NODES = "nodes"
-    """No node of the step is ready."""
     WRITE = "write"
     """The API server refuses to change the workload."""
 

@@ -173,7 +173,12 @@ RELEASES = Subject(
             why="`get` after a creation without an answer, and before the verdict of a callback is stored.",
         ),
         Right((CHANGE_WORKLOADS,), "patch", "status"),
-        Right((PODS,), "create", "eviction", why="Old pods of a DaemonSet that is released in steps."),
+        Right(
+            (PODS,),
+            "create",
+            "eviction",
+            why="Old pods of a workload whose controller replaces none while a release in steps holds it.",
+        ),
     ),
     writes=(
         *((adapter.resource, ("patch",)) for adapter in ADAPTERS),

@@ -309,7 +309,8 @@ def test_gatekeeper_and_policies_get_the_service_account_of_the_reconciler(
     conditions = [obj["spec"]["matchConditions"][0]["expression"] for obj in of_accounts]
     assert conditions
     assert all(f"'{user}'" in condition for condition in conditions)
-    (check,) = [obj["metadata"]["name"] for obj in objects if obj["kind"] == "ServiceAccount" and is_hook(obj)]
+    hooks = [obj["metadata"] for obj in objects if obj["kind"] == "ServiceAccount" and is_hook(obj)]
+    (check,) = [each["name"] for each in hooks if "test" in each["annotations"]["helm.sh/hook"]]
     (gated,) = [obj for obj in of_kind(objects, "Deployment") if "gatekeeper" in containers(obj)]
     gatekeeper = gated["spec"]["template"]["spec"]["serviceAccountName"]
     own = policies.own_policies(service_account_user(name=gatekeeper), user, service_account_user(name=check))

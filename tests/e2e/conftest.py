@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 
 from altershield.api.labels import GOVERNED
+from altershield.api.names import SYSTEM_NAMESPACE
 from command.dev_webhooks import CONFIGURATION
 from kube_base.access.client import Client
 from kube_base.resources import NAMESPACES
 from tests.e2e.sleep import sets_version
-from tests.support.kubectl import Kubectl
+from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import command, wait_for_line
 from tests.support.tools import program
@@ -154,3 +155,27 @@ def govern(kubeconfig: Path, namespaces: Sequence[str]) -> None:
         assert status == 201, found
     latest = Kubectl(kubeconfig, namespaces[-1])
     eventually(lambda: sets_version(latest), "the gatekeepers to know the namespaces")
+
+
+@pytest.fixture
+def setting(kubectl: Kubectl):  # type: ignore[no-untyped-def]  # a fixture that returns a function
+    """Change a setting for one test."""
+    system = Kubectl(kubectl.kubeconfig, SYSTEM_NAMESPACE)
+    changed: dict[str, Json] = {}
+
+    def change(name: str, **spec: object) -> None:
+        eventually(lambda: system.exists("opsconfiginfo", name), name)
+        changed.setdefault(name, system.json("opsconfiginfo", name)["spec"])
+        patch(name, spec)
+
+    def patch(name: str, spec: Json) -> None:
+        system("patch", "opsconfiginfo", name, "--type=merge", "-p", json.dumps({"spec": spec}))
+        eventually(lambda: seen(name), f"the reconciler to see the setting {name}")
+
+    def seen(name: str) -> bool:
+        setting = system.json("opsconfiginfo", name)
+        return bool(setting.get("status", {}).get("observedGeneration") == setting["metadata"]["generation"])
+
+    yield change
+    for name, spec in changed.items():
+        patch(name, spec)

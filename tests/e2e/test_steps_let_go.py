@@ -7,10 +7,8 @@ import pytest
 
 from altershield.api.labels import GOVERNED
 from tests.e2e.conftest import govern
+from tests.e2e.held_releases import apply, pods_by_version, policy, reach, rollout, state, without_template
 from tests.e2e.sleep import VERSION, release, sleep
-from tests.e2e.test_steps import pods_by_version, without_template
-from tests.e2e.test_steps_taken import apply, policy, reach, rollout, state
-from tests.e2e.test_verification import setting  # noqa: F401  (a fixture)
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import command, python, wait_for_line
@@ -38,7 +36,7 @@ def is_restored(kubectl: Kubectl, before: Json) -> bool:
 def test_setting_rollout_off_ends_the_hold_and_the_release_is_verified(
     kubectl: Kubectl,
     held: tuple[Json, str],
-    setting: Any,  # noqa: F811
+    setting: Any,
 ) -> None:
     before, version = held
     setting("rollout", enable=False)
@@ -75,7 +73,7 @@ def test_policy_that_is_deleted_changes_nothing_of_the_release(kubectl: Kubectl,
     eventually(lambda: is_restored(kubectl, before), "the user's own fields")
 
 
-def test_uninstall_ends_the_hold_first(kubectl: Kubectl, held: tuple[Json, str], setting: Any, cluster: Path) -> None:  # noqa: F811
+def test_uninstall_ends_the_hold_first(kubectl: Kubectl, held: tuple[Json, str], setting: Any, cluster: Path) -> None:
     before, _ = held
     setting("rollout", enable=True)  # so that it is on again after the test
     done = python("command", "uninstall", "--only-holds", "--kubeconfig", str(cluster))

@@ -3,8 +3,6 @@
 import json
 import time
 
-import pytest
-
 from tests.e2e.conftest import BATCH_WAIT, START_TIMEOUT
 from tests.e2e.sleep import SUSPEND, TEMPLATE_PATCH, VERSION, release, succeed, suspend
 from tests.support.kubectl import Json, Kubectl
@@ -29,30 +27,6 @@ def state(kubectl: Kubectl, version: str) -> str:
         kubectl.json("changeworkload", name).get("status", {}) if kubectl.exists("changeworkload", name) else {}
     )
     return str(status.get("status", ""))
-
-
-@pytest.fixture
-def setting(kubectl: Kubectl):  # type: ignore[no-untyped-def]  # a fixture that returns a function
-    """Change a setting for one test."""
-    system = Kubectl(kubectl.kubeconfig, SYSTEM)
-    changed: dict[str, Json] = {}
-
-    def change(name: str, **spec: object) -> None:
-        eventually(lambda: system.exists("opsconfiginfo", name), name)
-        changed.setdefault(name, system.json("opsconfiginfo", name)["spec"])
-        patch(name, spec)
-
-    def patch(name: str, spec: Json) -> None:
-        system("patch", "opsconfiginfo", name, "--type=merge", "-p", json.dumps({"spec": spec}))
-        eventually(lambda: seen(name), f"the reconciler to see the setting {name}")
-
-    def seen(name: str) -> bool:
-        setting = system.json("opsconfiginfo", name)
-        return bool(setting.get("status", {}).get("observedGeneration") == setting["metadata"]["generation"])
-
-    yield change
-    for name, spec in changed.items():
-        patch(name, spec)
 
 
 def test_deleting_the_failed_pod_ends_the_suspension(kubectl: Kubectl) -> None:
