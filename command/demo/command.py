@@ -51,7 +51,7 @@ class Options(Thresholds):
 
 @with_options(Options)
 def demo(chosen: Options) -> None:
-    """Play a release story in eleven steps and check the outcome of each.
+    """Play a release story in thirteen steps and check the outcome of each.
 
     Without --kubeconfig, the demo starts its own Kubernetes API on loopback (the real one if KUBEBUILDER_ASSETS names
     a folder with etcd and kube-apiserver). The exit code is 0 only if every step had the expected outcome. With

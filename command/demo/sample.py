@@ -13,6 +13,7 @@ NAMESPACE = "altershield-demo"
 NAME = "sleep"
 REPLICAS = 5
 MISSING_IMAGE = "busybo"
+BAD_IMAGE = "busybo:1.38"
 FIXED_IMAGE = "busybox:1.37"
 ADAPTER = BY_KIND[GroupKind("apps", "Deployment")]
 RESOURCE = ADAPTER.resource

@@ -19,7 +19,9 @@ from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import CHANGE_PODS
 from altershield.releases.texts import suspended
 from altershield.workloads.applied import of
+from command.demo import in_steps
 from command.demo.sample import (
+    BAD_IMAGE,
     FIXED_IMAGE,
     MISSING_IMAGE,
     NAME,
@@ -345,6 +347,21 @@ STEPS = (
         "The rollback left no trace: the fix is the last good version with another image.",
         _typed(f"{_KUBECTL} set image {_KIND} {NAME} {NAME}={FIXED_IMAGE}"),
         fix,
+    ),
+    Step(
+        "Ask for steps",
+        "A policy says: a new version reaches 1 pod, then 30%, then all. Each step has to stay verified for a time.",
+        _typed(
+            f"{_KUBECTL} apply -f {_SAMPLES}/steps.yaml",
+            f"{_KUBECTL} scale {_KIND} {NAME} --replicas={in_steps.PODS}",
+        ),
+        in_steps.ask_for_steps,
+    ),
+    Step(
+        "Release a bad version in steps",
+        f"It reaches one of {in_steps.PODS} pods. AlterShield takes it back.",
+        _typed(f"{_KUBECTL} set image {_KIND} {NAME} {NAME}={BAD_IMAGE}"),
+        in_steps.bad_version,
     ),
     Step(
         "Clean up",

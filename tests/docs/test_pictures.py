@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from command.demo import in_steps
 from command.demo.sample import REPLICAS, manifest
 from command.demo.steps import STEPS
 from command.status.table import Layout
@@ -58,3 +59,7 @@ def test_demo_applies_the_samples_that_it_names(sample: str, labels: dict[str, s
     del applied["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
     assert applied == yaml.safe_load((ROOT / "docs" / "samples" / f"{sample}.yaml").read_text())
     assert applied["spec"]["replicas"] == REPLICAS
+
+
+def test_demo_applies_the_policy_that_it_names() -> None:
+    assert in_steps.policy() == yaml.safe_load((ROOT / "docs" / "samples" / "steps.yaml").read_text())

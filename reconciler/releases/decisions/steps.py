@@ -11,6 +11,7 @@ from altershield.api.meta import find_condition, plain_time
 from altershield.api.policy import Mode
 from altershield.api.rollout import ENDED, Phase, RolloutStatus, WaitingFor
 from altershield.releases.release import version_of
+from altershield.rollout.obstacles import obstacle
 from altershield.workloads import BY_KIND
 from altershield.workloads.hold import Hold
 from altershield.workloads.workload import Strategy, Workload
@@ -196,10 +197,9 @@ def _why_not(snapshot: Snapshot) -> str:
         return "the setting `rollout` is off"
     if workload.strategy is not Strategy.ROLLING:
         return f"its update strategy is {workload.strategy}"
-    if not workload.replicas:
-        return "it has no replicas"
-    if not snapshot.others and not snapshot.previous.uid:
-        return "it is the first version of the workload"
+    created = not snapshot.others and not snapshot.previous.uid
+    if found := obstacle(replicas=workload.replicas, controller=None, created=created):
+        return found
     return "the gatekeeper could not hold it, or did not answer"
 
 
