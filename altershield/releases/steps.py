@@ -141,7 +141,6 @@ def _reason(waiting_for: str, status: RolloutStatus) -> str:
             return "a ResourceQuota refuses a further pod"
         case WaitingFor.EVICTION:
             return "a PodDisruptionBudget or a node refuses the eviction of an old pod"
-            return "no node of the step is ready"
         case WaitingFor.WRITE:
             return "the API server refuses to change the workload"
         case unknown:  # of a newer release of AlterShield

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.e2e.held_kinds import apply, steps, succeed
 from tests.e2e.kinds import DAEMON_SET, DEPLOYMENT, ORDERED, Kind
-from tests.e2e.test_steps_of_kinds import apply, steps, succeed
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 

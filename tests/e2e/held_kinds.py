@@ -1,0 +1,47 @@
+"""Releases in steps of any kind of workload, by kubectl."""
+
+import json
+
+import pytest
+
+from altershield.api.annotations import ROLLOUT
+from altershield.api.resources import API_VERSION
+from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, ORDERED, PARALLEL, Kind
+from tests.e2e.sleep import VERSION
+from tests.support.kubectl import Json, Kubectl
+from tests.support.polling import eventually
+
+KINDS = [pytest.param(kind, id=kind.id) for kind in (ORDERED, PARALLEL, DAEMON_SET, CLONE_SET, CLONE_SET_IN_PLACE)]
+
+
+def apply(kubectl: Kubectl, kind: Kind, image: str, **spec: object) -> str:
+    kubectl.apply(json.dumps(kind.manifest("app", image, replicas=3, **spec)))
+    return kubectl.labels(kind.resource, "app")[VERSION]
+
+
+def succeed(kubectl: Kubectl, kind: Kind, version: str) -> Json:
+    """Wait for Success, and return the steps."""
+    name = kind.change_workload_name("app", version)
+    eventually(lambda: kubectl.exists("changeworkload", name), name)
+    kubectl.wait(f"changeworkload/{name}", "jsonpath={.status.status}=Success")
+    found: Json = kubectl.json("changeworkload", name)["status"].get("rollout", {})
+    return found
+
+
+def steps(kubectl: Kubectl, kind: Kind, *pods: object, soak: int = 2) -> None:
+    spec = {"rollout": {"pods": pods, "soakSeconds": soak}}
+    kubectl.apply(
+        json.dumps({"apiVersion": API_VERSION, "kind": "DefensePolicy", "metadata": {"name": "steps"}, "spec": spec})
+    )
+
+    def is_known() -> bool:
+        probe = json.dumps(kind.manifest("app", "probe", replicas=3))
+        found = kubectl.run("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=probe)
+        return found.returncode == 0 and ROLLOUT in json.loads(found.stdout)["metadata"]["annotations"]
+
+    eventually(is_known, "the gatekeepers to know the policy")
+
+
+def of_version(kubectl: Kubectl, version: str) -> list[str]:
+    found = kubectl.json("pods", "-l", f"{VERSION}={version}")["items"]
+    return sorted(each["metadata"]["name"] for each in found if not each["metadata"].get("deletionTimestamp"))
