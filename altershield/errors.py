@@ -36,6 +36,7 @@ ReportedError                       (kube_base.errors)
 ├── RequestError                    (altershield.views.asking) a person's request was not carried out
 ├── ReportError                     (command.report) the report of releases cannot be made
 ├── StepFailedError                 (command.demo.story) a step of the demo failed
+├── PolicyRefusedError              (command.policy.command) a DefensePolicy is not accepted
 ├── CheckFailedError                (command.check.waiting) AlterShield does not work in the cluster
 ├── NotSentError                    (command.notify) a receiver did not take the test notification
 ├── BreakerError                    (command.breaker.command) a breaker cannot be shown or changed

@@ -117,7 +117,7 @@ CASES = (
     # pods that are never ready
     Case("never-ready", "never-ready:1", ROLLED_BACK, UNREADY),
     Case("never-ready-first", "never-ready:1", SUSPENDED, UNREADY, after=""),
-    Case("no-image", "nosuch:1", ROLLED_BACK, "container main: ImagePullBackOff", words="does not come up: app-"),
+    Case("no-image", "nosuch:1", ROLLED_BACK, "ImagePull", words="does not come up: app-"),
     Case("no-image-first", "nosuch:1", SUSPENDED, "ImagePull", after="", words="not come up: app-"),
     Case("no-secret", "nosecret:1", ROLLED_BACK, 'FailedMount: MountVolume.SetUp failed for volume "data" : secret'),
     Case("bad-config", "badconfig:1", ROLLED_BACK, "CreateContainerConfigError"),

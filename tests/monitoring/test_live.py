@@ -83,6 +83,8 @@ def test_series_of_all_alerts_exist(prometheus: Prometheus) -> None:
         found = selectors(rule["expr"])
         assert found, rule["alert"]
         for selector in found:
+            if selector.endswith('reason!~"approval|person|paused"}'):
+                continue  # no release in steps waits for the cluster here
             assert prometheus.matches(selector), f"{rule['alert']}: {selector}"
     evaluated = [rule for group in prometheus.get("rules")["groups"] for rule in group["rules"]]
     assert {rule["name"] for rule in evaluated if rule["type"] == "alerting"} == ALERTS
@@ -137,8 +139,12 @@ NEVER_TRUE = (
     "AlterShieldClusterSilent",
     "AlterShieldUnchecked",
     "AlterShieldMemoryHigh",
+    "AlterShieldReleaseHeldWithoutReconciler",
 )
 """The rules' unit tests cover these: there is always a leader here, no check, and no memory limit."""
+
+NEVER_TRUE_AS_WARNING = ("AlterShieldStepWaitingLong",)
+"""As NEVER_TRUE, for the rule with this severity: no release in steps waits for the cluster here."""
 
 
 @pytest.mark.parametrize(
@@ -146,7 +152,9 @@ NEVER_TRUE = (
     [
         pytest.param(rule, id=f"{rule['alert']}-{rule['labels']['severity']}")
         for rule in rules()
-        if rule["alert"] not in NEVER_TRUE and rule["labels"].get("setting") != "policies"  # nobody changes a policy
+        if rule["alert"] not in NEVER_TRUE
+        if (rule["alert"], rule["labels"]["severity"]) not in {(each, "warning") for each in NEVER_TRUE_AS_WARNING}
+        if rule["labels"].get("setting") != "policies"  # nobody changes a policy
     ],
 )
 def test_expression_of_each_rule_is_true_at_some_time(rule: dict[str, Any], live: tuple[Watched, Prometheus]) -> None:

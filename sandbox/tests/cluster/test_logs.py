@@ -57,6 +57,7 @@ async def test_restarted_container_has_the_log_of_its_run_before(cluster: Cluste
 
 async def test_wrong_requests_for_logs_are_refused(cluster: Cluster) -> None:
     await create(cluster, "busybox", "nosuch", text="started", phase="Pending")
+    await cluster.until(PODS, lambda pods: "running" in pods[0]["status"]["containerStatuses"][0]["state"])
     assert "choose one of: [c0 c1]" in await refusal(cluster)
     assert "container c2 is not valid for pod web" in await refusal(cluster, container="c2")
     assert "is waiting to start" in await refusal(cluster, container="c1")

@@ -3,6 +3,7 @@
 Checks and messages are those of pkg/registry/core/pod/strategy.go and of the kubelet. `follow` ends at once.
 """
 
+import datetime
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -95,6 +96,7 @@ def _number(query: Mapping[str, str], name: str) -> int | None:
 
 def _time(query: Mapping[str, str], name: str) -> float:
     try:
-        return unix(query.get(name))
+        text = query.get(name, "")
+        return datetime.datetime.fromisoformat(text).timestamp() if text else 0.0
     except ValueError as error:
         raise StatusError(400, f"{name} is not a time: {error}") from error
