@@ -238,15 +238,15 @@ def _new_hold(view: View, hold: Hold, known: RolloutStatus, target: int) -> NewH
     """
     if known.phase == Phase.HELD:
         return None
-    surge = hold.surge and not view.surge_refused
-    at_once = view.at_once
-    pods = hold.pods
+    surge, pods = hold.surge and not view.surge_refused, hold.pods
+    most = target if view.at_once is None else min(target, view.at_once + view.up)
     if known.phase in (Phase.ROLLING, Phase.VERIFYING):
         if not known.held_by and not view.waiting:
-            allowed = target if at_once is None else min(target, at_once + view.up)
-            pods = max(pods, allowed)
+            pods = max(pods, most)
     elif view.replicas != hold.replicas:
-        pods = max(pods, view.pods)
+        pods = max(pods, min(view.pods, most))
+    if hold.surge and not surge:  # old pods would make room for those that were above the replicas
+        pods = min(pods, most)
     pods = max(1, min(pods, target)) if target else pods
     wanted = NewHold(view.version, pods, view.replicas, surge)
     present = NewHold(hold.version, hold.pods, hold.replicas, hold.surge)

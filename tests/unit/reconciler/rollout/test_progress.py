@@ -95,7 +95,8 @@ class World:
         """`before`: the pods that the hold allowed before the last reconcile."""
         if self.hold is None or not self.status.phase:
             return
-        assert not is_last(self.rollout, self.status.step) or self.status.phase == Phase.FINISHING
+        if is_last(self.rollout, self.status.step):  # a failure before the hold ended leaves it
+            assert self.status.phase in (Phase.FINISHING, Phase.STOPPED, Phase.ROLLING)
         if self.status.phase != Phase.FINISHING:
             assert self.hold.pods <= max(step_pods(self.rollout, self.status.step, self.replicas), before)
         if self.at_once is not None and self.hold.pods > before:
@@ -243,6 +244,31 @@ def test_scaled_workload_gets_the_share_of_its_replicas(replicas: int, reached: 
         world.roll()
     assert world.status.step == 2
     assert world.pods == reached
+
+
+def test_quota_that_refuses_surge_takes_no_more_old_pods_than_the_own_strategy() -> None:
+    """Three pods were allowed, all above the replicas. Without them, one old pod at once makes room."""
+    world = World(rollout=Rollout(pods=(3,), soak_seconds=60), at_once=3, hold=hold(3, rollout=Rollout(pods=(3,))))
+    world.reconcile()
+    world.at_once = 1
+    found = progress(world.status, replace(world.view, surge_refused=True), world.now)
+    assert found.new_hold is not None
+    assert (found.new_hold.pods, found.new_hold.surge) == (1, False)
+
+
+def test_scaling_in_a_soak_counts_new_pods_only_as_far_as_they_are_up() -> None:
+    world = World(
+        rollout=Rollout(pods=("30%",), soak_seconds=60), at_once=1, hold=hold(3, rollout=Rollout(pods=("30%",)))
+    )
+    world.settle()
+    assert world.status.phase == Phase.SOAKING
+    world.replicas, world.pods = 20, 6  # the deployment controller scales old and new pods in proportion
+    found = world.reconcile()
+    assert found.new_hold is not None
+    assert found.new_hold.pods == 4
+    world.up = 6
+    found = world.reconcile()
+    assert found.new_hold is None
 
 
 def test_release_that_replaces_a_held_one_begins_with_as_many_pods() -> None:
