@@ -129,7 +129,10 @@ def with_own_values(adapter: Adapter, data: bytes | msgspec.Raw) -> Workload:
     if found.hold.steps is not None:  # it holds the number of pods, and changes the strategy only to do so
         reach = found.hold.steps.pods if read.reach is None else min(found.hold.steps.pods, read.reach)
         held_now = msgspec.structs.replace(found, reach=reach, strategy=read.strategy, paused=read.paused)
-    return msgspec.structs.replace(found, **values, hold=msgspec.structs.replace(found.hold, in_force=held_now))
+    known = found.hold.steps
+    follows = known is None or held.follows(adapter, known, raw.get("spec") or {})
+    state = msgspec.structs.replace(found.hold, in_force=held_now, follows=follows)
+    return msgspec.structs.replace(found, **values, hold=state)
 
 
 def is_pod_of_revision(adapter: Adapter, pod: Pod, name: str, uid: str) -> bool:

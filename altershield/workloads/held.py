@@ -98,6 +98,11 @@ def own_values(holder: Holder, known: hold.Hold, spec: Object) -> dict[str, Any]
     }
 
 
+def follows(holder: Holder, known: hold.Hold, spec: Object) -> bool:
+    """Whether the fields have the values of the hold."""
+    return values(holder, spec) == dict(in_force(holder, known))
+
+
 def is_reserved(path: str, value: Any) -> bool:
     """Whether only AlterShield writes this value of the field: it is never a user's."""
     return path in _DEFAULTS and value == _DEFAULTS[path][0]

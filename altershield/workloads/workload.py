@@ -47,6 +47,8 @@ class Held(msgspec.Struct, frozen=True, gc=False):
     """Whether a cause is the pause after a failure. True if the annotation cannot be read."""
     steps: Hold | None = None
     """The hold of a release in steps; None if there is none."""
+    follows: bool = True
+    """Whether the fields have the values of this hold. Somebody may have changed them while no gatekeeper answered."""
     in_force: "Workload | None" = None
     """The workload with the values of the hold. None if no field has such a value: somebody has changed them since."""
 

@@ -208,9 +208,11 @@ class Client:
         subresource: str = "",
         field_manager: str = "",
         force: bool = False,
+        dry_run: bool = False,
         as_: type[T] = dict,  # type: ignore[assignment]
     ) -> T:
-        query = {"fieldManager": field_manager, "force": "true" if force else ""}
+        """Patch an object. With `dry_run`: return what the patch would make of it, with what webhooks change."""
+        query = {"fieldManager": field_manager, "force": "true" if force else "", "dryRun": "All" if dry_run else ""}
         path = resource.path(namespace, name, subresource)
         return decode(await self.request("PATCH", path, query=query, body=patch, content_type=type_), as_)
 

@@ -86,6 +86,10 @@ class Writer:
         """Apply a JSON patch to the object with this uid, not to another one of the same name."""
         return self._to_cache(informer, await self._patch(informer.resource, obj.metadata, operations), "patch")
 
+    async def try_patch(self, informer: Informer[T], obj: T, operations: Sequence[Operation]) -> msgspec.Raw:
+        """What `patch` would make of the object, with what webhooks change. Nothing is written."""
+        return await self._patch(informer.resource, obj.metadata, operations, dry_run=True)
+
     async def create_uncached(self, resource: Resource, obj: dict[str, Any], namespace: str) -> msgspec.Raw:
         """Create an object that no cache keeps, and return it. AlreadyExistsError if there is one of that name."""
         async with self._turns.of(namespace):
@@ -113,13 +117,21 @@ class Writer:
         await self._patch(resource, metadata, operations)
         self._metrics.writes.labels(resource.kind, "patch").inc()
 
-    async def _patch(self, resource: Resource, metadata: Metadata, operations: Sequence[Operation]) -> msgspec.Raw:
+    async def _patch(
+        self, resource: Resource, metadata: Metadata, operations: Sequence[Operation], *, dry_run: bool = False
+    ) -> msgspec.Raw:
         guarded = [{"op": "test", "path": "/metadata/uid", "value": metadata.uid}, *operations]
         of_pods = self._turns_of_pods.of(metadata.namespace) if resource == PODS else contextlib.nullcontext()
         try:
             async with of_pods, self._turns.of(metadata.namespace):
                 return await self._client.patch(
-                    resource, guarded, metadata.name, metadata.namespace, type_=PatchType.JSON, as_=msgspec.Raw
+                    resource,
+                    guarded,
+                    metadata.name,
+                    metadata.namespace,
+                    type_=PatchType.JSON,
+                    dry_run=dry_run,
+                    as_=msgspec.Raw,
                 )
         except InvalidError as error:
             # A 422 for an invalid object has causes. A 422 for a failed `test` operation has none.

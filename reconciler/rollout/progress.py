@@ -250,7 +250,7 @@ def _new_hold(view: View, hold: Hold, known: RolloutStatus, target: int) -> NewH
     pods = max(1, min(pods, target)) if target else pods
     wanted = NewHold(view.version, pods, view.replicas, surge)
     present = NewHold(hold.version, hold.pods, hold.replicas, hold.surge)
-    return wanted if wanted != present and view.replicas else None
+    return wanted if (wanted != present or not view.follows) and view.replicas else None
 
 
 def _deadline(status: RolloutStatus, view: View, now: float) -> tuple[str, float | None]:

@@ -35,5 +35,7 @@ class View:
     """Why no further pod gets the version now, apart from a person's hold."""
     let_go: str = ""
     """Why no release is held in steps any more; empty: they are held."""
+    follows: bool = True
+    """Whether the held fields of the workload have the values of the hold."""
     surge_refused: bool = False
     """Whether a quota refuses pods above the replicas, and the user's own strategy does without them."""

@@ -76,6 +76,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         complete=groups is not None and verification.complete(snapshot, groups) and not _repeats(snapshot, groups),
         failed=next_state is WorkloadState.SUSPEND or exceeded_deadline(snapshot),
         waiting=waiting,
+        follows=workload.hold is None or workload.hold.follows,
         surge_refused=quota and without_surge != 0,
         let_go="" if snapshot.settings.rollout else "the setting `rollout` is off",
     )

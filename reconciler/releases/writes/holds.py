@@ -13,7 +13,8 @@ from altershield.workloads.held import steps
 from altershield.workloads.hold import Cause
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
-from kube_base.access.errors import ApiError, ConflictError, NotFoundError, TooManyRequestsError
+from kube_base.access.bodies import decode
+from kube_base.access.errors import ApiError, ConflictError, NotFoundError, ServerError, TooManyRequestsError
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer
 from reconciler.releases.reads.live import LiveReader
@@ -42,23 +43,29 @@ class HoldWriter:
         self._live = live
 
     async def set(self, workload: Workload, wanted: NewHold) -> None:
-        """Write the annotation. The gatekeeper writes the fields that follow from it."""
+        """Write the annotation. The gatekeeper writes the fields that follow from it.
+
+        A dry run shows whether it does. If no gatekeeper answered, the fields of before could not be told from those of
+        the user later.
+        """
         raw = await self._live.raw(workload)
         known = steps(raw["metadata"].get("annotations"))
         if known is None:
             return
+        adapter = BY_KIND[workload.group_kind]
         others = tuple(each for each in known.causes if each.by != hold.STEPS)
         own = next((each for each in known.causes if each.by == hold.STEPS), Cause(hold.STEPS))
         changed = msgspec.structs.replace(
             known,
             version=wanted.version,
             causes=(msgspec.structs.replace(own, pods=wanted.pods), *others),
+            fields=held.own_values(adapter, known, raw["spec"]),
             replicas=wanted.replicas,
             surge=wanted.surge,
             write=known.write + 1,
         )
         value = msgspec.json.encode(changed).decode()
-        await self._write(workload, raw, [{"op": "replace", "path": _ANNOTATION, "value": value}])
+        await self._write(workload, raw, [{"op": "replace", "path": _ANNOTATION, "value": value}], held_as=changed)
 
     async def end(self, workload: Workload) -> None:
         """Remove the annotation, and give the fields the user's own values."""
@@ -85,14 +92,23 @@ class HoldWriter:
                 raise
             raise HoldRefused(error, WaitingFor.EVICTION) from error
 
-    async def _write(self, workload: Workload, raw: Object, operations: Sequence[Operation]) -> None:
+    async def _write(
+        self, workload: Workload, raw: Object, operations: Sequence[Operation], *, held_as: hold.Hold | None = None
+    ) -> None:
+        """Patch the workload. `held_as`: write only if the fields then follow this hold."""
         if not operations:
             return
+        adapter = BY_KIND[workload.group_kind]
+        informer = self._caches.workloads[workload.group_kind]
         unchanged: Operation = {
             "op": "test", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"],
         }  # fmt: skip
         try:
-            await self._writer.patch(self._caches.workloads[workload.group_kind], workload, [unchanged, *operations])
+            if held_as is not None:
+                made = decode(await self._writer.try_patch(informer, workload, [unchanged, *operations]), Object)
+                if not held.follows(adapter, held_as, made["spec"]):
+                    raise HoldRefused(ServerError("no gatekeeper changed the held fields"), WaitingFor.WRITE)
+            await self._writer.patch(informer, workload, [unchanged, *operations])
         except ApiError as error:
             if is_temporary(error):
                 raise

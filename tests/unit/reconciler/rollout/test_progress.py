@@ -256,6 +256,15 @@ def test_quota_that_refuses_surge_takes_no_more_old_pods_than_the_own_strategy()
     assert (found.new_hold.pods, found.new_hold.surge) == (1, False)
 
 
+def test_hold_whose_fields_somebody_changed_is_written_again() -> None:
+    world = World()
+    world.settle()
+    found = progress(world.status, replace(world.view, follows=False), world.now)
+    assert world.hold is not None
+    assert found.new_hold is not None
+    assert (found.new_hold.pods, found.new_hold.replicas) == (world.hold.pods, world.hold.replicas)
+
+
 def test_scaling_in_a_soak_counts_new_pods_only_as_far_as_they_are_up() -> None:
     world = World(
         rollout=Rollout(pods=("30%",), soak_seconds=60), at_once=1, hold=hold(3, rollout=Rollout(pods=("30%",)))
