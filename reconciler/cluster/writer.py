@@ -98,7 +98,10 @@ class Writer:
         return answer
 
     async def evict(self, metadata: Metadata) -> None:
-        """Evict the pod with this uid. NotFoundError, ConflictError: it does not exist any more."""
+        """Evict the pod with this uid. NotFoundError, ConflictError: it does not exist any more.
+
+        The answer has no pod, so the pod is read: a decision that comes before the watch knows that it is terminating.
+        """
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": metadata.uid}}
         body = {
             "apiVersion": "policy/v1",
@@ -111,6 +114,9 @@ class Writer:
                 PODS, body, metadata.namespace, name=metadata.name, subresource="eviction", as_=msgspec.Raw
             )
         self._metrics.writes.labels(PODS.kind, "evict").inc()
+        with contextlib.suppress(NotFoundError):
+            found = await self._client.get(PODS, metadata.name, metadata.namespace, as_=msgspec.Raw)
+            self._caches.pods.observe(self._caches.pods.read(found))
 
     async def patch_uncached(self, resource: Resource, metadata: Metadata, operations: Sequence[Operation]) -> None:
         """Like `patch`, for an object that no cache keeps."""

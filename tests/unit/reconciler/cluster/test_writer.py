@@ -140,6 +140,27 @@ async def test_writes_to_pods_that_hang_do_not_hold_up_other_writes_to_their_nam
     assert under_way == 200
 
 
+async def test_evicted_pod_is_terminating_in_the_cache_at_once(world: World) -> None:
+    known = pod()
+    put(world.caches, known)
+    metadata = {"name": known.metadata.name, "namespace": "default", "uid": known.metadata.uid, "resourceVersion": "9"}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": known.owner.name, "uid": known.owner.uid}
+    metadata |= {"deletionTimestamp": "2026-08-21T07:29:49Z", "ownerReferences": [{**owner, "controller": True}]}
+    world.api.answers = [{}, {"metadata": metadata, "spec": {}, "status": {}}]
+    await world.writer.evict(known.metadata)
+    body, options = world.api.requests[0][1][1], world.api.requests[0][2]
+    assert body["deleteOptions"]["preconditions"] == {"uid": known.metadata.uid}
+    assert options["subresource"] == "eviction"
+    assert [each.exists for each in world.caches.pods.all()] == [False]
+    assert world.written("Pod", "evict") == 1
+
+
+async def test_evicted_pod_that_is_gone_at_once_is_no_error(world: World) -> None:
+    world.api.answers = [{}, NotFoundError("gone", code=404)]
+    await world.writer.evict(pod().metadata)
+    assert world.written("Pod", "evict") == 1
+
+
 # create
 
 
@@ -183,7 +204,11 @@ async def test_json_patch_tests_the_uid(world: World) -> None:
     patched = await world.writer.patch(world.caches.releases, release(), operations)
     guard = {"op": "test", "path": "/metadata/uid", "value": release().metadata.uid}
     name = release().metadata.name
-    expected = ("patch", (CHANGE_WORKLOADS, [guard, *operations], name, "default"), {"type_": PatchType.JSON})
+    expected = (
+        "patch",
+        (CHANGE_WORKLOADS, [guard, *operations], name, "default"),
+        {"type_": PatchType.JSON, "dry_run": False},
+    )
     assert world.api.requests == [expected]
     assert world.caches.releases.all() == [patched]
     assert world.written("ChangeWorkload", "patch") == 1
