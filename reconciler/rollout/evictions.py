@@ -1,23 +1,52 @@
 """Which old pods of a held workload are evicted now, if its controller replaces none by itself. Pure functions."""
 
-from collections.abc import Iterable
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from altershield.workloads.pods import Pod
 
 
-def evictions(older: Iterable[Pod], *, left: int, unavailable: int, most: int) -> tuple[Pod, ...]:
-    """The old pods to evict.
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """The pods of a workload that should have one on each of `replicas` nodes."""
 
-    `older`: the old pods that exist, on nodes that are ready. `left`: how many more pods may get the version, without
-    those that replace pods which are ending now. `unavailable`: how many of the workload's pods are not available now.
-    `most`: how many may be, by the user's own strategy. A pod that is not ready is evicted first: it is unavailable
-    already.
+    replicas: int
+    pods: int
+    """The pods of the version that exist."""
+    up: int
+    """Those of them that are available, by the user's own strategy."""
+    staying: tuple[Pod, ...]
+    """The old pods that neither are terminating nor have ended."""
+    ending: int
+    """The other old pods that are known. A pod that was terminating before the reconciler started is not."""
+
+    @property
+    def unavailable(self) -> int:
+        """How many nodes have no available pod: pods of any version that are not ready count, and nodes without one."""
+        return self.replicas - self.up - sum(pod.ready for pod in self.staying)
+
+    @property
+    def given(self) -> int:
+        """How many pods have the version, or get it without a further eviction: a node without an old pod gets it."""
+        return max(self.pods + self.ending, self.replicas - len(self.staying))
+
+
+def evictions(
+    fleet: Fleet, *, allowed: int, most: int, base: str, on_ready_node: Callable[[Pod], bool]
+) -> tuple[Pod, ...]:
+    """The old pods to evict. Pods on nodes that are not ready stay: nothing would replace them there.
+
+    `allowed`: how many pods may have the version. `most`: how many may be unavailable at once, by the user's own
+    strategy. A pod that is not ready is evicted first, because it is unavailable already; then pods of another version
+    than `base`: a version that failed does not serve through the soaks of its repair.
     """
-    room = max(0, most - unavailable)
+    left = allowed - fleet.given
+    room = max(0, most - fleet.unavailable)
     found: list[Pod] = []
-    for pod in sorted(older, key=lambda each: (each.ready, each.metadata.name)):
+    for pod in sorted(fleet.staying, key=lambda each: (each.ready, each.version == base, each.metadata.name)):
         if len(found) >= left or (pod.ready and not room):
             break
-        room -= pod.ready
-        found.append(pod)
+        if on_ready_node(pod):
+            room -= pod.ready
+            found.append(pod)
     return tuple(found)

@@ -12,6 +12,7 @@ from altershield.api.meta import plain_time
 from altershield.api.rollout import ENDED, PassedStep, Phase, RolloutStatus, WaitingFor
 from altershield.rollout.steps import is_last, next_step, step_pods, step_with, steps_of
 from altershield.workloads.hold import Hold
+from altershield.workloads.pods import Pod
 from reconciler.rollout.texts import step_text
 from reconciler.rollout.view import View
 
@@ -48,6 +49,8 @@ class Progress:
     frees_fields: bool = False
     """Whether the entries of AlterShield's field manager about the held fields are removed, before the status is
     stored."""
+    evicts: tuple[Pod, ...] = ()
+    """The old pods that are evicted now."""
     events: tuple[Event, ...] = ()
     wake: float | None = None
     overdue: str = ""
@@ -184,7 +187,7 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
     target = _target(view, known.step)
     draft.set(pods=target)
     new_hold = _new_hold(view, hold, known, target)
-    _clocks(draft, view, writes=new_hold is not None, evicts=view.pods < hold.pods)
+    _clocks(draft, view, writes=new_hold is not None, evicts=bool(view.evictable))
     reached = new_hold is None and hold.pods >= target and view.pods >= target
     match known.phase:
         case Phase.HELD if not draft.status.waiting_for:
@@ -200,8 +203,14 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
     if (draft.status.phase, draft.status.step) != (known.phase, known.step):
         return Progress(draft.status, events=tuple(draft.events), wake=now)
     overdue, due = _deadline(draft.status, view, now)
+    evicts = known.phase == Phase.ROLLING and new_hold is None and not {*draft.status.waiting_for} - {"eviction"}
     return Progress(
-        draft.status, new_hold, events=tuple(draft.events), wake=_next(due, _soak_end(known, now)), overdue=overdue
+        draft.status,
+        new_hold,
+        evicts=view.evictable if evicts and not overdue else (),
+        events=tuple(draft.events),
+        wake=_next(due, _soak_end(known, now)),
+        overdue=overdue,
     )
 
 

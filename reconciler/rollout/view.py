@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from altershield.api.rollout import Rollout, WaitingFor
 from altershield.workloads.hold import Hold
+from altershield.workloads.pods import Pod
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +40,5 @@ class View:
     """Whether the held fields of the workload have the values of the hold."""
     surge_refused: bool = False
     """Whether a quota refuses pods above the replicas, and the user's own strategy does without them."""
+    evictable: tuple[Pod, ...] = ()
+    """The old pods that may be evicted now, for a kind whose controller replaces none while it is held."""

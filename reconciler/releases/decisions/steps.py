@@ -14,6 +14,7 @@ from altershield.releases.release import version_of
 from altershield.rollout.obstacles import obstacle
 from altershield.workloads import BY_KIND
 from altershield.workloads.hold import Hold
+from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Strategy, Workload
 from kube_base.times import rfc3339
 from reconciler.cluster.release import Release
@@ -26,7 +27,7 @@ from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.terms.draft import Draft, begin, with_update_time
 from reconciler.releases.terms.effects import After, Announce, Before, Decision, EndHold, Evict, FreeFields, SetHold
 from reconciler.releases.terms.snapshot import Snapshot
-from reconciler.rollout.evictions import evictions
+from reconciler.rollout.evictions import Fleet, evictions
 from reconciler.rollout.progress import Event, Progress, progress
 from reconciler.rollout.texts import step_text
 from reconciler.rollout.view import View
@@ -78,6 +79,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         waiting=waiting,
         follows=workload.hold is None or workload.hold.follows,
         surge_refused=quota and without_surge != 0,
+        evictable=_evictable(workload, groups),
         let_go="" if snapshot.settings.rollout else "the setting `rollout` is off",
     )
 
@@ -91,6 +93,22 @@ def _repeats(snapshot: Snapshot, groups: PodGroups) -> bool:
         each for each in groups.memberships.batches() if any(groups.has_pod(member.uid) for member in each.members)
     ]
     return bool(why_soaking(policy.checks, existing))
+
+
+def _evictable(workload: Workload, groups: PodGroups | None) -> tuple[Pod, ...]:
+    """The old pods to evict now, if the controller of the workload replaces none while it is held."""
+    hold = workload.steps
+    if hold is None or groups is None or not BY_KIND[workload.group_kind].evicts:
+        return ()
+    fleet = Fleet(
+        replicas=workload.replicas,
+        pods=len(groups),
+        up=sum(map(groups.count, _UP)),
+        staying=tuple(groups.older.staying()),
+        ending=groups.older.ending,
+    )
+    most = scaled(workload.max_unavailable, workload.replicas, round_up=True) or 1
+    return evictions(fleet, allowed=hold.pods, most=most, base=hold.base, on_ready_node=groups.on_ready_node)
 
 
 def _at_once(workload: Workload, hold: Hold | None, *, surge: bool) -> int | None:
@@ -128,36 +146,12 @@ def with_steps(draft: Draft, snapshot: Snapshot, found: Progress | None) -> Step
     draft = draft.replace(rollout=found.status)
     draft = _progressing(draft, found)
     after: list[After] = [announced(each) for each in found.events]
-    after += _evictions(snapshot, found)
+    after += map(Evict, found.evicts)
     if found.new_hold is not None:
         after.append(SetHold(found.new_hold))
     if found.ends_hold:
         after.append(EndHold())
     return Steps(draft, (FreeFields(),) if found.frees_fields else (), tuple(after), found.wake)
-
-
-def _evictions(snapshot: Snapshot, found: Progress) -> list[Evict]:
-    """Evict old pods of a workload whose controller does not replace them while it is held."""
-    workload, groups, hold = snapshot.workload, snapshot.groups, snapshot.workload.steps
-    if hold is None or groups is None or not BY_KIND[workload.group_kind].evicts:
-        return []
-    known = snapshot.release.status.rollout
-    if (
-        known.phase != Phase.ROLLING
-        or found.status.phase != Phase.ROLLING
-        or set(found.status.waiting_for) - {"eviction"}
-    ):
-        return []
-    staying = groups.older.staying()
-    available = sum(map(groups.count, _UP)) + sum(pod.ready for pod in staying)
-    most = scaled(workload.max_unavailable, workload.replicas, round_up=True) or 0
-    chosen = evictions(
-        [pod for pod in staying if groups.on_ready_node(pod)],
-        left=hold.pods - len(groups) - groups.older.ending,
-        unavailable=workload.replicas - available,
-        most=max(1, most),
-    )
-    return [Evict(pod) for pod in chosen]
 
 
 def announced(event: Event) -> Announce:

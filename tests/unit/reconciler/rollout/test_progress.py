@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from altershield.api.rollout import Phase, Rollout, RolloutStatus, Step, WaitingFor
 from altershield.rollout.steps import is_last, step_pods
 from altershield.workloads.hold import STEPS, Cause, Hold
+from altershield.workloads.pods import Pod
 from reconciler.rollout.progress import Progress, progress, promoted
 from reconciler.rollout.view import View
+from tests.unit.altershield.workloads.objects import pod
 
 ROLLOUT = Rollout(pods=(1, "30%"), soak_seconds=60)
 
@@ -35,6 +37,7 @@ class World:
     passed: int = 0
     failed: bool = False
     waiting: tuple[WaitingFor, ...] = ()
+    evictable: tuple[Pod, ...] = ()
     events: list[str] = field(default_factory=list)
     most: int = 0
     """The most pods that the version had while a step was held."""
@@ -51,7 +54,7 @@ class World:
             rollout=self.rollout, version="new", replicas=self.replicas, reach=self.replicas, hold=self.hold,
             at_once=self.at_once, pods=self.pods, older=max(0, self.replicas - self.pods), up=self.up,
             passed=self.passed, complete=0 < self.passed == self.pods and self.pods >= min(allowed, self.replicas),
-            failed=self.failed, waiting=self.waiting,
+            failed=self.failed, waiting=self.waiting, evictable=self.evictable,
         )  # fmt: skip
 
     def reconcile(self) -> Progress:
@@ -215,6 +218,34 @@ def test_deadline_does_not_run_while_the_release_waits(waiting: WaitingFor) -> N
     assert not world.reconcile().overdue
     world.now += 2
     assert "is not verified within 100 s" in world.reconcile().overdue
+
+
+def test_refused_eviction_stops_the_deadline_until_no_eviction_is_due() -> None:
+    """A later pod that does not come up makes the step overdue, although the step has not all its pods."""
+    world = World(rollout=Rollout(pods=(3,), step_deadline_seconds=100), at_once=None)
+    world.reconcile()
+    world.evictable = (pod(),)
+    assert world.reconcile().evicts == world.evictable
+    world.status = msgspec.structs.replace(world.status, waiting_for=("eviction",), waiting_since_unix=int(world.now))
+    world.now += 1_000
+    found = world.reconcile()
+    assert (found.overdue, found.evicts, found.status.waiting_for) == ("", world.evictable, ("eviction",))
+    world.evictable = ()
+    assert world.reconcile().status.waiting_for == ()
+    world.now += 101
+    assert "is not verified within 100 s" in world.reconcile().overdue
+
+
+def test_nothing_is_evicted_while_a_person_holds_the_release_or_the_hold_is_written() -> None:
+    world = World(rollout=Rollout(pods=(3,)), at_once=None, evictable=(pod(),))
+    assert not world.reconcile().evicts
+    assert world.reconcile().evicts
+    world.replicas = 2
+    found = world.reconcile()
+    assert found.new_hold is not None
+    assert not found.evicts
+    world.status = msgspec.structs.replace(world.status, held_by="anna")
+    assert not world.reconcile().evicts
 
 
 def test_scaled_to_zero_and_back_escapes() -> None:

@@ -1,0 +1,93 @@
+"""Which old pods of a DaemonSet are evicted."""
+
+from collections.abc import Collection
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from altershield.api import labels
+from altershield.workloads.pods import Pod
+from reconciler.rollout.evictions import Fleet, evictions
+from tests.unit.altershield.workloads import objects
+
+BASE, FAILED = "0" * 32, "1" * 32
+
+
+def old(name: str, *, ready: bool = True, version: str = BASE) -> Pod:
+    status = {"conditions": [objects.condition("Ready", ready)]}
+    return objects.pod(
+        name=name, uid=name, labels={labels.VERSION: version}, spec={"nodeName": f"node-{name}"}, status=status
+    )
+
+
+def fleet(*staying: Pod, replicas: int = 6, pods: int = 0, up: int = 0, ending: int = 0) -> Fleet:
+    return Fleet(replicas=replicas, pods=pods, up=up, staying=staying, ending=ending)
+
+
+def evicted(found: Fleet, *, allowed: int = 6, most: int = 1, lost: Collection[str] = ()) -> list[str]:
+    chosen = evictions(found, allowed=allowed, most=most, base=BASE, on_ready_node=lambda pod: pod.node not in lost)
+    return [each.metadata.name for each in chosen]
+
+
+def test_as_many_as_may_be_unavailable() -> None:
+    assert evicted(fleet(*map(old, "abcdef"))) == ["a"]
+    assert evicted(fleet(*map(old, "abcdef")), most=3) == ["a", "b", "c"]
+
+
+def test_no_more_than_the_step_has() -> None:
+    assert evicted(fleet(*map(old, "abcdef")), allowed=2, most=3) == ["a", "b"]
+    assert evicted(fleet(*map(old, "bcdef"), pods=1, up=1), allowed=1, most=3) == []
+
+
+def test_pod_that_is_not_up_or_missing_counts_as_unavailable() -> None:
+    assert evicted(fleet(*map(old, "bcdef"), pods=1)) == []
+    assert evicted(fleet(*map(old, "bcdef"))) == []
+    assert evicted(fleet(*map(old, "bcdef"), pods=1), most=2) == ["b"]
+
+
+def test_pod_that_is_not_ready_is_first_and_needs_no_room() -> None:
+    pods = (*map(old, "abcd"), old("e", ready=False), old("f", ready=False))
+    assert evicted(fleet(*pods)) == ["e", "f"]
+    assert evicted(fleet(*pods), allowed=1) == ["e"]
+    assert evicted(fleet(*pods), most=3) == ["e", "f", "a"]
+
+
+def test_pod_on_a_node_that_is_not_ready_stays() -> None:
+    pods = (old("a"), old("b"), old("c", ready=False))
+    assert evicted(fleet(*pods, replicas=3), most=2, lost=["node-c"]) == ["a"]
+    assert evicted(fleet(*pods, replicas=3), most=1, lost=["node-c"]) == []
+    assert evicted(fleet(*pods, replicas=3), most=2, lost=["node-c", "node-a"]) == ["b"]
+
+
+def test_pod_of_a_version_that_failed_is_replaced_before_those_of_the_base() -> None:
+    pods = (old("a"), old("b"), old("c", version=FAILED))
+    assert evicted(fleet(*pods, replicas=3), allowed=1) == ["c"]
+
+
+def test_old_pod_that_was_terminating_before_the_reconciler_started_counts_as_replaced() -> None:
+    """Its node gets a pod of the version. A further one would exceed the step."""
+    assert evicted(fleet(*map(old, "bcdef")), allowed=1, most=3) == []
+    assert evicted(fleet(*map(old, "bcde"), old("f", ready=False)), allowed=1, most=3) == []
+
+
+def test_old_pod_of_a_node_that_leaves_does_not_count_twice() -> None:
+    assert evicted(fleet(*map(old, "bcdef"), replicas=5, ending=1), allowed=1, most=3) == []
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from((BASE, FAILED))), max_size=12),
+    st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 12), st.integers(1, 6),
+)  # fmt: skip
+def test_neither_the_step_nor_the_own_strategy_is_exceeded(
+    pods: list[tuple[bool, bool, str]], new: int, up: int, missing: int, allowed: int, most: int
+) -> None:
+    staying = [old(f"pod-{number}", ready=ready, version=of) for number, (ready, _, of) in enumerate(pods)]
+    lost = [pod.node for pod, (_, on_ready, _) in zip(staying, pods, strict=True) if not on_ready]
+    found = fleet(*staying, replicas=len(pods) + new + missing, pods=new, up=min(up, new))
+    chosen = evicted(found, allowed=allowed, most=most, lost=lost)
+    by_name = {pod.metadata.name: pod for pod in staying}
+    ready = sum(by_name[name].ready for name in chosen)
+    assert not ready or found.unavailable + ready <= most
+    assert not chosen or new + missing + len(chosen) <= allowed
+    assert not {by_name[name].node for name in chosen} & set(lost)
+    assert len(set(chosen)) == len(chosen)
