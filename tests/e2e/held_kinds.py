@@ -6,6 +6,7 @@ import pytest
 
 from altershield.api.annotations import ROLLOUT
 from altershield.api.resources import API_VERSION
+from tests.e2e.held_releases import USER
 from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, ORDERED, PARALLEL, Kind
 from tests.e2e.sleep import VERSION
 from tests.support.kubectl import Json, Kubectl
@@ -14,8 +15,8 @@ from tests.support.polling import eventually
 KINDS = [pytest.param(kind, id=kind.id) for kind in (ORDERED, PARALLEL, DAEMON_SET, CLONE_SET, CLONE_SET_IN_PLACE)]
 
 
-def apply(kubectl: Kubectl, kind: Kind, image: str, **spec: object) -> str:
-    kubectl.apply(json.dumps(kind.manifest("app", image, replicas=3, **spec)))
+def apply(kubectl: Kubectl, kind: Kind, image: str, replicas: int = 3, pod: Json | None = None, **spec: object) -> str:
+    kubectl.apply(json.dumps(kind.manifest("app", image, replicas=replicas, pod=pod, **spec)))
     return kubectl.labels(kind.resource, "app")[VERSION]
 
 
@@ -28,8 +29,25 @@ def succeed(kubectl: Kubectl, kind: Kind, version: str) -> Json:
     return found
 
 
+def reach(kubectl: Kubectl, kind: Kind, version: str, phase: str) -> None:
+    """Wait until the release is in this phase."""
+    name = kind.change_workload_name("app", version)
+    eventually(lambda: kubectl.exists("changeworkload", name), name)
+    kubectl.wait(f"changeworkload/{name}", f"jsonpath={{.status.rollout.phase}}={phase}")
+
+
+def promote(kubectl: Kubectl, kind: Kind, version: str) -> None:
+    asked = {"status": {"request": {"verb": "Promote", "by": USER, "reason": "a test"}}}
+    name = f"changeworkload/{kind.change_workload_name('app', version)}"
+    kubectl("patch", name, "--subresource=status", "--type=merge", "-p", json.dumps(asked))
+
+
 def steps(kubectl: Kubectl, kind: Kind, *pods: object, soak: int = 2) -> None:
-    spec = {"rollout": {"pods": pods, "soakSeconds": soak}}
+    policy(kubectl, kind, {"pods": pods, "soakSeconds": soak})
+
+
+def policy(kubectl: Kubectl, kind: Kind, rollout: Json) -> None:
+    spec = {"rollout": rollout}
     kubectl.apply(
         json.dumps({"apiVersion": API_VERSION, "kind": "DefensePolicy", "metadata": {"name": "steps"}, "spec": spec})
     )

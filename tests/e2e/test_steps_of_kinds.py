@@ -1,13 +1,17 @@
 """Releases in steps of all kinds of workloads."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from altershield.api.annotations import ROLLOUT
-from tests.e2e.held_kinds import KINDS, apply, of_version, steps, succeed
+from tests.e2e.held_kinds import KINDS, apply, of_version, policy, promote, reach, steps, succeed
 from tests.e2e.held_releases import without_template
-from tests.e2e.kinds import DAEMON_SET, ORDERED, Kind
+from tests.e2e.kinds import DAEMON_SET, ORDERED, PARALLEL, Kind
+from tests.e2e.nodes import Nodes
+from tests.e2e.ready_pods import is_ready, watching
 from tests.e2e.sleep import VERSION
-from tests.support.kubectl import Kubectl
+from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 
 
@@ -17,9 +21,7 @@ def test_release_goes_to_one_pod_then_to_all(kubectl: Kubectl, kind: Kind) -> No
     before = kubectl.json(kind.resource, "app")
     steps(kubectl, kind, 1)
     version = apply(kubectl, kind, "busybox:2")
-    name = kind.change_workload_name("app", version)
-    eventually(lambda: kubectl.exists("changeworkload", name), name)
-    kubectl.wait(f"changeworkload/{name}", "jsonpath={.status.rollout.phase}=Soaking")
+    reach(kubectl, kind, version, "Soaking")
     assert len(of_version(kubectl, version)) == 1
     found = succeed(kubectl, kind, version)
     replicas = len(kubectl.json("pods")["items"])
@@ -29,18 +31,22 @@ def test_release_goes_to_one_pod_then_to_all(kubectl: Kubectl, kind: Kind) -> No
     assert ROLLOUT not in after["metadata"]["annotations"]
 
 
-def test_highest_ordinal_is_first_and_the_own_partition_stays(kubectl: Kubectl) -> None:
-    own = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}}
-    succeed(kubectl, ORDERED, apply(kubectl, ORDERED, "busybox", **own))
-    steps(kubectl, ORDERED, 1, 2, soak=3)
-    version = apply(kubectl, ORDERED, "busybox:2", **own)
-    name = ORDERED.change_workload_name("app", version)
-    eventually(lambda: kubectl.exists("changeworkload", name), name)
-    kubectl.wait(f"changeworkload/{name}", "jsonpath={.status.rollout.phase}=Soaking")
-    assert of_version(kubectl, version) == ["app-2"]
-    succeed(kubectl, ORDERED, version)
-    assert of_version(kubectl, version) == ["app-1", "app-2"]
-    assert kubectl.json("statefulset", "app")["spec"]["updateStrategy"]["rollingUpdate"] == {"partition": 1}
+@pytest.mark.parametrize("kind", [ORDERED, PARALLEL], ids=lambda kind: kind.id)
+def test_highest_ordinal_is_first_and_the_own_partition_stays(kubectl: Kubectl, kind: Kind) -> None:
+    own: Json = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}}
+    succeed(kubectl, kind, apply(kubectl, kind, "busybox", 5, **own))
+    before = kubectl.json("statefulset", "app")
+    policy(kubectl, kind, {"steps": [{"pods": pods, "soakSeconds": 0, "approval": True} for pods in (1, "80%")]})
+    version = apply(kubectl, kind, "busybox:2", 5, **own)
+    reach(kubectl, kind, version, "WaitingForApproval")
+    assert of_version(kubectl, version) == ["app-4"]
+    promote(kubectl, kind, version)
+    eventually(lambda: of_version(kubectl, version) == ["app-2", "app-3", "app-4"], "the pods above the own partition")
+    reach(kubectl, kind, version, "WaitingForApproval")
+    promote(kubectl, kind, version)
+    succeed(kubectl, kind, version)
+    assert of_version(kubectl, version) == ["app-2", "app-3", "app-4"]
+    assert without_template(kubectl.json("statefulset", "app")) == without_template(before)
 
 
 @pytest.mark.parametrize("kind", [ORDERED, DAEMON_SET], ids=lambda kind: kind.id)
@@ -54,3 +60,57 @@ def test_pod_that_does_not_come_up_is_taken_back(kubectl: Kubectl, kind: Kind) -
     replicas = len(kubectl.json("pods")["items"])
     eventually(lambda: len(of_version(kubectl, base)) == replicas, "the base everywhere")
     assert without_template(kubectl.json(kind.resource, "app")) == without_template(before)
+
+
+@pytest.fixture
+def nodes(kubectl: Kubectl) -> Iterator[Nodes]:
+    nodes = Nodes(kubectl)
+    yield nodes
+    nodes.delete()
+
+
+def test_one_pod_of_a_daemonset_at_a_time_is_not_available(kubectl: Kubectl, nodes: Nodes) -> None:
+    nodes.add(6)
+    succeed(kubectl, DAEMON_SET, apply(kubectl, DAEMON_SET, "busybox", pod=nodes.pod))
+    before = kubectl.json("daemonset", "app")
+    steps(kubectl, DAEMON_SET, 1, "50%", soak=1)
+    with watching(kubectl, 6) as ready:
+        found = succeed(kubectl, DAEMON_SET, apply(kubectl, DAEMON_SET, "busybox:2", pod=nodes.pod))
+    assert ready.fewest == 5
+    assert [each["pods"] for each in found["passedSteps"]] == [1, 3, 6]
+    assert without_template(kubectl.json("daemonset", "app")) == without_template(before)
+
+
+def test_node_that_is_not_ready_keeps_its_pod_and_one_that_joins_gets_the_version(
+    kubectl: Kubectl, nodes: Nodes
+) -> None:
+    own: Json = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}}}
+    nodes.add(4)
+    succeed(kubectl, DAEMON_SET, apply(kubectl, DAEMON_SET, "busybox", pod=nodes.pod, **own))
+    before = kubectl.json("daemonset", "app")
+    broken = nodes.names[0]
+    (kept,) = on_node(kubectl, broken)
+    nodes.break_(broken)
+    eventually(lambda: not is_ready(kubectl.json("pod", kept)), "the pod of the node to be not ready")
+    policy(kubectl, DAEMON_SET, {"steps": [{"pods": 3, "soakSeconds": 0, "approval": True}]})
+    version = apply(kubectl, DAEMON_SET, "busybox:2", pod=nodes.pod, **own)
+    reach(kubectl, DAEMON_SET, version, "WaitingForApproval")
+    assert len(of_version(kubectl, version)) == 3
+    assert on_node(kubectl, broken) == [kept]
+    nodes.repair(broken)
+    nodes.add()
+    name = DAEMON_SET.change_workload_name("app", version)
+    eventually(
+        lambda: kubectl.json("changeworkload", name)["status"]["rollout"]["passed"] == 4, "the new node's pod to pass"
+    )
+    assert on_node(kubectl, broken) == [kept]
+    promote(kubectl, DAEMON_SET, version)
+    succeed(kubectl, DAEMON_SET, version)
+    assert len(of_version(kubectl, version)) == 5
+    assert without_template(kubectl.json("daemonset", "app")) == without_template(before)
+
+
+def on_node(kubectl: Kubectl, node: str) -> list[str]:
+    """The names of the pods on a node that are not terminating."""
+    found = kubectl.json("pods", "--field-selector", f"spec.nodeName={node}")["items"]
+    return [each["metadata"]["name"] for each in found if not each["metadata"].get("deletionTimestamp")]

@@ -1,0 +1,43 @@
+"""Simulated nodes of one test. Its pods are on no other nodes, and no other pods are on these."""
+
+import json
+import uuid
+
+from tests.support.kubectl import Json, Kubectl
+
+_KUBELET = "sandbox.altershield.io/kubelet"
+
+
+class Nodes:
+    def __init__(self, kubectl: Kubectl) -> None:
+        self._kubectl = kubectl
+        self._label = f"nodes-{uuid.uuid4().hex[:8]}"
+        self.names: list[str] = []
+
+    @property
+    def pod(self) -> Json:
+        """The fields of the spec of the pods."""
+        return {"nodeSelector": {"nodes": self._label}, "tolerations": [{"key": "nodes", "operator": "Exists"}]}
+
+    def add(self, number: int = 1) -> None:
+        added = [f"{self._label}-{len(self.names) + each}" for each in range(number)]
+        for name in added:
+            metadata = {"name": name, "labels": {"nodes": self._label}, "annotations": {_KUBELET: "up"}}
+            spec = {"taints": [{"key": "nodes", "effect": "NoSchedule"}]}
+            node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec}
+            self._kubectl("create", "-f", "-", stdin=json.dumps(node))
+        self.names += added
+        for name in added:
+            self._kubectl.wait(f"node/{name}", "condition=Ready")
+
+    def break_(self, name: str) -> None:
+        self._kubectl("annotate", "node", name, "--overwrite", f"{_KUBELET}=not-ready")
+        self._kubectl.wait(f"node/{name}", "condition=Ready=False")
+
+    def repair(self, name: str) -> None:
+        self._kubectl("annotate", "node", name, "--overwrite", f"{_KUBELET}=up")
+        self._kubectl.wait(f"node/{name}", "condition=Ready")
+
+    def delete(self) -> None:
+        if self.names:
+            self._kubectl.run("delete", "node", "--ignore-not-found", "--wait=false", *self.names)
