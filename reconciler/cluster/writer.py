@@ -110,7 +110,7 @@ class Writer:
             await self._client.create(
                 PODS, body, metadata.namespace, name=metadata.name, subresource="eviction", as_=msgspec.Raw
             )
-        self._metrics.writes.labels(PODS.kind, "evict").inc()
+        self._metrics.writes.labels(PODS.kind, "create eviction").inc()
 
     async def patch_uncached(self, resource: Resource, metadata: Metadata, operations: Sequence[Operation]) -> None:
         """Like `patch`, for an object that no cache keeps."""
