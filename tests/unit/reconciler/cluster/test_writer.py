@@ -183,7 +183,11 @@ async def test_json_patch_tests_the_uid(world: World) -> None:
     patched = await world.writer.patch(world.caches.releases, release(), operations)
     guard = {"op": "test", "path": "/metadata/uid", "value": release().metadata.uid}
     name = release().metadata.name
-    expected = ("patch", (CHANGE_WORKLOADS, [guard, *operations], name, "default"), {"type_": PatchType.JSON})
+    expected = (
+        "patch",
+        (CHANGE_WORKLOADS, [guard, *operations], name, "default"),
+        {"type_": PatchType.JSON, "dry_run": False},
+    )
     assert world.api.requests == [expected]
     assert world.caches.releases.all() == [patched]
     assert world.written("ChangeWorkload", "patch") == 1
