@@ -113,7 +113,7 @@ class Writer:
             await self._client.create(
                 PODS, body, metadata.namespace, name=metadata.name, subresource="eviction", as_=msgspec.Raw
             )
-        self._metrics.writes.labels(PODS.kind, "evict").inc()
+        self._metrics.writes.labels(PODS.kind, "create eviction").inc()
         with contextlib.suppress(NotFoundError):
             found = await self._client.get(PODS, metadata.name, metadata.namespace, as_=msgspec.Raw)
             self._caches.pods.observe(self._caches.pods.read(found))

@@ -183,7 +183,7 @@ RELEASES = Subject(
     writes=(
         *((adapter.resource, ("patch",)) for adapter in ADAPTERS),
         *((adapter.intermediate, ("patch",)) for adapter in ADAPTERS if adapter.intermediate is not None),
-        (PODS, ("patch", "delete", "evict")),
+        (PODS, ("patch", "delete", "create eviction")),
         (CHANGE_WORKLOADS, ("create", "patch", "patch status", "delete")),
         (history.RESOURCE, ("create", "patch", "delete")),
     ),

@@ -38,6 +38,8 @@ NEVER_ASKED = {
     # checked by the same plugin when an owner is set; requested when the namespace is deleted (test_another_namespace)
     ("delete", "admissionregistration.k8s.io", "mutatingwebhookconfigurations"),
     ("delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations"),
+    # of old pods of a DaemonSet that is released in steps (tests/e2e/test_steps_of_kinds.py)
+    ("create", "", "pods/eviction"),
     # to read why a pod's containers cannot be created, which does not happen on simulated nodes
     ("list", "", "events"),
     # when an Event about a limit of a PodDeletionFlowControl happens again

@@ -57,8 +57,8 @@ def test_cluster_role_has_exactly_the_required_rules(more: dict[str, bool], want
 def test_subject_may_do_what_it_writes_and_nothing_else_without_a_reason(subject: Subject[Any]) -> None:
     writes = set()
     for resource, verbs in subject.writes:
-        for verb, _, status in (each.partition(" ") for each in verbs):
-            writes.add((resource.group, f"{resource.plural}/status" if status else resource.plural, verb))
+        for verb, _, part in (each.partition(" ") for each in verbs):
+            writes.add((resource.group, f"{resource.plural}/{part}" if part else resource.plural, verb))
     everywhere = (*rbac.CLUSTER_RULES, *rbac.SYSTEM_RULES, *rbac.SERVER_RULES)
     assert writes <= granted(everywhere)
     unexplained = granted(right.rule for right in subject.rights if not right.why)

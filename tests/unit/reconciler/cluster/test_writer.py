@@ -152,13 +152,13 @@ async def test_evicted_pod_is_terminating_in_the_cache_at_once(world: World) -> 
     assert body["deleteOptions"]["preconditions"] == {"uid": known.metadata.uid}
     assert options["subresource"] == "eviction"
     assert [each.exists for each in world.caches.pods.all()] == [False]
-    assert world.written("Pod", "evict") == 1
+    assert world.written("Pod", "create eviction") == 1
 
 
 async def test_evicted_pod_that_is_gone_at_once_is_no_error(world: World) -> None:
     world.api.answers = [{}, NotFoundError("gone", code=404)]
     await world.writer.evict(pod().metadata)
-    assert world.written("Pod", "evict") == 1
+    assert world.written("Pod", "create eviction") == 1
 
 
 # create
