@@ -143,7 +143,12 @@ async def test_writes_to_pods_that_hang_do_not_hold_up_other_writes_to_their_nam
 async def test_evicted_pod_is_terminating_in_the_cache_at_once(world: World) -> None:
     known = pod()
     put(world.caches, known)
-    metadata = {"name": known.metadata.name, "namespace": "default", "uid": known.metadata.uid, "resourceVersion": "9"}
+    metadata: dict[str, Any] = {
+        "name": known.metadata.name,
+        "namespace": "default",
+        "uid": known.metadata.uid,
+        "resourceVersion": "9",
+    }
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": known.owner.name, "uid": known.owner.uid}
     metadata |= {"deletionTimestamp": "2026-08-21T07:29:49Z", "ownerReferences": [{**owner, "controller": True}]}
     world.api.answers = [{}, {"metadata": metadata, "spec": {}, "status": {}}]
