@@ -109,10 +109,8 @@ class PodGroups:
     @property
     def scales_down(self) -> bool:
         """Whether more pods exist than the workload is to have. Its controller will delete some of them, and it is not
-        known which ones. While a release in steps holds a DaemonSet, this is not so: a node that is not ready keeps its
-        pod, and is not among those that should have one."""
-        held = self._adapter.evicts and self.workload.steps is not None
-        return not held and self.older.are_too_many(self.workload, len(self))
+        known which ones."""
+        return self.older.are_too_many(self.workload, len(self))
 
     def count(self, group: Group) -> int:
         """The number of pods in a group."""
