@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from altershield.api.annotations import ROLLOUT as ANNOTATION
-from altershield.api.json_patch import Operation
+from altershield.api.json_patch import Operation, at_version
 from altershield.api.names import LEASE, SYSTEM_NAMESPACE
 from altershield.api.ops_config import DEFAULTS, ROLLOUT
 from altershield.api.resources import OPS_CONFIG_INFOS
@@ -91,9 +90,8 @@ async def held_workloads(client: Client) -> AsyncIterator[Held]:
             async for page in client.pages(adapter.resource, metadata_only=True):
                 for item in page.items:
                     raw = msgspec.json.decode(item)
-                    annotations = raw["metadata"].get("annotations") or {}
-                    is_held = held.steps(annotations) is not None
-                    if is_held or (ANNOTATION not in annotations and _freed(adapter, raw) is not None):
+                    is_held = held.steps(raw["metadata"].get("annotations")) is not None
+                    if is_held or held_managers.left(raw, adapter.held_fields) is not None:
                         yield Held(adapter, msgspec.convert(raw["metadata"], ObjectMeta))
         except NotFoundError:
             continue  # the cluster does not have this kind
@@ -103,7 +101,7 @@ async def _end(client: Client, workload: Held) -> None:
     raw: Object = await client.get(workload.adapter.resource, workload.metadata.name, workload.metadata.namespace)
     if operations := held.restoration(workload.adapter, raw):
         raw = await _patch(client, workload, raw, operations)
-    entries = _freed(workload.adapter, raw)
+    entries = held_managers.freed(raw, workload.adapter.held_fields)
     if entries is not None:
         await _patch(client, workload, raw, [{"op": "replace", "path": "/metadata/managedFields", "value": entries}])
 
@@ -111,14 +109,9 @@ async def _end(client: Client, workload: Held) -> None:
 async def _patch(client: Client, workload: Held, raw: Object, operations: list[Operation]) -> Object:
     """Change the workload if it has not changed since it was read. As AlterShield's field manager, so that its entry
     is found and removed."""
-    version: Operation = {
-        "op": "test",
-        "path": "/metadata/resourceVersion",
-        "value": raw["metadata"]["resourceVersion"],
-    }
     found: Object = await client.patch(
         workload.adapter.resource,
-        [version, *operations],
+        [at_version(raw["metadata"]["resourceVersion"]), *operations],
         workload.metadata.name,
         workload.metadata.namespace,
         type_=PatchType.JSON,
@@ -144,7 +137,3 @@ async def _leads(client: Client, namespace: str) -> bool:
     except ApiError:
         return False
     return bool(lease.get("spec", {}).get("holderIdentity"))
-
-
-def _freed(adapter: Adapter, raw: Object) -> list[Object] | None:
-    return held_managers.freed(raw, adapter.held_fields)

@@ -35,7 +35,7 @@ class CachedPolicies:
         self._informer = informer
         self._system_namespace = system_namespace
         self._levels: dict[str, Level] = {}
-        self._with_steps: int | None = None
+        self._have_steps: bool | None = None
         informer.add_index(NAMESPACE, lambda policy: (policy.metadata.namespace,))
         informer.add_handler(self._changed)
 
@@ -45,10 +45,10 @@ class CachedPolicies:
 
     @property
     def have_steps(self) -> bool:
-        if self._with_steps is None:
+        if self._have_steps is None:
             found = (each.in_force for each in self._informer.all())
-            self._with_steps = sum(each is not None and each.spec.rollout is not None for each in found)
-        return self._with_steps > 0
+            self._have_steps = any(each is not None and each.spec.rollout is not None for each in found)
+        return self._have_steps
 
     def of(self, namespace: str, labels: Mapping[str, str]) -> InForce[Spec] | None:
         return applying((self._level(namespace), self._level(self._system_namespace)), labels)
@@ -64,7 +64,7 @@ class CachedPolicies:
         return found
 
     def _changed(self, old: Policy | None, new: Policy | None) -> None:
-        self._with_steps = None
+        self._have_steps = None
         for each in (old, new):
             if each is not None:
                 self._levels.pop(each.metadata.namespace, None)

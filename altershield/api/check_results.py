@@ -1,6 +1,7 @@
 """The checks of a ChangePod: their states and their results."""
 
 import enum
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -21,6 +22,24 @@ class CheckState(enum.StrEnum):
     FAILED = "Failed"
     UNKNOWN = "Unknown"
     """The check ended without a result."""
+
+
+_BY_SEVERITY = (CheckState.PASSED, CheckState.RUNNING, CheckState.UNKNOWN, CheckState.FAILED)
+
+
+def worst_states(found: Iterable[tuple[str, str, str]]) -> dict[tuple[str, str], str]:
+    """The worst state of each check and phase. `found`: name, phase and state, of several batches. A state of a newer
+    release of AlterShield counts as the least severe."""
+    worst: dict[tuple[str, str], str] = {}
+    for name, phase, state in found:
+        known = worst.get((name, phase))
+        if known is None or _severity(state) > _severity(known):
+            worst[name, phase] = state
+    return worst
+
+
+def _severity(state: str) -> int:
+    return _BY_SEVERITY.index(state) if state in _BY_SEVERITY else 0
 
 
 class SkipState(enum.StrEnum):

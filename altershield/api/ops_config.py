@@ -20,6 +20,8 @@ BLOCKING = "blocking"
 BRANCH = "branch"
 ROLLBACK = "rollback"
 ROLLOUT = "rollout"
+ROLLOUT_OFF = "the setting `rollout` is off"
+"""Why no release is held in steps, if the setting is off."""
 
 DEFAULTS = {
     BLOCKING: OpsConfigInfoSpec(type="isBlockingUp", enable=True, remark="Enabling Blockade"),

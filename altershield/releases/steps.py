@@ -89,9 +89,13 @@ def _following(rollout: Rollout, number: int, replicas: int) -> Iterator[int]:
 
 def sentence(status: RolloutStatus) -> str:
     """Where the release is, in one line, for example `step 2 of 4: 3 of 5 pods are verified`."""
-    own = f"step {status.step} of {status.steps}"
     waits = [f"it waits: {each}" for each in reasons(status)]
-    return "; ".join([f"{own}: {_phase(status)}", *waits])
+    return "; ".join([f"{step_text(status)}: {_phase(status)}", *waits])
+
+
+def step_text(status: RolloutStatus) -> str:
+    """`step 2 of 4`."""
+    return f"step {status.step} of {status.steps}"
 
 
 def _phase(status: RolloutStatus) -> str:

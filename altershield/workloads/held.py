@@ -61,11 +61,6 @@ def with_values(spec: Object, fields: Fields) -> Object:
     return spec
 
 
-def patch(spec: Object, fields: Fields) -> list[Operation]:
-    """The patch that gives the fields these values: one operation for each changed field of the spec."""
-    return difference(spec, with_values(spec, fields))
-
-
 def difference(spec: Object, wanted: Object) -> list[Operation]:
     """The patch that makes `wanted` of a spec: one operation for each field of the spec that differs."""
     operations: list[Operation] = []
@@ -83,7 +78,8 @@ def restoration(holder: Holder, raw: Object) -> list[Operation]:
     if known is None:
         return []
     annotation: Operation = {"op": "remove", "path": label_path(ROLLOUT, "/metadata/annotations")}
-    return [annotation, *patch(raw["spec"], own_values(holder, known, raw["spec"]))]
+    spec = raw["spec"]
+    return [annotation, *difference(spec, with_values(spec, own_values(holder, known, spec)))]
 
 
 def own_values(holder: Holder, known: hold.Hold, spec: Object) -> dict[str, Any]:
@@ -115,12 +111,6 @@ def with_own_values(holder: Holder, raw: Object) -> Object | None:
         return None
     spec = raw.get("spec") or {}
     return {**raw, "spec": with_values(spec, own_values(holder, known, spec))}
-
-
-def replicas_of(raw: Object) -> int:
-    """The replicas of a workload: of a DaemonSet, the nodes that should have a pod."""
-    found = (raw.get("spec") or {}).get("replicas", (raw.get("status") or {}).get("desiredNumberScheduled", 1))
-    return found if isinstance(found, int) else 1
 
 
 def _get(obj: Any, path: Sequence[str]) -> Any:

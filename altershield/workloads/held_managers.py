@@ -29,6 +29,13 @@ def freed(raw: Object, paths: Sequence[str]) -> list[Object] | None:
     return [entry for entry in entries if entry.get("fieldsV1") or entry.get("subresource")] if found else None
 
 
+def left(raw: Object, paths: Sequence[str]) -> list[Object] | None:
+    """The same for a workload that is not held any more. None: there are none, or the fields are held still, by a pause
+    after a failure too."""
+    annotations = raw["metadata"].get("annotations") or {}
+    return None if ROLLOUT in annotations else freed(raw, paths)
+
+
 def _without(fields: Any, path: Sequence[str]) -> bool:
     """Remove a field, and the objects that are empty then. Returns whether it was there."""
     first, *rest = path

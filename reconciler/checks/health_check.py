@@ -54,19 +54,14 @@ class HealthCheckRunner:
     """`observe`: seconds for which pods are observed before they are up, unless their policy says otherwise. `clock`
     returns Unix seconds."""
 
+    availability: Availability = Availability.AVAILABLE
+    repeatable: frozenset[Phase] = frozenset(Phase)
+    """A start has no effect."""
+
     def __init__(self, client: Client, clock: Callable[[], float], observe: float) -> None:
         self._client = client
         self._clock = clock
         self._observe = observe
-
-    @property
-    def availability(self) -> Availability:
-        return Availability.AVAILABLE
-
-    @property
-    def repeatable(self) -> frozenset[Phase]:
-        """A start has no effect."""
-        return frozenset(Phase)
 
     async def start(self, subject: Subject) -> Started | Unknown:
         """The Events are read with each poll."""

@@ -76,6 +76,10 @@ class HttpCheckRunner:
     """`clock` returns Unix seconds. `callback_url` is the URL of the callback port; empty: only its path is known;
     None: there is no such port."""
 
+    availability: Availability = Availability.AVAILABLE
+    repeatable: frozenset[Phase] = frozenset(Phase)
+    """All phases: the header Idempotency-Key tells the receiver that it has seen the request."""
+
     def __init__(
         self, outbound: Outbound, secrets: Secrets, clock: Callable[[], float], callback_url: str | None = None
     ) -> None:
@@ -83,15 +87,6 @@ class HttpCheckRunner:
         self._secrets = secrets
         self._clock = clock
         self._callback_url = callback_url
-
-    @property
-    def availability(self) -> Availability:
-        return Availability.AVAILABLE
-
-    @property
-    def repeatable(self) -> frozenset[Phase]:
-        """All phases: the header Idempotency-Key tells the receiver that it has seen the request."""
-        return frozenset(Phase)
 
     async def start(self, subject: Subject) -> StartAnswer:
         """Send the batch."""

@@ -134,19 +134,14 @@ class JobCheckRunner:
     """`clock` returns Unix seconds. No Job is created in `system_namespace`, where it could use the service account of
     AlterShield."""
 
+    availability: Availability = Availability.AVAILABLE
+    repeatable: frozenset[Phase] = frozenset(Phase)
+    """All phases: a second start finds the first Job by its name."""
+
     def __init__(self, client: Client, clock: Callable[[], float], system_namespace: str = SYSTEM_NAMESPACE) -> None:
         self._client = client
         self._clock = clock
         self._system_namespace = system_namespace
-
-    @property
-    def availability(self) -> Availability:
-        return Availability.AVAILABLE
-
-    @property
-    def repeatable(self) -> frozenset[Phase]:
-        """All phases: a second start finds the first Job by its name."""
-        return frozenset(Phase)
 
     async def start(self, subject: Subject) -> StartAnswer:
         """Create the Job, or find the one that was created before. After the deadline, a Job has no time to run: none

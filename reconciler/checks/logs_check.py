@@ -90,18 +90,13 @@ class _Found:
 class LogsCheckRunner:
     """`clock` returns Unix seconds."""
 
+    availability: Availability = Availability.AVAILABLE
+    repeatable: frozenset[Phase] = frozenset(Phase)
+    """A start has no effect."""
+
     def __init__(self, client: Client, clock: Callable[[], float]) -> None:
         self._client = client
         self._clock = clock
-
-    @property
-    def availability(self) -> Availability:
-        return Availability.AVAILABLE
-
-    @property
-    def repeatable(self) -> frozenset[Phase]:
-        """A start has no effect."""
-        return frozenset(Phase)
 
     async def start(self, subject: Subject) -> Started | Unknown:
         """The logs are read with each poll."""

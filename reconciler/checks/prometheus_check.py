@@ -44,21 +44,16 @@ class _Answer(NamedTuple):
 class PrometheusCheckRunner:
     """`clock` returns Unix seconds."""
 
+    availability: Availability = Availability.AVAILABLE
+    repeatable: frozenset[Phase] = frozenset(Phase)
+    """A start has no effect."""
+
     def __init__(self, outbound: Outbound, secrets: SecretReader, clock: Callable[[], float]) -> None:
         self._outbound = outbound
         self._secrets = secrets
         self._clock = clock
         self._latest: OrderedDict[_Key, list[Sample]] = OrderedDict()
         """The samples of the last poll if Prometheus has answered: a poll before the next sample needs no request."""
-
-    @property
-    def availability(self) -> Availability:
-        return Availability.AVAILABLE
-
-    @property
-    def repeatable(self) -> frozenset[Phase]:
-        """A start has no effect."""
-        return frozenset(Phase)
 
     async def start(self, subject: Subject) -> Started | Pass | Unknown:
         """Nothing runs before the first poll. A check that can never have a result ends here."""

@@ -118,10 +118,13 @@ class Writer:
             found = await self._client.get(PODS, metadata.name, metadata.namespace, as_=msgspec.Raw)
             self._caches.pods.observe(self._caches.pods.read(found))
 
-    async def patch_uncached(self, resource: Resource, metadata: Metadata, operations: Sequence[Operation]) -> None:
-        """Like `patch`, for an object that no cache keeps."""
-        await self._patch(resource, metadata, operations)
+    async def patch_uncached(
+        self, resource: Resource, metadata: Metadata, operations: Sequence[Operation]
+    ) -> msgspec.Raw:
+        """Like `patch`, for an object that no cache keeps. Returns it."""
+        answer = await self._patch(resource, metadata, operations)
         self._metrics.writes.labels(resource.kind, "patch").inc()
+        return answer
 
     async def _patch(
         self, resource: Resource, metadata: Metadata, operations: Sequence[Operation], *, dry_run: bool = False

@@ -9,9 +9,10 @@ import logging
 import msgspec
 
 from altershield.api.annotations import ROLLOUT
-from altershield.api.json_patch import Operation
+from altershield.api.json_patch import Operation, at_version
 from altershield.workloads import BY_KIND, held, held_managers
 from altershield.workloads.adapter import Adapter, Object
+from kube_base.access.bodies import decode
 from kube_base.access.client import Client
 from kube_base.access.errors import NotFoundError
 from kube_base.access.queue import WorkQueue
@@ -48,7 +49,7 @@ class HoldReconciler:
         adapter = BY_KIND[key.kind]
         raw = await self._read(adapter, key)
         if raw is not None and (operations := held.restoration(adapter, raw)):
-            await self._write(adapter, raw, operations)
+            raw = await self._write(adapter, raw, operations)
             why = (
                 "the setting rollout is off"
                 if self._caches.governed(key.namespace)
@@ -56,8 +57,7 @@ class HoldReconciler:
             )
             where = f"{adapter.resource.kind} {key.namespace}/{key.name}"
             logger.info("ended the hold of a workload", extra={"object": where, "cause": why})
-            raw = await self._read(adapter, key)
-        if raw is not None and (entries := _left_entries(adapter, raw)) is not None:
+        if raw is not None and (entries := held_managers.left(raw, adapter.held_fields)) is not None:
             await self._write(adapter, raw, [{"op": "replace", "path": "/metadata/managedFields", "value": entries}])
         return None
 
@@ -70,7 +70,8 @@ class HoldReconciler:
                 for item in page.items:
                     raw = msgspec.json.decode(item)
                     metadata = raw["metadata"]
-                    is_left = ROLLOUT in (metadata.get("annotations") or {}) or _left_entries(adapter, raw) is not None
+                    is_held = ROLLOUT in (metadata.get("annotations") or {})
+                    is_left = is_held or held_managers.left(raw, adapter.held_fields) is not None
                     if is_left and self.lets_go(metadata["namespace"]):
                         self._queue.add(key._replace(namespace=metadata["namespace"], name=metadata["name"]))
                     await slices.yield_if_over()
@@ -83,15 +84,7 @@ class HoldReconciler:
         except NotFoundError:
             return None
 
-    async def _write(self, adapter: Adapter, raw: Object, operations: list[Operation]) -> None:
+    async def _write(self, adapter: Adapter, raw: Object, operations: list[Operation]) -> Object:
         metadata = msgspec.convert(raw["metadata"], ObjectMeta)
-        version: Operation = {"op": "test", "path": "/metadata/resourceVersion", "value": metadata.resource_version}
-        await self._writer.patch_uncached(adapter.resource, metadata, [version, *operations])
-
-
-def _left_entries(adapter: Adapter, raw: Object) -> list[Object] | None:
-    """The `managedFields` without AlterShield's entries about held fields; None: there are none, or the fields are held
-    still, by a pause after a failure too."""
-    if ROLLOUT in (raw["metadata"].get("annotations") or {}):
-        return None
-    return held_managers.freed(raw, adapter.held_fields)
+        guarded = [at_version(metadata.resource_version), *operations]
+        return decode(await self._writer.patch_uncached(adapter.resource, metadata, guarded), Object)

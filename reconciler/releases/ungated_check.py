@@ -9,7 +9,7 @@ from altershield.api import labels, names
 from altershield.api.announcements import announcement
 from altershield.api.change_workload import SourceRef
 from altershield.api.condition_types import ConditionType
-from altershield.api.json_patch import Operation, label_path
+from altershield.api.json_patch import Operation, at_version, label_path
 from altershield.api.meta import Condition, find_condition
 from altershield.releases import rolled_back
 from altershield.workloads.workload import Workload
@@ -163,7 +163,7 @@ class UngatedCheck:
         """Write the version label and the labels that let verification begin. The pod template is not changed."""
         operations: list[Operation] = [
             # a release that was made meanwhile has another version
-            {"op": "test", "path": "/metadata/resourceVersion", "value": workload.metadata.resource_version}
+            at_version(workload.metadata.resource_version)
         ]
         if not workload.labelled:
             operations.append({"op": "add", "path": "/metadata/labels", "value": {}})

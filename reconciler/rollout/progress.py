@@ -10,13 +10,11 @@ import msgspec
 
 from altershield.api.meta import plain_time
 from altershield.api.rollout import ENDED, PassedStep, Phase, RolloutStatus, WaitingFor
+from altershield.releases.steps import step_text
 from altershield.rollout.steps import is_last, next_step, step_pods, step_with, steps_of
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
-from reconciler.rollout.texts import step_text
 from reconciler.rollout.view import View
-
-_HELD = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING, Phase.WAITING_FOR_APPROVAL)
 
 
 @dataclass(frozen=True, slots=True)

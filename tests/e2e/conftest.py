@@ -20,7 +20,7 @@ from kube_base.resources import NAMESPACES
 from tests.e2e.sleep import sets_version
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
-from tests.support.processes import command, wait_for_line
+from tests.support.processes import Done, Run, call, command, wait_for_line
 from tests.support.tools import program
 
 START_TIMEOUT = 8
@@ -179,3 +179,17 @@ def setting(kubectl: Kubectl):  # type: ignore[no-untyped-def]  # a fixture that
     yield change
     for name, spec in changed.items():
         patch(name, spec)
+
+
+@pytest.fixture
+def altershield(kubectl: Kubectl, capfd: pytest.CaptureFixture[str]) -> Run:
+    """Runs `altershield` in the namespace of the test, and checks the exit code."""
+    from command.app import main  # most tests need no command in their process
+
+    def run(*arguments: str, code: int = 0) -> Done:
+        where = ("-n", kubectl.namespace, "--kubeconfig", str(kubectl.kubeconfig))
+        done = call(main, "altershield", *arguments, *where, capture=capfd)
+        assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
+        return done
+
+    return run

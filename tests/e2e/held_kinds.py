@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from altershield.api.annotations import ROLLOUT
-from altershield.api.resources import API_VERSION
+from tests.e2e import held_releases
 from tests.e2e.held_releases import USER
 from tests.e2e.kinds import CLONE_SET, CLONE_SET_IN_PLACE, DAEMON_SET, ORDERED, PARALLEL, Kind
 from tests.e2e.sleep import VERSION
@@ -43,21 +42,11 @@ def promote(kubectl: Kubectl, kind: Kind, version: str) -> None:
 
 
 def steps(kubectl: Kubectl, kind: Kind, *pods: object, soak: int = 2) -> None:
-    policy(kubectl, kind, {"pods": pods, "soakSeconds": soak})
+    policy(kubectl, kind, {"pods": [*pods], "soakSeconds": soak})
 
 
 def policy(kubectl: Kubectl, kind: Kind, rollout: Json) -> None:
-    spec = {"rollout": rollout}
-    kubectl.apply(
-        json.dumps({"apiVersion": API_VERSION, "kind": "DefensePolicy", "metadata": {"name": "steps"}, "spec": spec})
-    )
-
-    def is_known() -> bool:
-        probe = json.dumps(kind.manifest("app", "probe", replicas=3))
-        found = kubectl.run("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=probe)
-        return found.returncode == 0 and ROLLOUT in json.loads(found.stdout)["metadata"]["annotations"]
-
-    eventually(is_known, "the gatekeepers to know the policy")
+    held_releases.policy(kubectl, rollout, probe=json.dumps(kind.manifest("app", "probe", replicas=3)))
 
 
 def of_version(kubectl: Kubectl, version: str) -> list[str]:

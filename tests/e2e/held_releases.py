@@ -13,18 +13,18 @@ USER = "kubernetes-admin"
 RESTS = 4.0  # seconds in which a rollout that does not rest would go on
 
 
-def policy(kubectl: Kubectl, rollout: Json, **rules: Any) -> None:
-    """Make a policy, and wait until the gatekeepers know it."""
+def policy(kubectl: Kubectl, rollout: Json, *, probe: str = sleep(image="probe"), **rules: Any) -> None:
+    """Make a policy, and wait until the gatekeepers know it. `probe`: a manifest that would be released by it."""
     spec = {"rollout": rollout, **rules}
     kubectl.apply(
         json.dumps({"apiVersion": API_VERSION, "kind": "DefensePolicy", "metadata": {"name": "steps"}, "spec": spec})
     )
 
     def is_known() -> bool:
-        probe = kubectl.run("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=sleep(image="probe"))
-        if probe.returncode:
+        done = kubectl.run("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=probe)
+        if done.returncode:
             return False
-        known = json.loads(json.loads(probe.stdout)["metadata"]["annotations"].get(ROLLOUT, "{}"))
+        known = json.loads(json.loads(done.stdout)["metadata"]["annotations"].get(ROLLOUT, "{}"))
         return bool(rollout.items() <= known.get("rollout", {}).items())
 
     eventually(is_known, "the gatekeepers to know the policy")

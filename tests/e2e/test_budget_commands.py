@@ -3,7 +3,6 @@
 import json
 import re
 import time
-from collections.abc import Callable
 
 import pytest
 
@@ -17,9 +16,7 @@ from kube_base.times import rfc3339
 from tests.support import workloads
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
-from tests.support.processes import Done, call
-
-Run = Callable[..., Done]
+from tests.support.processes import Done, Run, call
 
 REFUSAL = "PodUnavailableBudget web: 3 of 3 pods are available and 3 must be (maxUnavailable 0)"
 WAY_OUT = (

@@ -2,11 +2,9 @@
 
 import hashlib
 import hmac
-import http.server
 import json
 import os
 import subprocess
-import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,11 +18,11 @@ from altershield.api.resources import API_VERSION
 from command.install import rbac
 from kube_base.processes import free_ports
 from tests.docs.pages import ROOT, blocks
-from tests.e2e.conftest import OBSERVE, START_TIMEOUT, govern, raise_webhook_timeouts
+from tests.e2e.conftest import govern
+from tests.e2e.own_installation import Answer, installation, serving
 from tests.e2e.sleep import SUSPEND, VERSION, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
-from tests.support.processes import command, wait_for_line
 
 pytestmark = pytest.mark.xdist_group("server")
 
@@ -53,28 +51,15 @@ class Installed:
 def receiver() -> Iterator[Receiver]:
     found = Receiver()
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            found.received.append((dict(self.headers.items()), body))
-            status, content = found.answer()
-            data = json.dumps(content).encode()
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            if 300 <= status < 400:
-                self.send_header("Location", "http://169.254.169.254/latest/meta-data")
-            self.end_headers()
-            self.wfile.write(data)
+    def answer(headers: dict[str, str], body: bytes) -> Answer:
+        found.received.append((headers, body))
+        status, content = found.answer()
+        elsewhere = {"Location": "http://169.254.169.254/latest/meta-data"} if 300 <= status < 400 else {}
+        return status, elsewhere, content
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        found.url = f"http://127.0.0.1:{server.server_address[1]}/verify"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(answer) as url:
+        found.url = f"{url}/verify"
         yield found
-        server.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -84,19 +69,11 @@ def installed(
     """A cluster of its own, with an installation whose checks may call the receiver."""
     if request.config.getoption("--kubeconfig"):
         pytest.skip("needs a cluster without AlterShield: the one of --kubeconfig has an installation already")
-    directory = tmp_path_factory.mktemp("checks")
-    kubeconfig, log = directory / "kubeconfig", directory / "sandbox.log"
-    with command("sandbox", "--output", str(kubeconfig), log=log) as sandbox:
-        wait_for_line(sandbox, log, "Serving ")
-        log = directory / "altershield.log"
-        times = ["--start-timeout", str(START_TIMEOUT), "--observe-seconds", str(OBSERVE), "--batch-wait", "2"]
-        port = free_ports(1)[0]
-        callbacks = ["--callback-port", str(port), "--callback-url", f"http://127.0.0.1:{port}/"]
-        arguments = [*times, *callbacks, "--checks-allowed-hosts", "127.0.0.1,*.svc"]
-        with command("dev", "--yes", "--kubeconfig", str(kubeconfig), *arguments, log=log) as dev:
-            wait_for_line(dev, log, "The gatekeeper is ready")
-            raise_webhook_timeouts(kubeconfig)
-            yield Installed(kubeconfig, receiver)
+    port = free_ports(1)[0]
+    callbacks = ["--callback-port", str(port), "--callback-url", f"http://127.0.0.1:{port}/"]
+    hosts = ["--checks-allowed-hosts", "127.0.0.1,*.svc"]
+    with installation(tmp_path_factory.mktemp("checks"), *callbacks, *hosts) as kubeconfig:
+        yield Installed(kubeconfig, receiver)
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Releases that are judged by comparison with the old version and by the logs of their pods, also while they soak."""
 
-import http.server
 import json
-import threading
 import urllib.parse
 import uuid
 from collections.abc import Callable, Iterator
@@ -14,12 +12,12 @@ import pytest
 
 from altershield.api.resources import API_VERSION
 from kube_sandbox.apiserver.verbs.logs import LOG
-from tests.e2e.conftest import OBSERVE, START_TIMEOUT, govern, raise_webhook_timeouts
+from tests.e2e.conftest import govern
+from tests.e2e.own_installation import Answer, installation, serving
 from tests.e2e.sleep import SUSPEND, VERSION, succeed
 from tests.support import workloads
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
-from tests.support.processes import command, wait_for_line
 
 pytestmark = pytest.mark.xdist_group("server")
 
@@ -43,29 +41,17 @@ class Installed:
 def prometheus() -> Iterator[Prometheus]:
     found = Prometheus()
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            form = dict(urllib.parse.parse_qsl(body.decode()))
-            found.queries.append(form["query"])
-            start, end, step = (float(form[name]) for name in ("start", "end", "step"))
-            times = [start + number * step for number in range(int((end - start) / step) + 1)]
-            series = [{"metric": {}, "values": [[time, str(found.value(form["query"]))] for time in times]}]
-            data = json.dumps({"status": "success", "data": {"resultType": "matrix", "result": series}}).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
+    def answer(_: dict[str, str], body: bytes) -> Answer:
+        form = dict(urllib.parse.parse_qsl(body.decode()))
+        found.queries.append(form["query"])
+        start, end, step = (float(form[name]) for name in ("start", "end", "step"))
+        times = [start + number * step for number in range(int((end - start) / step) + 1)]
+        series = [{"metric": {}, "values": [[time, str(found.value(form["query"]))] for time in times]}]
+        return 200, {}, {"status": "success", "data": {"resultType": "matrix", "result": series}}
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        found.url = f"http://127.0.0.1:{server.server_address[1]}"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(answer) as url:
+        found.url = url
         yield found
-        server.shutdown()
 
 
 @pytest.fixture(scope="module")
@@ -75,17 +61,9 @@ def installed(
     """A cluster of its own, with an installation whose checks may call the server."""
     if request.config.getoption("--kubeconfig"):
         pytest.skip("needs pods that print what a test says: those of the sandbox")
-    directory = tmp_path_factory.mktemp("versions")
-    kubeconfig, log = directory / "kubeconfig", directory / "sandbox.log"
-    with command("sandbox", "--output", str(kubeconfig), log=log) as sandbox:
-        wait_for_line(sandbox, log, "Serving ")
-        log = directory / "altershield.log"
-        times = ["--start-timeout", str(START_TIMEOUT), "--observe-seconds", str(OBSERVE), "--batch-wait", "2"]
-        hosts = ["--checks-allowed-hosts", "127.0.0.1"]
-        with command("dev", "--yes", "--kubeconfig", str(kubeconfig), *times, *hosts, log=log) as dev:
-            wait_for_line(dev, log, "The gatekeeper is ready")
-            raise_webhook_timeouts(kubeconfig)
-            yield Installed(kubeconfig, prometheus)
+    hosts = ["--checks-allowed-hosts", "127.0.0.1"]
+    with installation(tmp_path_factory.mktemp("versions"), *hosts) as kubeconfig:
+        yield Installed(kubeconfig, prometheus)
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The history of workloads: who released which version, how it ended, and the way back to any of them."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,17 +10,15 @@ import yaml
 from altershield.api import labels
 from altershield.api.released_by import ANNOTATION as RELEASED_BY
 from altershield.releases.history import ANNOTATION
-from command.app import main
 from tests.e2e.kinds import DEPLOYMENT, KINDS, Kind
 from tests.e2e.sleep import TEMPLATE_PATCH, VERSION, release, sleep, succeed, suspend
 from tests.e2e.story import NAME, Story, StoryResults, running_stories
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
-from tests.support.processes import Done, call
+from tests.support.processes import Run
 
 pytestmark = pytest.mark.xdist_group("e2e")
 
-Run = Callable[..., Done]
 
 RECREATE = Kind("deployment-recreate", "Deployment", {"strategy": {"type": "Recreate"}})
 
@@ -102,19 +100,6 @@ def test_story_succeeds(results: StoryResults, name: str) -> None:
     if name not in results:
         pytest.skip("the cluster has no CloneSets")
     results[name].result()
-
-
-@pytest.fixture
-def altershield(kubectl: Kubectl, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs `altershield` in the namespace of the test, and checks the exit code."""
-
-    def run(*arguments: str, code: int = 0) -> Done:
-        where = ("-n", kubectl.namespace, "--kubeconfig", str(kubectl.kubeconfig))
-        done = call(main, "altershield", *arguments, *where, capture=capfd)
-        assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
-        return done
-
-    return run
 
 
 def test_command_shows_versions_templates_and_differences(kubectl: Kubectl, altershield: Run) -> None:

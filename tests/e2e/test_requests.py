@@ -1,7 +1,6 @@
 """What a person decides about a release, by the command `altershield` and by plain kubectl."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,22 +11,7 @@ from tests.e2e.requests import actions, patch_status
 from tests.e2e.sleep import SUSPEND, TEMPLATE_PATCH, VERSION, release, succeed, suspend
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
-from tests.support.processes import Done, call
-
-Run = Callable[..., Done]
-
-
-@pytest.fixture
-def altershield(kubectl: Kubectl, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs `altershield` in the namespace of the test, and checks the exit code."""
-
-    def run(*arguments: str, code: int = 0) -> Done:
-        where = ("-n", kubectl.namespace, "--kubeconfig", str(kubectl.kubeconfig))
-        done = call(main, "altershield", *arguments, *where, capture=capfd)
-        assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
-        return done
-
-    return run
+from tests.support.processes import Done, Run, call
 
 
 def is_suspended(kubectl: Kubectl) -> bool:

@@ -1,36 +1,20 @@
 """Who promotes and holds a release in steps, by the commands and by kubectl, and what the commands show meanwhile."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from altershield.api.annotations import ROLLOUT
 from altershield.api.resources import API_VERSION
-from command.app import main
 from command.status import EXIT_UNDER_WAY
 from tests.e2e.requests import actions, patch_status
 from tests.e2e.sleep import VERSION, release, sleep, succeed
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
-from tests.support.processes import Done, call
+from tests.support.processes import Run
 
-Run = Callable[..., Done]
 ROLLOUT_RULE = {"steps": [{"pods": 1, "soakSeconds": 1, "approval": True}, {"pods": 2, "soakSeconds": 600}]}
-
-
-@pytest.fixture
-def altershield(kubectl: Kubectl, capfd: pytest.CaptureFixture[str]) -> Run:
-    """Runs `altershield` in the namespace of the test, and checks the exit code."""
-
-    def run(*arguments: str, code: int = 0) -> Done:
-        where = ("-n", kubectl.namespace, "--kubeconfig", str(kubectl.kubeconfig))
-        done = call(main, "altershield", *arguments, *where, capture=capfd)
-        assert done.returncode == code, f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}"
-        return done
-
-    return run
 
 
 @pytest.fixture

@@ -2,12 +2,10 @@
 
 import json
 import time
-from typing import Any
 
 from altershield.api.annotations import ROLLOUT
-from altershield.api.resources import API_VERSION
 from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE
-from tests.e2e.held_releases import pods_by_version, without_template
+from tests.e2e.held_releases import pods_by_version, policy, without_template
 from tests.e2e.sleep import VERSION, release, sleep
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
@@ -15,23 +13,10 @@ from tests.support.polling import eventually
 _RESTS = 3.0  # seconds in which a rollout that does not rest would go on
 
 
-def steps(kubectl: Kubectl, *pods: Any) -> None:
-    """Make a policy with these steps, and wait until the gatekeeper knows it."""
-    spec = {"rollout": {"pods": pods, "soakSeconds": 600}}
-    policy = {"apiVersion": API_VERSION, "kind": "DefensePolicy", "metadata": {"name": "steps"}, "spec": spec}
-    kubectl.apply(json.dumps(policy))
-
-    def is_known() -> bool:
-        probe = kubectl.run("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=sleep(image="probe"))
-        return probe.returncode == 0 and ROLLOUT in json.loads(probe.stdout)["metadata"]["annotations"]
-
-    eventually(is_known, "the gatekeepers to know the policy")
-
-
 def test_release_rests_at_its_first_step_and_the_base_restores_the_fields(kubectl: Kubectl) -> None:
     base = release(kubectl, sleep(replicas=10))
     before = kubectl.json("deployment", "sleep")
-    steps(kubectl, 1, "30%")
+    policy(kubectl, {"pods": [1, "30%"], "soakSeconds": 600})
     kubectl.apply(sleep(image="other", replicas=10))
     found = kubectl.json("deployment", "sleep")
     version = found["metadata"]["labels"][VERSION]
@@ -61,7 +46,7 @@ def test_release_rests_at_its_first_step_and_the_base_restores_the_fields(kubect
 
 def test_annotation_and_fields_of_a_held_release_are_restored(kubectl: Kubectl) -> None:
     release(kubectl, sleep(replicas=4))
-    steps(kubectl, 1)
+    policy(kubectl, {"pods": [1], "soakSeconds": 600})
     kubectl.apply(sleep(image="other", replicas=4))
     held = kubectl.json("deployment", "sleep")
     done = kubectl.run("annotate", "deployment/sleep", f"{ROLLOUT}-")

@@ -14,6 +14,8 @@ import pytest
 from tests.support.polling import HANG, eventually
 
 Done = subprocess.CompletedProcess[str]
+Run = Callable[..., Done]
+"""Runs a command with these arguments."""
 
 
 def run(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from altershield.api.change_pod import ChangePod
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.check_results import CheckState
+from altershield.api.check_results import worst_states
 from altershield.api.rollout import Phase
 from altershield.releases import steps
 from altershield.releases.steps import StepState, StepView
@@ -15,7 +15,6 @@ from kube_base.times import rfc3339
 
 _DIGITS = 12  # of a version
 _STATE_WIDTH = 18
-_BY_SEVERITY = (CheckState.PASSED, CheckState.RUNNING, CheckState.UNKNOWN, CheckState.FAILED)
 
 
 def has_steps(release: Release) -> bool:
@@ -110,14 +109,5 @@ def _batches_in(step: StepView, batches: Sequence[ChangePod]) -> list[ChangePod]
 
 def _check_states(batches: Sequence[ChangePod]) -> list[str]:
     """The worst state of each check in these batches, as `errors/PostBatch Passed`."""
-    worst: dict[tuple[str, str], str] = {}
-    for batch in batches:
-        for each in batch.status.checks:
-            key = each.name, each.phase
-            if key not in worst or _severity(each.state) > _severity(worst[key]):
-                worst[key] = each.state
+    worst = worst_states((each.name, each.phase, each.state) for batch in batches for each in batch.status.checks)
     return [f"{name}/{phase} {state}" for (name, phase), state in sorted(worst.items())]
-
-
-def _severity(state: str) -> int:
-    return _BY_SEVERITY.index(CheckState(state)) if state in set(CheckState) else 0

@@ -77,21 +77,22 @@ def deny_unheld(change: Change, listers: Listers) -> Response:
 
 
 def _policy(change: Change, listers: Listers) -> InForce[Spec] | None:
-    """The policy with steps that applies to this release; None if there is none, nothing is released, or the
-    setting `rollout` is off. ReviewError
-    (503): the cache of policies is not filled yet, so the failure policy of the webhook decides."""
-    old = change.old_object
+    """The policy with steps that applies to this release; None if there is none, nothing is released, or the setting
+    `rollout` is off. ReviewError (503): the cache of policies is not filled yet, so the failure policy of the webhook
+    decides."""
+    policies, old = listers.policies, change.old_object
+    filled = policies.filled
+    if filled and not policies.have_steps:
+        return None  # in most clusters, so first
     if old is None or change.user == listers.reconciler or not released_version(change):
         return None
     if not listers.rollout:
         return None  # nothing is held; the reconciler restores what is
-    if not listers.policies.filled:
+    if not filled:
         raise ReviewError("the cache of DefensePolicies is not filled yet", 503)
-    if not listers.policies.have_steps:
-        return None
     # AlterShield's own labels change on the way from the mutating to the validating webhook
     own = {key: value for key, value in (change.object.labels or {}).items() if key not in labels.OWNED}
-    found = listers.policies.of(change.namespace, own)
+    found = policies.of(change.namespace, own)
     return found if found is not None and found.spec.rollout is not None else None
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
-from altershield.api.check_results import CheckState
+from altershield.api.check_results import worst_states
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.workload_requests import BYPASS, MAX_ACTIONS, Action, Result
@@ -21,7 +21,6 @@ from reconciler.cluster.release import Release
 from reconciler.releases.terms.effects import Decision, KeepHistory
 
 _ENDS = (WorkloadState.SUCCESS, WorkloadState.SUSPEND, WorkloadState.ROLLBACK, WorkloadState.FAILED)
-_BY_SEVERITY = (CheckState.PASSED, CheckState.RUNNING, CheckState.UNKNOWN, CheckState.FAILED)
 _MAX_MESSAGE = 1024
 _MAX_OUTCOME = 256  # characters of an action; the history holds many
 
@@ -131,17 +130,8 @@ def _bounded(action: Action) -> Action:
 
 def check_outcomes(batches: Iterable[Batch]) -> tuple[CheckOutcome, ...]:
     """The worst state of each check and phase in all batches."""
-    worst: dict[tuple[str, str], str] = {}
-    for batch in batches:
-        for name, phase, found in batch.checks:
-            known = worst.get((name, phase))
-            if known is None or _severity(found) > _severity(known):
-                worst[name, phase] = found
+    worst = worst_states(each for batch in batches for each in batch.checks)
     return tuple(sorted(CheckOutcome(name, phase, state) for (name, phase), state in worst.items()))
-
-
-def _severity(state: str) -> int:
-    return _BY_SEVERITY.index(state) if state in _BY_SEVERITY else 0
 
 
 def _reason(status: ChangeWorkloadStatus) -> str:

@@ -7,6 +7,7 @@ import msgspec
 from altershield.api.rollout import ENDED, Phase
 from altershield.api.workload_requests import Request, Result, Verb
 from altershield.releases.release import version_of
+from altershield.releases.steps import step_text
 from reconciler.releases.decisions.answers import UNCHANGED, answered
 from reconciler.releases.decisions.steps import announced, view_of
 from reconciler.releases.findings import verification
@@ -14,7 +15,6 @@ from reconciler.releases.terms.draft import begin_with
 from reconciler.releases.terms.effects import Decision
 from reconciler.releases.terms.snapshot import Snapshot
 from reconciler.rollout.progress import promoted
-from reconciler.rollout.texts import step_text
 
 
 def promote(snapshot: Snapshot, request: Request, now: float) -> Decision:

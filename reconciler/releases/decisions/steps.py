@@ -8,9 +8,11 @@ from altershield.api.amounts import scaled
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, plain_time
+from altershield.api.ops_config import ROLLOUT_OFF
 from altershield.api.policy import Mode
 from altershield.api.rollout import ENDED, Phase, RolloutStatus, WaitingFor
 from altershield.releases.release import version_of
+from altershield.releases.steps import step_text
 from altershield.rollout.obstacles import obstacle
 from altershield.workloads import BY_KIND
 from altershield.workloads.hold import Hold
@@ -29,14 +31,11 @@ from reconciler.releases.terms.effects import After, Announce, Before, Decision,
 from reconciler.releases.terms.snapshot import Snapshot
 from reconciler.rollout.evictions import Fleet, evictions
 from reconciler.rollout.progress import Event, Progress, progress
-from reconciler.rollout.texts import step_text
 from reconciler.rollout.view import View
 
 _UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
 _QUOTA = "exceeded quota"
 """What the API server says if a ResourceQuota refuses a pod (plugin/pkg/admission/resourcequota)."""
-
-NOT_POSSIBLE = "StepsNotPossible"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         follows=workload.hold is None or workload.hold.follows,
         surge_refused=quota and without_surge != 0,
         evictable=_evictable(workload, groups),
-        let_go="" if snapshot.settings.rollout else "the setting `rollout` is off",
+        let_go="" if snapshot.settings.rollout else ROLLOUT_OFF,
     )
 
 
@@ -181,7 +180,7 @@ def _not_in_steps(draft: Draft, snapshot: Snapshot) -> Steps:
     if find_condition(release.status.conditions, ConditionType.PROGRESSING) is not None:
         return Steps(draft)
     text = f"version {version_of(release)} is released without steps: {_why_not(snapshot)}"
-    draft = draft.condition(ConditionType.PROGRESSING, False, NOT_POSSIBLE, text)
+    draft = draft.condition(ConditionType.PROGRESSING, False, "StepsNotPossible", text)
     return Steps(draft, after=(Announce("StepsNotPossible", text, warning=False),))
 
 
@@ -189,7 +188,7 @@ def _why_not(snapshot: Snapshot) -> str:
     """Why the release is made without steps."""
     workload = snapshot.workload
     if not snapshot.settings.rollout:
-        return "the setting `rollout` is off"
+        return ROLLOUT_OFF
     if workload.strategy is not Strategy.ROLLING:
         return f"its update strategy is {workload.strategy}"
     created = not snapshot.others and not snapshot.previous.uid

@@ -15,7 +15,7 @@ from altershield.api.change_workload import (
     WorkloadState,
 )
 from altershield.api.condition_types import ConditionType
-from altershield.api.json_patch import Operation, label_path
+from altershield.api.json_patch import Operation, at_version, label_path
 from altershield.api.meta import Condition, find_condition, plain_time
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Result
@@ -129,7 +129,7 @@ class ReleaseCreator:
     async def _adopt(self, release: Release, workload: Workload) -> Release:
         resource, metadata = BY_KIND[workload.group_kind].resource, workload.metadata
         operations: list[Operation] = [
-            {"op": "test", "path": "/metadata/resourceVersion", "value": release.metadata.resource_version},
+            at_version(release.metadata.resource_version),
             {
                 "op": "add",
                 "path": "/metadata/ownerReferences",

@@ -11,7 +11,7 @@ from typing import assert_never
 from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.json_patch import Operation, label_path
+from altershield.api.json_patch import Operation, at_version, label_path
 from altershield.api.meta import find_condition
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from altershield.releases.release import version_of
@@ -206,7 +206,7 @@ class Executor:
     async def _set_threshold(self, release: Release, count: int) -> Release:
         operations: list[Operation] = [
             # the next write relies on this object: do not overwrite a status that a person wrote meanwhile
-            {"op": "test", "path": "/metadata/resourceVersion", "value": release.metadata.resource_version},
+            at_version(release.metadata.resource_version),
             {"op": "replace", "path": "/spec/countThreshold", "value": count},
         ]
         return await self._writer.patch(self._caches.releases, release, operations)
@@ -248,9 +248,7 @@ class Executor:
         """Change the workload, if it has not changed since it was read."""
         if not operations:
             return
-        unchanged: Operation = {
-            "op": "test", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"],
-        }  # fmt: skip
+        unchanged = at_version(raw["metadata"]["resourceVersion"])
         await self._writer.patch(self._caches.workloads[workload.group_kind], workload, [unchanged, *operations])
 
     def _count_end(self, release: Release, status: ChangeWorkloadStatus) -> None:

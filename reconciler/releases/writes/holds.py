@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from altershield.api.annotations import ROLLOUT
-from altershield.api.json_patch import Operation, label_path
+from altershield.api.json_patch import Operation, at_version, label_path
 from altershield.api.rollout import WaitingFor
 from altershield.workloads import BY_KIND, held, held_managers, hold
 from altershield.workloads.adapter import Object
@@ -70,7 +70,7 @@ class HoldWriter:
     async def end(self, workload: Workload) -> None:
         """Remove the annotation, and give the fields the user's own values."""
         raw = await self._live.raw(workload)
-        await self._write(workload, raw, restoration(workload, raw))
+        await self._write(workload, raw, held.restoration(BY_KIND[workload.group_kind], raw))
 
     async def free_fields(self, workload: Workload) -> None:
         """Remove the entries of AlterShield's field manager about the held fields. A later change of these fields by
@@ -100,21 +100,14 @@ class HoldWriter:
             return
         adapter = BY_KIND[workload.group_kind]
         informer = self._caches.workloads[workload.group_kind]
-        unchanged: Operation = {
-            "op": "test", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"],
-        }  # fmt: skip
+        operations = [at_version(raw["metadata"]["resourceVersion"]), *operations]
         try:
             if held_as is not None:
-                made = decode(await self._writer.try_patch(informer, workload, [unchanged, *operations]), Object)
+                made = decode(await self._writer.try_patch(informer, workload, operations), Object)
                 if not held.follows(adapter, held_as, made["spec"]):
                     raise HoldRefused(ServerError("no gatekeeper changed the held fields"), WaitingFor.WRITE)
-            await self._writer.patch(informer, workload, [unchanged, *operations])
+            await self._writer.patch(informer, workload, operations)
         except ApiError as error:
             if is_temporary(error):
                 raise
             raise HoldRefused(error, WaitingFor.WRITE) from error
-
-
-def restoration(workload: Workload, raw: Object) -> list[Operation]:
-    """The patch that ends the hold of a release in steps; empty if there is none. `raw`: the workload."""
-    return held.restoration(BY_KIND[workload.group_kind], raw)

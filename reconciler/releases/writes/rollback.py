@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from altershield.api import labels, released_by
 from altershield.api.change_workload import SourceRef
-from altershield.api.json_patch import Operation, label_path
-from altershield.workloads import BY_KIND
+from altershield.api.json_patch import Operation, at_version, label_path
+from altershield.workloads import BY_KIND, held
 from altershield.workloads.adapter import Object
 from altershield.workloads.applied import LAST_APPLIED, last_applied, managed_fields
 from altershield.workloads.held_managers import freed
@@ -18,7 +18,6 @@ from kube_base.access.errors import (
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer
 from reconciler.releases.reads.live import LiveReader
-from reconciler.releases.writes.holds import restoration
 from reconciler.releases.writes.temporary import is_temporary
 
 _VERSION = label_path(labels.VERSION)
@@ -59,16 +58,17 @@ class RollbackWriter:
             where = f"{workload.kind} {workload.metadata.namespace}/{workload.metadata.name}"
             raise ConflictError(f"{where}: another version was released since it was read", code=409)
         template = await self._live.template(workload, target)
+        adapter, raw = BY_KIND[workload.group_kind], decode(present.raw, Object)
         operations: list[Operation] = [
-            {"op": "test", "path": "/metadata/resourceVersion", "value": present.workload.metadata.resource_version},
-            *BY_KIND[workload.group_kind].release(template),
-            *restoration(workload, decode(present.raw, Object)),
+            at_version(present.workload.metadata.resource_version),
+            *adapter.release(template),
+            *held.restoration(adapter, raw),
         ]
         version = target.version or target.fingerprint
         operations.append({"op": "add", "path": _VERSION, "value": version})
         annotations = {released_by.ANNOTATION: released_by.encode(by, version, self._clock())} if by else {}
         applied = await self._live.applied(workload, target)
-        manifest = last_applied(decode(present.raw, Object), applied) if applied is not None else None
+        manifest = last_applied(raw, applied) if applied is not None else None
         if manifest is not None:
             annotations[LAST_APPLIED] = manifest
         if present.annotations:
@@ -98,7 +98,7 @@ class RollbackWriter:
         if entries is None:
             return ""
         operations: list[Operation] = [
-            {"op": "test", "path": "/metadata/resourceVersion", "value": raw["metadata"]["resourceVersion"]},
+            at_version(raw["metadata"]["resourceVersion"]),
             {"op": "replace", "path": "/metadata/managedFields", "value": entries},
         ]
         refusal = await self._write(workload, operations)
