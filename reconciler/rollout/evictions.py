@@ -41,6 +41,8 @@ def evictions(
     than `base`: a version that failed does not serve through the soaks of its repair.
     """
     left = allowed - fleet.given
+    if left <= 0:
+        return ()  # most decisions: the pods of the step are there
     room = max(0, most - fleet.unavailable)
     found: list[Pod] = []
     for pod in sorted(fleet.staying, key=lambda each: (each.ready, each.version == base, each.metadata.name)):
