@@ -26,6 +26,7 @@ class WatchedResource:
     path: str
     """The path of the resource, in all namespaces or in one."""
     selector: str
+    metadata_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,8 @@ class ApiProxy:
         _, client, path = request.raw_path.split("/", 2)
         query = request.query
         selector = ",".join(filter(None, (query.get("labelSelector"), query.get("fieldSelector"))))
-        followed = WatchedResource(client, path.partition("?")[0], selector)
+        metadata_only = "PartialObjectMetadata" in request.headers.get("Accept", "")
+        followed = WatchedResource(client, path.partition("?")[0], selector, metadata_only)
         streamed = "sendInitialEvents" in query  # a watch that starts with a streamed list
         verbs = [*(["list"] if streamed or "limit" in query else []), *(["watch"] if "watch" in query else [])]
         self.reads += [ReadRequest(asyncio.get_running_loop().time(), verb, followed) for verb in verbs]

@@ -81,7 +81,8 @@ class Result:
     relists: dict[str, int]
     """Lists of these resources after the outage."""
     reads: dict[str, int]
-    """Other lists after the outage: reads for decisions on single releases."""
+    """Other lists after the outage: reads for decisions on single releases, and a new leader's search for workloads
+    that are held in namespaces which are not governed any more."""
     listed: int
     """Number of resources of seven processes that had to be listed after a second outage, when all versions had
     expired."""
