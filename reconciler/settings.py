@@ -1,4 +1,4 @@
-"""Controller: creates the settings if they are missing, and reports in the status of each OpsConfigInfo whether it is
+"""Controller: creates settings that are missing, and reports in the status of each OpsConfigInfo whether it is
 valid and which values are in effect."""
 
 from collections.abc import Callable
@@ -8,7 +8,7 @@ import msgspec
 from altershield.api.announcements import announcement
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition, set_condition
-from altershield.api.ops_config import DEFAULTS, Problem, in_effect, problem
+from altershield.api.ops_config import CREATED, DEFAULTS, Problem, in_effect, problem
 from altershield.api.ops_config_info import KIND, OpsConfigInfo, OpsConfigInfoStatus
 from altershield.api.resources import OPS_CONFIG_INFOS
 from altershield.api.rights import Right
@@ -34,7 +34,7 @@ class SettingsReconciler:
     @property
     def required(self) -> list[Key]:
         """The settings that are created if they are missing."""
-        return [(self._caches.system_namespace, name) for name in DEFAULTS]
+        return [(self._caches.system_namespace, name) for name in CREATED]
 
     async def reconcile(self, key: Key) -> float | None:
         """Create a missing setting, or update the status of an existing one.
@@ -51,7 +51,8 @@ class SettingsReconciler:
         if setting.metadata.deletion_timestamp is not None:
             return None
         wrong = problem(setting, self._caches.system_namespace)
-        status = _status(setting, wrong, key in self.required, self._caches.system_namespace, self._clock())
+        counts = key[0] == self._caches.system_namespace and key[1] in DEFAULTS
+        status = _status(setting, wrong, counts, self._caches.system_namespace, self._clock())
         uid = setting.metadata.uid
         if status != setting.status:
             known = find_condition(setting.status.conditions, ConditionType.ACCEPTED)

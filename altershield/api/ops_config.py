@@ -30,6 +30,9 @@ DEFAULTS = {
     ROLLOUT: OpsConfigInfoSpec(type="isRollout", enable=True, remark="Enabling Releases In Steps"),
 }
 
+CREATED = (BLOCKING, BRANCH, ROLLBACK)
+"""The settings that AlterShield creates if they are missing. Without the other one, `rollout`, releases are held."""
+
 MAX_BATCH = 1000
 """Pods in one batch: a ChangePod with all their results must fit into one object (1.5 MiB in etcd)."""
 

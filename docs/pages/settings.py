@@ -64,9 +64,23 @@ kubectl -n {SYSTEM_NAMESPACE} wait opsconfiginfo branch --for=jsonpath='{{.statu
 Let go of all workloads that are held in steps, and wait until each has its own fields again:
 
 ```sh
-kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo rollout --type merge -p '{{"spec":{{"enable":false}}}}'
+kubectl apply -f - <<'SETTING'
+apiVersion: app.ops.cloud.alipay.com/v1alpha1
+kind: OpsConfigInfo
+metadata:
+  name: rollout
+  namespace: {SYSTEM_NAMESPACE}
+spec:
+  type: isRollout
+  enable: false
+SETTING
 kubectl -n {SYSTEM_NAMESPACE} wait opsconfiginfo rollout --for=jsonpath='{{.status.enable}}'=false
-kubectl -n {SYSTEM_NAMESPACE} patch opsconfiginfo rollout --type merge -p '{{"spec":{{"enable":true}}}}'
+```
+
+Delete the setting to hold releases again:
+
+```sh
+kubectl -n {SYSTEM_NAMESPACE} delete opsconfiginfo rollout
 ```
 
 ## A wrong setting
@@ -108,8 +122,8 @@ def page() -> str:
 
 You change these settings in the cluster, at any time, without a restart. Each setting is an object of the kind
 [OpsConfigInfo](kinds.md#opsconfiginfo) in the namespace `{SYSTEM_NAMESPACE}`. AlterShield creates missing settings
-with their defaults. Everything else is configured with [options](commands.md) of the commands, or
-with [values](../../charts/altershield/values.yaml) of the chart.
+with their defaults, but not `rollout`: without it, releases are held in steps. Everything else is configured with
+[options](commands.md) of the commands, or with [values](../../charts/altershield/values.yaml) of the chart.
 
 {table(("name", "`spec.type`", "`spec.enable`", "`spec.content`", "effect"), rows)}
 A pod is [*overdue*](../verdicts.md#the-words) when it has not been up for longer than the start timeout

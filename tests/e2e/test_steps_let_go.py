@@ -1,11 +1,17 @@
 """Releases in steps of which AlterShield lets go in the middle."""
 
+import functools
+import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import msgspec
 import pytest
 
 from altershield.api.labels import GOVERNED
+from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.api.ops_config import DEFAULTS
+from altershield.api.resources import API_VERSION
 from tests.e2e.conftest import govern
 from tests.e2e.held_releases import apply, pods_by_version, policy, reach, rollout, state, without_template
 from tests.e2e.sleep import VERSION, release, sleep
@@ -25,6 +31,14 @@ def held(kubectl: Kubectl) -> tuple[Json, str]:
     return before, version
 
 
+@pytest.fixture
+def system(kubectl: Kubectl) -> Iterator[Kubectl]:
+    """The system namespace, without the setting `rollout` after the test."""
+    found = Kubectl(kubectl.kubeconfig, SYSTEM_NAMESPACE)
+    yield found
+    found("delete", "opsconfiginfo", "rollout", "--ignore-not-found")
+
+
 def is_restored(kubectl: Kubectl, before: Json) -> bool:
     """Whether the fields and their managers are those of before."""
     found = kubectl.json("deployment", "sleep", "--show-managed-fields")
@@ -36,10 +50,14 @@ def is_restored(kubectl: Kubectl, before: Json) -> bool:
 def test_setting_rollout_off_ends_the_hold_and_the_release_is_verified(
     kubectl: Kubectl,
     held: tuple[Json, str],
-    setting: Any,
+    system: Kubectl,
 ) -> None:
     before, version = held
-    setting("rollout", enable=False)
+    spec = {**msgspec.to_builtins(DEFAULTS["rollout"]), "enable": False}
+    made = {"apiVersion": API_VERSION, "kind": "OpsConfigInfo", "metadata": {"name": "rollout"}, "spec": spec}
+    system("apply", "-f", "-", stdin=json.dumps(made))
+    seen = functools.partial(system.json, "opsconfiginfo", "rollout")
+    eventually(lambda: seen().get("status", {}).get("enable") is False, "the reconciler to see the setting")
     kubectl.wait(f"changeworkload/sleep--x--{version}", "jsonpath={.status.status}=Success")
     eventually(lambda: is_restored(kubectl, before), "the user's own fields")
     assert pods_by_version(kubectl) == {version: 4}
@@ -73,9 +91,10 @@ def test_policy_that_is_deleted_changes_nothing_of_the_release(kubectl: Kubectl,
     eventually(lambda: is_restored(kubectl, before), "the user's own fields")
 
 
-def test_uninstall_ends_the_hold_first(kubectl: Kubectl, held: tuple[Json, str], setting: Any, cluster: Path) -> None:
+def test_uninstall_ends_the_hold_first(
+    kubectl: Kubectl, held: tuple[Json, str], system: Kubectl, cluster: Path
+) -> None:
     before, _ = held
-    setting("rollout", enable=True)  # so that it is on again after the test
     done = python("command", "uninstall", "--only-holds", "--kubeconfig", str(cluster))
     assert done.returncode == 0, done.stderr
     assert f"ended the hold of Deployment {kubectl.namespace}/sleep" in done.stdout
