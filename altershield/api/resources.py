@@ -11,6 +11,8 @@ CHANGE_PODS = Resource(GROUP, "v1alpha1", "changepods", "ChangePod")
 OPS_CONFIG_INFOS = Resource(GROUP, "v1alpha1", "opsconfiginfoes", "OpsConfigInfo")
 DEFENSE_POLICIES = Resource(GROUP, "v1alpha1", "defensepolicies", "DefensePolicy")
 POD_UNAVAILABLE_BUDGETS = Resource(GROUP, "v1alpha1", "podunavailablebudgets", "PodUnavailableBudget")
+RELEASE_WINDOWS = Resource(GROUP, "v1alpha1", "releasewindows", "ReleaseWindow")
+RELEASE_FREEZES = Resource(GROUP, "v1alpha1", "releasefreezes", "ReleaseFreeze")
 POD_DELETION_FLOW_CONTROLS = Resource(
     GROUP, "v1alpha1", "poddeletionflowcontrols", "PodDeletionFlowControl", namespaced=False
 )
