@@ -11,6 +11,7 @@ from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
 from altershield.workloads import change_workload_name, named_kind
 from gatekeeper.budgets.judge import Budgets
 from gatekeeper.flow_controls import FlowControls
+from gatekeeper.gates import Gates
 from gatekeeper.live import Live
 from gatekeeper.policies import Policies
 from gatekeeper.projection import Release, read
@@ -39,6 +40,10 @@ class Listers(Protocol):
     @property
     def policies(self) -> Policies:
         """The DefensePolicies."""
+
+    @property
+    def gates(self) -> Gates:
+        """The gates of releases."""
 
     @property
     def reconciler(self) -> str:
@@ -83,6 +88,7 @@ class CacheListers:
         budgets: Budgets,
         flow_controls: FlowControls,
         policies: Policies,
+        gates: Gates,
         reconciler: str,
         system_namespace: str,
     ) -> None:
@@ -90,6 +96,7 @@ class CacheListers:
         self.budgets = budgets
         self.flow_controls = flow_controls
         self.policies = policies
+        self.gates = gates
         self._releases = release_informer
         release_informer.add_index(
             _ROLLED_BACK, lambda release: _indexed(release, wanted=releases.rolled_back(release))

@@ -11,6 +11,8 @@ import msgspec
 from altershield.api.flow_control import PodDeletionFlowControl
 from altershield.api.resources import DEFENSE_POLICIES, POD_DELETION_FLOW_CONTROLS
 from altershield.budget_caches.caches import BudgetCaches
+from altershield.gates.cached import CachedGates, Stored, reader
+from altershield.gates.judge import GATES
 from altershield.policies.stored import Policy
 from altershield.policies.stored import read as read_policy
 from altershield.process.certificate import Certificate
@@ -20,6 +22,7 @@ from altershield.process.signals import stop_event
 from altershield.process.watchdog import watched
 from gatekeeper.budgets.judge import Judge
 from gatekeeper.flow_controls import CountedFlowControls
+from gatekeeper.gates import GatesOfNamespaces
 from gatekeeper.intake import memory
 from gatekeeper.journal import Journal
 from gatekeeper.listers import CacheListers, caches
@@ -104,15 +107,20 @@ async def run(options: Options) -> None:
         # webhooks decide which namespaces are governed: API servers do not ask about others
         budgets = BudgetCaches(reads, lambda namespace: True, partial(_is_terminating, namespaces))
         policies = Informer(client, DEFENSE_POLICIES, Policy, read=read_policy, resync=0)
+        gates = {each: Informer(client, each.resource, Stored, read=reader(each), resync=0) for each in GATES}
         controls = Informer(client, POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl, resync=0)
         clock = ServerClock()
         reads.on_date(clock.update)
-        informers: tuple[Informer[Any], ...] = (releases, config, policies, namespaces, controls, *budgets.required)
+        informers: tuple[Informer[Any], ...] = (
+            releases, config, policies, *gates.values(), namespaces, controls, *budgets.required,
+        )  # fmt: skip
         certificate = Certificate(options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
         served = routes()
         metrics = Metrics(certificate, served.values())
         metrics.observe(client, (*informers, *budgets.counted_informers), releases.has_namespace)
-        readiness = _Readiness(certificate, (releases, config, policies), informers, budgets)
+        readiness = _Readiness(
+            certificate, (releases, config, policies, *gates.values(), namespaces), informers, budgets
+        )
         listers = CacheListers(
             releases,
             config,
@@ -120,6 +128,11 @@ async def run(options: Options) -> None:
             budgets=Judge(reads, budgets, clock),
             flow_controls=CountedFlowControls(reads, controls, namespaces, partial(_labels_of, namespaces), clock),
             policies=CachedPolicies(policies, options.system_namespace),
+            gates=GatesOfNamespaces(
+                CachedGates(gates, options.system_namespace, lambda gate, each: each.in_force),
+                partial(_labels_of, namespaces),
+                lambda: namespaces.synced,
+            ),
             reconciler=options.service_account,
             system_namespace=options.system_namespace,
         )
@@ -136,7 +149,7 @@ async def run(options: Options) -> None:
         async with health as metrics_port, watched():
             logger.info("listening", extra={"port": tls.port, "metrics_port": metrics_port, "server": client.server})
             async with asyncio.TaskGroup() as group:
-                own = (each.run() for each in (releases, config, policies, namespaces, controls))
+                own = (each.run() for each in (releases, config, policies, *gates.values(), namespaces, controls))
                 works = (*own, budgets.run(), certificate.follow())
                 followers = [group.create_task(work) for work in works]
                 await stop.wait()

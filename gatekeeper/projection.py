@@ -43,6 +43,7 @@ class Status(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     defense_check_fail_pods: tuple[FailedPod, ...] = ()
     conditions: tuple[Condition, ...] = ()
     source: SourceRef = _NO_SOURCE
+    previous: SourceRef = _NO_SOURCE
     rollback_target: SourceRef = _NO_SOURCE
     restored_paths: tuple[str, ...] = ()
     resumption: Resumption = _NOT_RESUMED
@@ -80,7 +81,8 @@ def read(data: bytes | msgspec.Raw) -> Release:
     if source is not _NO_SOURCE:  # the name contains the version already
         differs = source.fingerprint not in ("", version_of(release))
         replace(release.status, "source", SourceRef(fingerprint=source.fingerprint) if differs else _NO_SOURCE)
-    target = release.status.rollback_target
-    if target is not _NO_SOURCE:
-        replace(release.status, "rollback_target", SourceRef(fingerprint=target.fingerprint))
+    for name in ("previous", "rollback_target"):
+        found = getattr(release.status, name)
+        if found is not _NO_SOURCE:
+            replace(release.status, name, SourceRef(fingerprint=sys.intern(found.fingerprint)))
     return release

@@ -44,6 +44,14 @@ class Outcome(NamedTuple):
     such requests by the kind of user."""
 
 
+class Cause(msgspec.Struct, frozen=True):
+    """A part of a denial that clients can read: an entry of `details.causes`."""
+
+    reason: str
+    message: str
+    field: str = ""
+
+
 class Denial(msgspec.Struct, frozen=True):
     """Why a request is denied, for the `status` of the response. kubectl prints
     `Error from server (REASON): admission webhook "NAME" denied the request: MESSAGE`."""
@@ -51,16 +59,20 @@ class Denial(msgspec.Struct, frozen=True):
     message: str
     reason: str
     code: int = 403
-    cause: str = ""
-    """The type of the only cause in `details`, which clients can read; its text is the message."""
+    causes: tuple[Cause, ...] = ()
 
     @property
     def status(self) -> dict[str, Any]:
         found: dict[str, Any] = {
             "status": "Failure", "message": self.message, "reason": self.reason, "code": self.code,
         }  # fmt: skip
-        if self.cause:
-            found["details"] = {"causes": [{"reason": self.cause, "message": self.message}]}
+        if self.causes:
+            found["details"] = {
+                "causes": [
+                    {"reason": each.reason, "message": each.message, **({"field": each.field} if each.field else {})}
+                    for each in self.causes
+                ]
+            }
         return found
 
 

@@ -86,6 +86,7 @@ REGISTRY: tuple[Registration, ...] = (
     Registration("releases.only_warns:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=STEPPED),
     Registration("releases.leftovers:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=STEPPED),
     Registration("releases.rolled_back:deny_rolled_back", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
+    Registration("releases.gates:deny_closed", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
     Registration("releases.steps:deny_unheld", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
     Registration(
         "deletions.namespace:deny_with_content",

@@ -4,6 +4,8 @@ _DOCS = "https://github.com/traas-stack/altershield/blob/main/docs"
 
 DENIED = f"{_DOCS}/denied.md"
 """Denials of the gatekeeper."""
+GATES = f"{_DOCS}/release-gates.md"
+"""Release windows, freezes and the other gates."""
 GITOPS = f"{_DOCS}/gitops.md#after-a-rollback"
 """Clients, and what they do with a workload that was rolled back."""
 PROTECT = f"{_DOCS}/protect.md"

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from altershield.api.announcements import Announcements
-from altershield.api.fields import Conditions, Generation, Name, Text
+from altershield.api.fields import Conditions, Generation, Name
 from altershield.api.gates import MAX_GATE_REASON, GateRules
 from altershield.api.kinds import AGE, NOT_PROCESSED, Column, Kind
 from altershield.api.resources import API_VERSION, RELEASE_WINDOWS
@@ -74,9 +74,7 @@ class Cron(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=F
         Annotated[str, msgspec.Meta(min_length=9, max_length=100)],
         doc("When it begins: minute, hour, day of the month, month, day of the week, as `0 18 * * 5`."),
     ]
-    duration_seconds: Annotated[
-        int, msgspec.Meta(ge=60, le=MAX_DURATION, description="How long it lasts, in seconds.")
-    ]
+    duration_seconds: Annotated[int, msgspec.Meta(ge=60, le=MAX_DURATION, description="How long it lasts, in seconds.")]
 
 
 class Dates(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
@@ -89,9 +87,7 @@ class Dates(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
 class Calendar(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The events of an iCalendar file (RFC 5545) in a ConfigMap of the same namespace."""
 
-    config_map: Annotated[
-        Annotated[str, msgspec.Meta(min_length=1, max_length=253)], doc("The name of the ConfigMap.")
-    ]
+    config_map: Annotated[Annotated[str, msgspec.Meta(min_length=1, max_length=253)], doc("The name of the ConfigMap.")]
     key: Annotated[
         Annotated[str, msgspec.Meta(min_length=1, max_length=253)],
         doc("The key of the file: at most 256 KiB, 1,000 events, and no event that recurs more often than daily."),

@@ -5,6 +5,7 @@ from command.install.account_policies import account_policies
 from command.install.admission_policy import RESOURCES, Object
 from command.install.breaker_policies import breaker_policies
 from command.install.deletion_policies import deletion_policies
+from command.install.gate_policies import gate_policies
 from command.install.user_policies import user_policies
 
 __all__ = ["RESOURCES", "deletion_policies", "own_policies", "policies"]
@@ -23,4 +24,5 @@ def own_policies(gatekeeper: str, reconciler: str, check: str) -> list[Object]:
         *user_policies(reconciler),
         *account_policies(reconciler, check),
         *breaker_policies(gatekeeper, reconciler),
+        *gate_policies(reconciler),
     ]

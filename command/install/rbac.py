@@ -11,6 +11,7 @@ from altershield.api.budgets import BREAK_GLASS_GROUP
 from altershield.api.names import INSTALLED, SERVICE_ACCOUNT
 from altershield.api.resources import GROUP, POD_UNAVAILABLE_BUDGETS
 from altershield.api.rights import Right
+from altershield.gates.judge import GATES
 from altershield.workloads import ADAPTERS
 from kube_base.resources import (
     CLUSTER_ROLE_BINDINGS,
@@ -126,8 +127,10 @@ _BUDGET_READS = (
     _rule(DISRUPTION_BUDGETS.group, [DISRUPTION_BUDGETS.plural], "list watch"),
 )
 
+_GATES = [gate.resource.plural for gate in GATES]
+
 GATEKEEPER_RULES = (
-    _rule(GROUP, ["changeworkloads", "defensepolicies"], "list watch"),
+    _rule(GROUP, ["changeworkloads", "defensepolicies", *_GATES], "list watch"),
     *_BUDGET_READS,
     # `get` after a conflict of two writers of the status
     _rule(GROUP, [POD_UNAVAILABLE_BUDGETS.plural], "get list watch"),
@@ -172,6 +175,9 @@ APPROVAL_RULES = (
 POLICY_RULES = (_rule(GROUP, ["defensepolicies"], "get list watch create update patch delete"),)
 """The permissions to write DefensePolicies."""
 
+RELEASE_MANAGER_RULES = (_rule(GROUP, _GATES, "get list watch create update patch delete"),)
+"""The permissions to write the gates of releases: windows and freezes."""
+
 BREAKER_RULES = (
     _rule(GROUP, ["poddeletionflowcontrols"], "get list watch"),
     _rule(GROUP, ["poddeletionflowcontrols/status"], "get patch"),
@@ -207,7 +213,8 @@ def user_roles() -> list[Object]:
     The built-in ClusterRoles `view`, `edit` and `admin` include the permissions to read. No built-in ClusterRole
     includes verdicts: a user who may give a verdict may end a suspension, and users with `edit` or `admin` make the
     releases that are verified. For the same reason, none includes approvals of releases in steps, and none includes
-    DefensePolicies: a policy can switch verification off. None includes breakers, which can stop all deletions of pods.
+    DefensePolicies: a policy can switch verification off. None includes breakers, which can stop all deletions of pods,
+    and none includes the gates of releases: users would open them for their own releases.
     `edit` and `admin` include PodUnavailableBudgets, as they include PodDisruptionBudgets. No role may delete a
     ChangeWorkload, because this would end a suspension.
     """
@@ -216,6 +223,7 @@ def user_roles() -> list[Object]:
         _cluster_role(f"{NAME}-verdicts", INSTALLED, VERDICT_RULES),
         _cluster_role(f"{NAME}-approvals", INSTALLED, APPROVAL_RULES),
         _cluster_role(f"{NAME}-policies", INSTALLED, POLICY_RULES),
+        _cluster_role(f"{NAME}-release-manager", INSTALLED, RELEASE_MANAGER_RULES),
         _cluster_role(f"{NAME}-breaker", INSTALLED, BREAKER_RULES),
         _cluster_role(f"{NAME}-break-glass", INSTALLED, BREAK_GLASS_RULES),
         _cluster_role(f"{NAME}-budgets", INSTALLED | _aggregated(_EDITORS), BUDGET_RULES),

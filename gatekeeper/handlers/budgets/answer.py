@@ -13,7 +13,7 @@ from gatekeeper.errors import ReviewError
 from gatekeeper.handlers.budgets.reasons import Reason
 from gatekeeper.listers import Listers
 from gatekeeper.request import Request
-from gatekeeper.response import NOTHING, Denial, Response
+from gatekeeper.response import NOTHING, Cause, Denial, Response
 from gatekeeper.texts import PAGE_WARNING, clean, warning
 
 HANDLER_SECONDS = 4.0
@@ -104,7 +104,7 @@ def _denied(operation: Operation, message: str, warnings: tuple[str, ...], reaso
     request by themselves, up to ten times."""
     message = clean(message, _MAX_MESSAGE)
     if operation == Operation.EVICT:
-        denial = Denial(message, "TooManyRequests", 429, _DISRUPTION_BUDGET)
+        denial = Denial(message, "TooManyRequests", 429, (Cause(_DISRUPTION_BUDGET, message),))
     else:
         denial = Denial(message, "Forbidden")
     return Response(warnings=(*_warnings(warnings), PAGE_WARNING), denial=denial, reason=reason)

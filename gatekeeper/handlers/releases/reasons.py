@@ -19,6 +19,8 @@ class Reason(StrEnum):
     """The fields of a release in steps."""
     NOT_HELD = "not-held"
     """A release that should be held is not."""
+    GATE_CLOSED = "gate-closed"
+    """A release window, or another gate, is closed."""
     BLOCKING_OFF = "blocking-off"
     """Only for versions that were rolled back. A suspended workload stays suspended when `blocking` is switched off."""
 

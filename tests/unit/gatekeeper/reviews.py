@@ -22,6 +22,10 @@ from altershield.api.change_workload import WorkloadRef
 from altershield.budgets.pods import Pod
 from altershield.budgets.steps import Disruption, Passed, Refused
 from altershield.flow_control.deletion import Deletion
+from altershield.gates.gate import Gate
+from altershield.gates.judge import judge, opens_at
+from altershield.gates.release import Closed, Placed
+from altershield.gates.release import Release as Judgeable
 from altershield.policies.selection import InForce, applying, ranked
 from altershield.policies.stored import Spec
 from altershield.workloads import change_workload_name, named_kind
@@ -152,6 +156,31 @@ class StaticPolicies:
 
 
 @dataclass
+class StaticGates:
+    """The gates that a test sets, by their kind."""
+
+    placed: dict[Gate[Any, Any], list[Placed]] = field(default_factory=dict)
+    filled: bool = True
+    namespace_labels: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def exist(self) -> bool:
+        return any(self.placed.values())
+
+    def labels_of(self, namespace: str) -> Mapping[str, str]:
+        return self.namespace_labels
+
+    def closed(self, release: Judgeable, now: float) -> tuple[Closed, ...]:
+        return judge(release, self._objects, names.SYSTEM_NAMESPACE, now)
+
+    def opens_at(self, release: Judgeable, now: float) -> float:
+        return opens_at(release, self._objects, names.SYSTEM_NAMESPACE, now)
+
+    def _objects(self, gate: Gate[Any, Any], namespace: str) -> list[Placed]:
+        return [each for each in self.placed.get(gate, ()) if each.namespace == namespace]
+
+
+@dataclass
 class StaticListers:
     """Listers whose content a test sets."""
 
@@ -161,6 +190,7 @@ class StaticListers:
     budgets: Budgets = field(default_factory=NoBudgets)
     flow_controls: FlowControls = field(default_factory=NoFlowControls)
     policies: StaticPolicies = field(default_factory=StaticPolicies)
+    gates: StaticGates = field(default_factory=StaticGates)
     releases: dict[str, Release] = field(default_factory=dict)
     reconciler: str = RECONCILER
 

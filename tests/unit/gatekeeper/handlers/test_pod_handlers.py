@@ -163,7 +163,8 @@ async def test_refused_eviction_has_the_code_of_a_pod_disruption_budget_and_at_m
     budgets = StaticBudgets(Refused("text", tuple(f"pod {number}" for number in range(20))), cached=read())
     found = await answered(handler, wire(), budgets)
     assert found.denial is not None
-    assert (found.denial.code, found.denial.cause) == (code, "DisruptionBudget" if code == 429 else "")
+    causes = [each.reason for each in found.denial.causes]
+    assert (found.denial.code, causes) == (code, ["DisruptionBudget"] if code == 429 else [])
     assert found.warnings[:1] == ("AlterShield: pod 0",)
     assert (len(found.warnings), found.warnings[-1]) == (9, PAGE_WARNING)
 

@@ -1,0 +1,88 @@
+"""The gates in the caches of a process."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from altershield.gates.gate import Gate
+from altershield.gates.judge import judge, opens_at
+from altershield.gates.release import Closed, Placed, Release
+from kube_base.access.informer import Informer
+from kube_base.meta import PartialObjectMeta
+
+NAMESPACE = "namespace"
+"""The index of the informers' caches by namespace."""
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """What a gatekeeper keeps of an object: the times of a window as numbers."""
+
+    metadata: PartialObjectMeta
+    in_force: Placed | None
+
+
+def reader(gate: Gate[Any, Any]) -> Callable[[bytes | msgspec.Raw], Stored]:
+    """Reads an object of this kind from the API server. msgspec.DecodeError: it is none."""
+    decode = msgspec.json.Decoder(gate.type).decode
+
+    def read(data: bytes | msgspec.Raw) -> Stored:
+        found = decode(data)
+        return Stored(found.metadata, gate.in_force(found))
+
+    return read
+
+
+class CachedGates:
+    """The gates that are in force. Those of a namespace are collected once after each change.
+
+    `informers`: one for each kind of gates. `in_force`: what of a cached object is in force.
+    """
+
+    def __init__(
+        self,
+        informers: Mapping[Gate[Any, Any], Informer[Any]],
+        system_namespace: str,
+        in_force: Callable[[Gate[Any, Any], Any], Placed | None],
+    ) -> None:
+        self._informers = informers
+        self._system_namespace = system_namespace
+        self._in_force = in_force
+        self._known: dict[tuple[Gate[Any, Any], str], tuple[Placed, ...]] = {}
+        for gate, informer in informers.items():
+            informer.add_index(NAMESPACE, lambda each: (each.metadata.namespace,))
+            informer.add_handler(partial(self._changed, gate))
+
+    @property
+    def filled(self) -> bool:
+        """Whether the caches are filled."""
+        return all(each.synced for each in self._informers.values())
+
+    @property
+    def exist(self) -> bool:
+        """Whether there is any object of any kind."""
+        return any(len(each) for each in self._informers.values())
+
+    def closed(self, release: Release, now: float) -> tuple[Closed, ...]:
+        """The gates that are closed for the release."""
+        return judge(release, self._objects, self._system_namespace, now)
+
+    def opens_at(self, release: Release, now: float) -> float:
+        """When the release may begin, Unix seconds; 0: it is not known."""
+        return opens_at(release, self._objects, self._system_namespace, now)
+
+    def _objects(self, gate: Gate[Any, Any], namespace: str) -> Sequence[Placed]:
+        informer = self._informers[gate]
+        if not informer.has_namespace(namespace):
+            return ()
+        found = self._known.get((gate, namespace))
+        if found is None:
+            cached = (self._in_force(gate, each) for each in informer.by_index(NAMESPACE, namespace))
+            found = self._known[gate, namespace] = tuple(each for each in cached if each is not None)
+        return found
+
+    def _changed(self, gate: Gate[Any, Any], old: Any, new: Any) -> None:
+        for each in (old, new):
+            if each is not None:
+                self._known.pop((gate, each.metadata.namespace), None)

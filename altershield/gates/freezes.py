@@ -1,0 +1,54 @@
+"""ReleaseFreezes: no release may begin until a person, or a time, ends the freeze."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from altershield.api.release_freeze import ReleaseFreeze, ReleaseFreezeSpec
+from altershield.api.resources import RELEASE_FREEZES
+from altershield.gates.gate import Gate
+from altershield.gates.release import Closed, Release, selects_any
+from kube_base.times import rfc3339, unix
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """A ReleaseFreeze. It is in force as soon as it exists."""
+
+    namespace: str
+    name: str
+    rules: ReleaseFreezeSpec
+    begins: float
+    """Unix seconds."""
+    ends: float
+    """Unix seconds; infinity: when a person ends it."""
+
+    def is_open(self, now: float) -> bool:
+        return not self.begins <= now < self.ends
+
+
+def in_force(freeze: ReleaseFreeze) -> Freeze | None:
+    """The freeze; None if it is being deleted."""
+    metadata, spec = freeze.metadata, freeze.spec
+    if metadata.deletion_timestamp is not None:
+        return None
+    begins = unix(spec.from_) or unix(metadata.creation_timestamp)
+    return Freeze(metadata.namespace, metadata.name, spec, begins, unix(spec.until) or float("inf"))
+
+
+def closed(freezes: Iterable[Freeze], release: Release, now: float) -> Iterator[Closed]:
+    """The freezes of one namespace that are closed for the release."""
+    for freeze in freezes:
+        if not freeze.is_open(now) and selects_any(freeze, release):
+            yield Closed(
+                kind=RELEASE_FREEZES.kind,
+                namespace=freeze.namespace,
+                name=freeze.name,
+                rules=freeze.rules,
+                reason=freeze.rules.reason,
+                what="no release may begin",
+                since=rfc3339(freeze.begins),
+                opens_at="" if freeze.ends == float("inf") else rfc3339(freeze.ends),
+            )
+
+
+FREEZES = Gate(RELEASE_FREEZES, ReleaseFreeze, in_force, closed)

@@ -1,0 +1,96 @@
+"""What is judged, and what a closed gate says about it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from altershield.api.gates import GateMode, GateRules, Judged, Running, WhenClosed
+from altershield.api.label_selectors import selects
+from altershield.api.selectors import Selector
+
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A release that would begin, or go on. One that goes back to the version before is not judged."""
+
+    namespace: str
+    namespace_labels: Labels
+    labels: tuple[Labels, ...]
+    """The labels of the workload: before the release, after it, and at its last verified release, as far as they exist.
+    So no gate can be evaded by another label in the same request, or in one before."""
+    judged: Judged = Judged.UPDATE
+
+
+@dataclass(frozen=True, slots=True)
+class Closed:
+    """An object whose gate is closed for a release."""
+
+    kind: str
+    namespace: str
+    name: str
+    rules: GateRules
+    reason: str
+    """Why no release may begin, by the person who wrote the object; may be empty."""
+    what: str
+    """What is closed, as the beginning of a sentence for people: `no release may begin`."""
+    since: str = ""
+    """Since when, in the format of Kubernetes; empty: it is not known."""
+    opens_at: str = ""
+    """When it opens, in the format of Kubernetes; empty: it is not known, or a person decides."""
+
+    @property
+    def enforced(self) -> bool:
+        return self.rules.mode is GateMode.ENFORCE
+
+    @property
+    def holds(self) -> bool:
+        """Whether a release is held rather than denied, if it can be."""
+        return self.rules.when_closed is WhenClosed.HOLD
+
+    @property
+    def stops_running(self) -> bool:
+        """Whether a release in steps waits before its next step."""
+        return self.enforced and self.rules.running is Running.HOLD
+
+
+class Placed(Protocol):
+    """An object with rules, in its namespace."""
+
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def rules(self) -> GateRules: ...
+
+
+def selects_namespace(gate: Placed, release: Release, system_namespace: str) -> bool:
+    """Whether the object judges releases of this namespace: its own one, or, from AlterShield's namespace, those
+    namespaces that it selects."""
+    if gate.namespace != system_namespace:
+        return gate.namespace == release.namespace
+    return gate.rules.namespace_selector is None or _meets(gate.rules.namespace_selector, release.namespace_labels)
+
+
+def selects_any(gate: Placed, release: Release) -> bool:
+    """Whether the object judges the release: it selects the workload by any of its labels."""
+    rules = gate.rules
+    return release.judged in rules.judges and any(_meets(rules.selector, each) for each in release.labels)
+
+
+def selects_all(gate: Placed, release: Release) -> bool:
+    """Whether the object judges the release: it selects the workload by all of its labels. So nobody opens a gate for a
+    workload by another label."""
+    rules = gate.rules
+    return release.judged in rules.judges and all(_meets(rules.selector, each) for each in release.labels)
+
+
+def _meets(selector: Selector, labels: Labels) -> bool:
+    return selects(selector.match_labels, selector.match_expressions, labels)
+
+
+def by_name(closed: Sequence[Closed]) -> tuple[Closed, ...]:
+    """In a stable order: those that are enforced first."""
+    return tuple(sorted(closed, key=lambda each: (not each.enforced, each.kind, each.namespace, each.name)))

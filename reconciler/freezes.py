@@ -1,0 +1,106 @@
+"""Controller: reports in the status of each ReleaseFreeze that it is known. A freeze is in force as soon as it
+exists, also while no reconciler runs."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from altershield.api.condition_types import ConditionType
+from altershield.api.meta import Condition, set_condition
+from altershield.api.release_freeze import KIND, ReleaseFreeze
+from altershield.api.resources import RELEASE_FREEZES
+from altershield.api.release_window import KIND as WINDOW
+from altershield.api.rights import Right
+from altershield.gates.freezes import in_force
+from kube_base.access.objects import key_of
+from kube_base.access.queue import WorkQueue
+from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.gauges import Gauges
+from reconciler.cluster.watch import Watch
+from reconciler.cluster.writer import Writer
+from reconciler.subject import Controller, Parts, Subject
+
+WATCH = Watch(RELEASE_FREEZES, ReleaseFreeze, everywhere=True)
+
+
+class FreezeReconciler:
+    """Its keys are the namespace and name of a ReleaseFreeze. `clock` returns Unix seconds."""
+
+    def __init__(self, caches: Caches, writer: Writer, clock: Callable[[], float]) -> None:
+        self._caches = caches
+        self._writer = writer
+        self._clock = clock
+
+    async def reconcile(self, key: Key) -> float | None:
+        freeze = self._caches[WATCH].get(*key)
+        if freeze is None or freeze.metadata.deletion_timestamp is not None:
+            return None
+        status = msgspec.structs.replace(
+            freeze.status,
+            conditions=set_condition(freeze.status.conditions, self._accepted(freeze), self._clock()),
+            observed_generation=freeze.metadata.generation,
+        )
+        if status != freeze.status:
+            await self._writer.save_status(self._caches[WATCH], freeze, status)
+        return None
+
+    def _accepted(self, freeze: ReleaseFreeze) -> Condition:
+        reason, message = "Valid", "releases that it selects are judged by it"
+        if freeze.spec.namespace_selector is not None and freeze.metadata.namespace != self._caches.system_namespace:
+            reason = "NamespaceSelectorIgnored"
+            message = (
+                "it judges the releases of its own namespace only: spec.namespaceSelector has an effect in the "
+                f"namespace {self._caches.system_namespace}"
+            )
+        return Condition(
+            ConditionType.ACCEPTED, "True", reason, message, observed_generation=freeze.metadata.generation
+        )
+
+
+def families(freezes: Sequence[ReleaseFreeze], now: float) -> Iterator[Metric]:
+    """How many freezes are in force, and how long the oldest one without an end has been. `now`: Unix seconds."""
+    placed = (in_force(each) for each in freezes)
+    active = [each for each in placed if each is not None and not each.is_open(now)]
+    count = GaugeMetricFamily(
+        "altershield_release_freezes", "ReleaseFreezes that are in force now, by mode.", labels=["mode"]
+    )
+    for mode in ("enforce", "warn"):
+        count.add_metric([mode], sum(each.rules.mode == mode for each in active))
+    endless = (now - each.begins for each in active if each.ends == float("inf"))
+    oldest = GaugeMetricFamily(
+        "altershield_release_freeze_without_end_seconds",
+        "How long the oldest ReleaseFreeze without `until` has been in force; 0: there is none.",
+        value=max(endless, default=0.0),
+    )
+    yield from (count, oldest)
+
+
+class FreezeRoutes:
+    """Handlers for the events of the caches. `old` is None for a new object, `new` is None for a deleted one."""
+
+    def __init__(self, caches: Caches, queue: WorkQueue[Key]) -> None:
+        self._queue = queue
+        caches[WATCH].add_handler(self._freeze)
+
+    def _freeze(self, old: ReleaseFreeze | None, new: ReleaseFreeze | None) -> None:
+        if new is not None:
+            self._queue.add(key_of(new.metadata))
+
+
+def start(parts: Parts[Key]) -> Controller[Key]:
+    FreezeRoutes(parts.caches, parts.queue)
+    informer = parts.caches[WATCH]
+    parts.registry.register(Gauges(lambda: families(informer.all(), parts.clock())))
+    return Controller(reconcile=FreezeReconciler(parts.caches, parts.writer, parts.clock).reconcile)
+
+
+FREEZES = Subject(
+    "release-freezes",
+    start,
+    kinds=(KIND, WINDOW),
+    rights=(Right((RELEASE_FREEZES, WINDOW.resource), "list watch"), Right((RELEASE_FREEZES,), "patch", "status")),
+    watches=(WATCH,),
+    writes=((RELEASE_FREEZES, ("patch status",)),),
+    workers=4,
+)

@@ -1,0 +1,80 @@
+"""Releases begin only while no gate is closed: freezes, on a cluster with a gatekeeper."""
+
+import json
+from typing import Any
+
+from altershield.api.annotations import ROLLOUT
+from altershield.api.resources import API_VERSION
+from tests.e2e.sleep import VERSION, release, sleep
+from tests.support.kubectl import Kubectl
+from tests.support.polling import eventually
+
+USER = "kubernetes-admin"
+
+
+def freeze(name: str = "incident", **spec: Any) -> str:
+    spec = {"reason": "incident 7", "requestedBy": USER, **spec}
+    return json.dumps({"apiVersion": API_VERSION, "kind": "ReleaseFreeze", "metadata": {"name": name}, "spec": spec})
+
+
+def known(kubectl: Kubectl, manifest: str, *, closed: bool = True) -> str:
+    """Wait until the gatekeepers know that the release of the manifest is denied, or is not. Returns their text."""
+
+    def answer() -> str:
+        done = kubectl.run("apply", "--dry-run=server", "-f", "-", stdin=manifest)
+        return done.stderr if done.returncode else ""
+
+    eventually(lambda: bool(answer()) is closed, "the gatekeepers to know the gate")
+    return answer()
+
+
+def test_a_freeze_denies_releases_until_a_person_ends_it_and_going_back_is_always_possible(kubectl: Kubectl) -> None:
+    first = release(kubectl, sleep(replicas=1))
+    second = release(kubectl, sleep(replicas=1, image="second"))
+    kubectl.apply(freeze())
+    third = sleep(replicas=1, image="third")
+    text = known(kubectl, third)
+    assert "deployment sleep may not be released now: ReleaseFreeze" in text
+    assert "no release may begin: incident 7" in text
+    assert f"altershield gates -n {kubectl.namespace} deployment/sleep" in text
+    kubectl("scale", "deployment/sleep", "--replicas=2")
+    kubectl("rollout", "restart", "deployment/sleep")
+    assert "may not be released now" in kubectl.run("set", "image", "deployment/sleep", "sleep=third").stderr
+    kubectl.apply(sleep("created", replicas=1))
+    kubectl.wait("releasefreeze/incident", "condition=Accepted")
+
+    kubectl("delete", "releasefreeze", "incident")
+    known(kubectl, third, closed=False)
+    kubectl.apply(freeze("again"))
+    known(kubectl, third)
+    end = json.dumps({"spec": {"until": "2026-01-01T00:00:00Z"}})
+    refused = kubectl.run("patch", "releasefreeze", "again", "--type=merge", "-p", end)
+    assert "has to write spec.endedBy, your user name: kubernetes-admin" in refused.stderr
+    kubectl("patch", "releasefreeze", "again", "--type=merge", "-p", end.replace("}}", f', "endedBy": "{USER}"}}}}'))
+    known(kubectl, third, closed=False)
+    assert kubectl.labels("deployment", "sleep")[VERSION] not in (first, second)
+
+
+def test_going_back_passes_a_freeze(kubectl: Kubectl) -> None:
+    first = release(kubectl, sleep(replicas=1))
+    release(kubectl, sleep(replicas=1, image="second"))
+    kubectl.apply(freeze())
+    known(kubectl, sleep(replicas=1, image="third"))
+    kubectl("rollout", "undo", "deployment/sleep")
+    assert kubectl.labels("deployment", "sleep")[VERSION] == first
+    assert ROLLOUT not in kubectl.json("deployment", "sleep")["metadata"].get("annotations", {})
+    assert known(kubectl, sleep(replicas=1, image="second")), "from this version somebody went back"
+
+
+def test_nobody_freezes_in_the_name_of_another_user_and_only_the_end_changes(kubectl: Kubectl) -> None:
+    for spec in ({"requestedBy": "eve"}, {"requestedBy": ""}):
+        refused = kubectl.run("apply", "-f", "-", stdin=freeze(**spec)).stderr
+        assert "spec.requestedBy has to be your user name: kubernetes-admin" in refused
+    kubectl.apply(freeze())
+    refused = kubectl.run("apply", "-f", "-", stdin=freeze(reason="another one")).stderr
+    assert "only until and endedBy of a ReleaseFreeze may change" in refused
+    status = json.dumps({"status": {"observedGeneration": 7}})
+    refused = kubectl.run("patch", "releasefreeze", "incident", "--subresource=status", "--type=merge", "-p", status)
+    assert "only AlterShield writes the status of releasefreezes" in refused.stderr
+    for wrong in ("tomorrow", "2026-01-01"):
+        assert "spec.until" in kubectl.run("apply", "-f", "-", stdin=freeze("other", until=wrong)).stderr

@@ -1,0 +1,51 @@
+"""Windows and freezes in force, as tests write them. Times are hours, so that a test reads as a day."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.api.release_freeze import ReleaseFreezeSpec
+from altershield.api.release_window import ReleaseWindowSpec, WindowType
+from altershield.api.selectors import Selector
+from altershield.gates.freezes import FREEZES, Freeze
+from altershield.gates.gate import Gate
+from altershield.gates.release import Placed, Release
+from altershield.gates.windows import WINDOWS, Window
+
+HOUR = 3600.0
+KNOWN = 1000 * HOUR
+
+
+def window(
+    type_: str, *hours: tuple[float, float], name: str = "w", namespace: str = SYSTEM_NAMESPACE, **rules: Any
+) -> Window:
+    """A window with these times, known for a long time."""
+    until = rules.pop("computed_until", KNOWN)
+    spec = ReleaseWindowSpec(type=WindowType(type_), schedules=(), **rules)
+    return Window(namespace, name, spec, tuple((a * HOUR, b * HOUR) for a, b in hours), until)
+
+
+def freeze(
+    begins: float = 0, ends: float = float("inf"), *, name: str = "f", namespace: str = SYSTEM_NAMESPACE, **rules: Any
+) -> Freeze:
+    spec = ReleaseFreezeSpec(reason=rules.pop("reason", "an incident"), **rules)
+    return Freeze(namespace, name, spec, begins * HOUR, ends * HOUR)
+
+
+class Objects:
+    """The gates of a cluster."""
+
+    def __init__(self, *placed: Placed) -> None:
+        self._placed = placed
+
+    def __call__(self, gate: Gate[Any, Any], namespace: str) -> Sequence[Placed]:
+        type_ = {WINDOWS: Window, FREEZES: Freeze}[gate]
+        return [each for each in self._placed if isinstance(each, type_) and each.namespace == namespace]
+
+
+def release(*labels: dict[str, str], **fields: Any) -> Release:
+    return Release("shop", fields.pop("namespace_labels", {}), labels or ({},), **fields)
+
+
+def labelled(**labels: str) -> Selector:
+    return Selector(match_labels=labels)

@@ -1,0 +1,164 @@
+"""A release is denied while a gate is closed, and the denial says what, why, until when, and the way out."""
+
+from typing import Any
+
+import pytest
+
+from altershield.api.annotations import ROLLOUT
+from altershield.api.gates import GateMode, Judged
+from altershield.api.pages import GATES
+from altershield.gates.freezes import FREEZES
+from altershield.gates.windows import WINDOWS
+from gatekeeper.errors import ReviewError
+from tests.unit.altershield.gates.placed import HOUR, freeze, labelled, window
+from tests.unit.gatekeeper.reviews import (
+    RECONCILER,
+    StaticGates,
+    StaticListers,
+    deployment,
+    kind,
+    release,
+    released,
+    validate,
+    version_of,
+)
+
+pytestmark = pytest.mark.usefixtures("every_kind")
+
+OLD, NEW = version_of(deployment()), version_of(deployment("busybox:2"))
+RELEASE = released("busybox:2"), released()
+FROZEN = StaticGates({FREEZES: [freeze(reason="incident 7")]})
+
+
+def listers(gates: StaticGates = FROZEN, **fields: Any) -> StaticListers:
+    return StaticListers(gates=gates, **fields)
+
+
+def test_a_denial_names_the_gate_its_reason_and_the_ways_out() -> None:
+    answer = validate(*RELEASE, listers())
+    text = (
+        f"AlterShield: {kind()} sleep may not be released now: ReleaseFreeze altershieldoperator-system/f: no release "
+        "may begin: incident 7; since 1970-01-01T00:00:00Z"
+    )
+    assert answer["status"] == {
+        "status": "Failure",
+        "code": 403,
+        "reason": "Forbidden",
+        "message": text,
+        "details": {
+            "causes": [
+                {
+                    "reason": "ReleaseFreeze",
+                    "message": text.partition("now: ")[2],
+                    "field": "altershieldoperator-system/f",
+                }
+            ]
+        },
+    }
+    assert (
+        f"to see what is closed and until when, run: altershield gates -n default {kind()}/sleep" in answer["warnings"]
+    )
+    assert f"this page explains release gates: {GATES}" in answer["warnings"]
+
+
+def test_clients_read_when_the_release_may_begin() -> None:
+    ends = 10**6  # hours
+    gates = StaticGates({FREEZES: [freeze(0, ends)], WINDOWS: [window("Deny", (0, ends - 1))]})
+    answer = validate(*RELEASE, listers(gates))
+    causes = answer["status"]["details"]["causes"]
+    assert [each["reason"] for each in causes] == ["ReleaseFreeze", "ReleaseWindow", "OpensAt"]
+    assert causes[-1]["message"] == "2084-01-29T16:00:00Z"
+    assert "also closed: ReleaseWindow altershieldoperator-system/w" in answer["status"]["message"]
+    assert any("ReleaseWindow altershieldoperator-system/w: no release" in each for each in answer["warnings"])
+
+
+def test_what_is_no_release_passes() -> None:
+    old = released()
+    scaled = {**old, "spec": {**old["spec"], "replicas": 9}}
+    assert validate(scaled, old, listers())["allowed"]
+    assert validate(released(), None, listers())["allowed"], "a creation"
+    judged = StaticGates({FREEZES: [freeze(judges=(Judged.CREATE,))]})
+    assert not validate(released(), None, listers(judged))["allowed"]
+
+
+def test_a_restart_is_judged_only_if_the_gate_says_so() -> None:
+    old, new = released(), released()
+    template = new["spec"]["template"]
+    template["metadata"]["annotations"] = {"kubectl.kubernetes.io/restartedAt": "2026-11-28T00:00:00Z"}
+    assert validate(new, old, listers())["allowed"]
+    judged = StaticGates({FREEZES: [freeze(judges=(Judged.RESTART,))]})
+    assert not validate(new, old, listers(judged))["allowed"]
+    template["metadata"]["annotations"]["other"] = "1"
+    assert validate(new, old, listers(judged))["allowed"], "this is an update"
+    assert not validate(new, old, listers())["allowed"]
+
+
+def test_the_reconciler_is_not_judged() -> None:
+    back = StaticListers(
+        gates=FROZEN,
+        releases=release(OLD, status="Rollback", rollbackTarget={"fingerprint": NEW}),
+    )
+    assert validate(*RELEASE, back, user=RECONCILER)["allowed"]
+
+
+def test_the_label_ignored_suspend_opens_no_gate() -> None:
+    new, old = released("busybox:2", ignored_suspend="true"), released(ignored_suspend="true")
+    assert not validate(new, old, listers())["allowed"]
+
+
+def test_going_back_is_always_possible() -> None:
+    present = release(OLD, status="Running", previous={"fingerprint": NEW})
+    assert validate(*RELEASE, listers(releases=present))["allowed"]
+    other = release(OLD, status="Running", previous={"fingerprint": "0" * 32})
+    assert not validate(*RELEASE, listers(releases=other))["allowed"]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        {"status": "Suspend"},
+        {"status": "Failed"},
+        {"status": "Success", "previous": {"fingerprint": OLD}},
+    ],
+    ids=["suspended", "failed", "gone back from"],
+)
+def test_a_version_that_failed_or_that_was_gone_back_from_is_judged(status: dict[str, Any]) -> None:
+    known = release(OLD, status="Success", previous={"fingerprint": NEW}) | release(NEW, **status)
+    assert not validate(*RELEASE, listers(releases=known))["allowed"]
+    known |= release(NEW, status="Success")
+    assert validate(*RELEASE, listers(releases=known))["allowed"]
+
+
+def test_the_base_of_a_release_in_steps_is_always_possible() -> None:
+    new, old = RELEASE
+    for base, allowed in ((NEW, True), ("0" * 32, False)):
+        hold = f'{{"version":"{OLD}","base":"{base}","rollout":{{"pods":[1]}},"causes":[{{"by":"steps","pods":1}}]}}'
+        held = {**old, "metadata": {**old["metadata"], "annotations": {ROLLOUT: hold}}}
+        denied = validate(new, held, listers())
+        assert allowed is ("may not be released now" not in str(denied))
+
+
+def test_a_label_in_the_same_request_is_no_way_around_a_gate() -> None:
+    gates = StaticGates({FREEZES: [freeze(selector=labelled(team="shop"))]})
+    old = released()
+    old["metadata"]["labels"]["team"] = "shop"
+    assert not validate(released("busybox:2"), old, listers(gates))["allowed"]
+    assert validate(*RELEASE, listers(gates))["allowed"]
+
+
+def test_mode_warn_admits_with_a_warning() -> None:
+    gates = StaticGates({FREEZES: [freeze(mode=GateMode.WARN)]})
+    answer = validate(*RELEASE, listers(gates))
+    assert answer["allowed"]
+    assert answer["warnings"][0].startswith("AlterShield: with mode enforce: ReleaseFreeze ")
+
+
+def test_until_the_caches_are_filled_the_failure_policy_decides() -> None:
+    with pytest.raises(ReviewError, match="not filled yet") as caught:
+        validate(*RELEASE, listers(StaticGates(filled=False)))
+    assert caught.value.code == 503
+
+
+def test_a_window_in_the_past_is_open() -> None:
+    gates = StaticGates({WINDOWS: [window("Deny", (0, HOUR))]})
+    assert validate(*RELEASE, listers(gates))["allowed"]
