@@ -19,7 +19,7 @@ _REQUESTED = f"request.operation == 'UPDATE' || {_text('object', 'requestedBy')}
 _ENDED = f"""\
 request.operation == 'CREATE' ? {_text("object", "endedBy")} == '' :
 {_text("object", "until")} == {_text("oldObject", "until")} ?
-{_text("object", "endedBy")} in [{_text("oldObject", "endedBy")}, {USER}] :
+({_text("object", "endedBy")} == {_text("oldObject", "endedBy")} || {_text("object", "endedBy")} == {USER}) :
 {_text("object", "endedBy")} == {USER}"""
 
 _SAME_STATUS = (
