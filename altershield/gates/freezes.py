@@ -25,6 +25,18 @@ class Freeze:
     def is_open(self, now: float) -> bool:
         return not self.begins <= now < self.ends
 
+    def opens_at(self, now: float) -> float:
+        """When it ends, while it is closed; 0: when a person ends it."""
+        return self.ends if self.ends != float("inf") else 0.0
+
+    def closes_at(self, now: float) -> float:
+        """When it begins, while it is open; 0: it is over."""
+        return self.begins if now < self.begins else 0.0
+
+    def closed_since(self, now: float) -> float:
+        """When it began, while it is closed."""
+        return self.begins
+
 
 def in_force(freeze: ReleaseFreeze) -> Freeze | None:
     """The freeze; None if it is being deleted."""
@@ -47,7 +59,7 @@ def closed(freezes: Iterable[Freeze], release: Release, now: float) -> Iterator[
                 reason=freeze.rules.reason,
                 what="no release may begin",
                 since=rfc3339(freeze.begins),
-                opens_at="" if freeze.ends == float("inf") else rfc3339(freeze.ends),
+                opens_at=rfc3339(freeze.opens_at(now)) if freeze.opens_at(now) else "",
             )
 
 

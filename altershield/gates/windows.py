@@ -50,6 +50,13 @@ class Window:
         lasting = (each for each in self.intervals if each[1] - each[0] >= self.rules.min_remaining_seconds)
         return next((from_ for from_, _ in lasting if from_ > now), 0.0)
 
+    def closes_at(self, now: float) -> float:
+        """When it closes after `now`, at which it is open; 0: not as far as its times reach."""
+        if self.allows:
+            found = self.interval_at(now)
+            return found[1] - self.rules.min_remaining_seconds if found is not None else 0.0
+        return next((from_ for from_, _ in self.intervals if from_ > now), 0.0)
+
     def closed_since(self, now: float) -> float:
         """Since when it is closed; 0: it is not known."""
         if not self.allows:

@@ -16,8 +16,8 @@ from altershield.flow_control.decision import Working
 from altershield.process import options
 from altershield.views import permission
 from altershield.views.releases import objects
+from command.columns import Columns
 from command.current_user import user
-from command.status.table import Columns
 from kube_base.access.client import Client
 from kube_base.access.errors import ForbiddenError, NotFoundError
 from kube_base.access.server_clock import ServerClock

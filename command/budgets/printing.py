@@ -8,7 +8,7 @@ from altershield.budgets.coverage import as_query
 from altershield.budgets.texts import amount
 from altershield.views.budgets.figures import Detail, Figures, record_line
 from altershield.views.names import printable
-from command.status.table import Columns
+from command.columns import Columns
 from kube_base.times import rfc3339
 
 _UNKNOWN = "<unknown>"

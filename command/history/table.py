@@ -11,7 +11,7 @@ from altershield.views.durations import age
 from altershield.views.history import Found
 from altershield.views.names import printable
 from altershield.views.releases import objects
-from command.status.table import Columns
+from command.columns import Columns
 from kube_base.times import rfc3339
 
 _DIGITS = 12  # of a version, unless the table is wide

@@ -11,8 +11,8 @@ from altershield.process import options
 from altershield.views.names import resource_name
 from altershield.views.protection import Deletion, Found, Protected, find, staying
 from altershield.views.releases import objects
+from command.columns import Columns
 from command.namespace_option import Namespace, require_namespace
-from command.status.table import Columns
 from kube_base.access.client import Client
 from kube_base.errors import ReportedError
 

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from altershield.views.releases import objects
 from altershield.views.releases.model import Release, StoredRelease
-from command.status.table import Columns, Layout, Row, row
+from command.columns import Columns
+from command.status.table import Layout, Row, row
 
 
 class Output(StrEnum):

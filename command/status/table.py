@@ -1,6 +1,5 @@
 """The table of releases: one line per release, in the layout of kubectl."""
 
-from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from altershield import releases
@@ -12,7 +11,6 @@ from altershield.views.releases.model import Release, waits
 from kube_base.times import rfc3339
 
 _VERSION_DIGITS = 12  # of a version, unless the table is wide
-_GAP = "   "
 _UNKNOWN = "<unknown>"
 _NONE = "<none>"
 
@@ -84,22 +82,6 @@ def _policy(policy: AppliedPolicy, namespace: str) -> str:
     if not policy.name:
         return _NONE
     return policy.name if policy.namespace == namespace else f"{policy.namespace}/{policy.name}"
-
-
-class Columns:
-    """Aligns the columns. A wide line widens the columns for later lines, as in `kubectl get -w`."""
-
-    def __init__(self, width: int) -> None:
-        self._widths = [0] * width
-
-    def lines(self, cells: Iterable[Sequence[str]]) -> list[str]:
-        rows = list(cells)
-        for each in rows:
-            self._widths = [max(width, len(cell)) for width, cell in zip(self._widths, each, strict=True)]
-        return [
-            _GAP.join(cell.ljust(width) for cell, width in zip(each, self._widths, strict=True)).rstrip()
-            for each in rows
-        ]
 
 
 def progress(release: Release) -> str:

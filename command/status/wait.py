@@ -9,6 +9,7 @@ from altershield.process import options
 from altershield.views.durations import seconds
 from altershield.views.releases.goals import What, parse_goal
 from altershield.views.selection import parse, types
+from command.gates.opening import OPEN, wait_until_open
 from command.namespace_option import Namespace, require_namespace
 from command.status.command import Mode, show
 from kube_base.access.client import Client
@@ -18,7 +19,7 @@ _SHOWN_STEPS = 5  # that the completion names
 
 def _goals(incomplete: str) -> list[str]:
     """The values of --for that begin with `incomplete`, for shell completion."""
-    known = (What.DONE.value, What.VERIFIED.value, *(f"step={number}" for number in range(1, _SHOWN_STEPS + 1)))
+    known = (What.DONE.value, What.VERIFIED.value, OPEN, *(f"step={number}" for number in range(1, _SHOWN_STEPS + 1)))
     return [each for each in known if each.startswith(incomplete)]
 
 
@@ -34,10 +35,11 @@ def wait(
         str,
         typer.Option(
             "--for",
-            metavar="done|verified|step=N",
+            metavar="done|verified|step=N|open",
             autocompletion=_goals,
-            help="What to wait for: `done`; `verified`, all pods of the present step are verified; or `step=2`, this "
-            "step or a later one has passed. A release without steps has to be done.",
+            help="What to wait for: `done`; `verified`, all pods of the present step are verified; `step=2`, this step "
+            "or a later one has passed; or `open`, the workload may be released. A release without steps has to be "
+            "done.",
         ),
     ] = What.DONE.value,
     timeout: Annotated[
@@ -54,7 +56,10 @@ def wait(
     template is not verified. The exit code is 1 if there is no such release.
     """
     require_namespace(namespace)
-    limit, selections, goal = seconds(timeout, "--timeout"), parse(workload), parse_goal(until)
+    limit, selections = seconds(timeout, "--timeout"), parse(workload)
+    if until == OPEN:
+        raise typer.Exit(asyncio.run(wait_until_open(context, kubeconfig, namespace, selections, limit or None)))
+    goal = parse_goal(until)
 
     async def run() -> int:
         async with await Client.connect(kubeconfig, context=context) as client:

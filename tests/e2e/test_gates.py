@@ -1,13 +1,17 @@
 """Releases begin only while no gate is closed: freezes, on a cluster with a gatekeeper."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 from altershield.api.annotations import ROLLOUT
 from altershield.api.resources import API_VERSION
+from command.gates.command import EXIT_CLOSED
+from command.status import EXIT_UNDER_WAY
 from tests.e2e.sleep import VERSION, release, sleep
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
+from tests.support.processes import Run
 
 USER = "kubernetes-admin"
 
@@ -78,3 +82,36 @@ def test_nobody_freezes_in_the_name_of_another_user_and_only_the_end_changes(kub
     assert "only AlterShield writes the status of releasefreezes" in refused.stderr
     for wrong in ("tomorrow", "2026-01-01"):
         assert "spec.until" in kubectl.run("apply", "-f", "-", stdin=freeze("other", until=wrong)).stderr
+
+
+def test_people_freeze_and_unfreeze_and_ask_whether_they_may_release(
+    kubectl: Kubectl, altershield: Run, tmp_path: Path
+) -> None:
+    release(kubectl, sleep(replicas=1))
+    assert altershield("gates").stdout == "No release gates found.\n"
+    made = altershield("freeze", "sale", "--reason", "sale week", "--until", "2h").stdout
+    assert f"ReleaseFreeze {kubectl.namespace}/sale: no release may begin in the namespace {kubectl.namespace}" in made
+    third = sleep(replicas=1, image="third")
+    file = tmp_path / "third.json"
+    file.write_text(third)
+    known(kubectl, third)
+    shown = altershield("gates", "deploy/sleep", code=EXIT_CLOSED).stdout
+    assert "deployment/sleep may not be released now:" in shown
+    assert "It may be released from 20" in shown
+    assert "sale week" in shown.splitlines()[-1]
+    found = json.loads(altershield("gates", "sleep", "-o", "json", code=EXIT_CLOSED).stdout)["releases"][0]
+    assert found["closed"][0]["gate"] == f"{kubectl.namespace}/sale"
+    assert found["opensAt"] > "2026"
+    assert "may not be released" in altershield("gates", "-f", str(file), code=EXIT_CLOSED).stdout
+    listed = json.loads(altershield("gates", "-o", "json", code=EXIT_CLOSED).stdout)["gates"]
+    assert [(each["name"], each["open"], each["effect"]) for each in listed] == [("sale", False, "Freeze")]
+    assert "sale week" in altershield("calendar").stdout
+    altershield("wait", "deploy/sleep", "--for=open", "--timeout=1s", code=EXIT_UNDER_WAY)
+    altershield("unfreeze", "sale")
+    altershield("wait", "deploy/sleep", "--for=open", "--timeout=60s")
+    assert altershield("gates", "deploy/sleep").stdout.startswith("deployment/sleep may be released now.")
+    ended = kubectl.json("releasefreeze", "sale")["spec"]
+    assert (ended["requestedBy"], ended["endedBy"]) == (USER, USER)
+    assert "ended at" in altershield("unfreeze", "sale").stdout
+    assert "say why with --reason" in altershield("freeze", code=2).stderr
+    kubectl("delete", "releasefreeze", "sale")

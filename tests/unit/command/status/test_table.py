@@ -12,7 +12,8 @@ from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import AppliedPolicy
 from altershield.views.releases.model import Release
 from altershield.workloads.workload import Workload
-from command.status.table import Columns, Layout, progress, row
+from command.columns import Columns
+from command.status.table import Layout, progress, row
 from tests.unit.altershield.views.builders import DONE, V1, V2, release, stored, workload
 
 NOW = 1683791475.0

@@ -1,0 +1,109 @@
+"""The gates of a namespace, as they are now. Pure functions."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from altershield.api.condition_types import ConditionType
+from altershield.api.gates import GateMode
+from altershield.api.meta import find_condition
+from altershield.api.release_freeze import ReleaseFreeze
+from altershield.api.release_window import ReleaseWindow
+from altershield.gates import freezes, windows
+from kube_base.times import rfc3339
+
+
+class Gate(NamedTuple):
+    """A ReleaseWindow or a ReleaseFreeze."""
+
+    kind: str
+    namespace: str
+    name: str
+    mode: str
+    effect: str
+    """`Allow` or `Deny` of a window, `Freeze`."""
+    open: bool
+    since: str
+    """Since when it is closed, in the format of Kubernetes; empty: it is open, or that is not known."""
+    changes: str
+    """When it opens or closes next, in the format of Kubernetes; empty: that is not known, or a person decides."""
+    reason: str
+    problem: str
+    """Why it is not in force as it is written; empty: it is."""
+    times: tuple[tuple[float, float], ...]
+    """The times of a window, or the one of a freeze, Unix seconds."""
+    time_zone: str = ""
+
+    @property
+    def refuses(self) -> bool:
+        """Whether it denies releases that it judges now."""
+        return not self.open and self.mode == GateMode.ENFORCE
+
+
+def gates(found_windows: Sequence[ReleaseWindow], found_freezes: Sequence[ReleaseFreeze], now: float) -> list[Gate]:
+    """The gates at `now`, Unix seconds: those that are closed first."""
+    found = [*_windows(found_windows, now), *_freezes(found_freezes, now)]
+    return sorted(found, key=lambda each: (each.open, each.mode != GateMode.ENFORCE, each.namespace, each.name))
+
+
+def described(gate: Gate) -> dict[str, Any]:
+    """A gate for scripts."""
+    return {
+        "kind": gate.kind,
+        "namespace": gate.namespace,
+        "name": gate.name,
+        "mode": gate.mode,
+        "effect": gate.effect,
+        "open": gate.open,
+        "since": gate.since or None,
+        "changes": gate.changes or None,
+        "reason": gate.reason,
+        "problem": gate.problem,
+    }
+
+
+def _windows(found: Sequence[ReleaseWindow], now: float) -> Iterator[Gate]:
+    for window in found:
+        placed, metadata = windows.in_force(window), window.metadata
+        accepted = find_condition(window.status.conditions, ConditionType.ACCEPTED)
+        problem = accepted.message if accepted is not None and not accepted.is_true else ""
+        rules = placed.rules if placed is not None else window.spec
+        is_open = placed is None or placed.is_open(now)
+        yield Gate(
+            kind=window.kind,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            mode=str(rules.mode),
+            effect=str(rules.type),
+            open=is_open,
+            since=_time(placed.closed_since(now)) if placed is not None and not is_open else "",
+            changes=_time(placed.closes_at(now) if is_open else placed.opens_at(now)) if placed is not None else "",
+            reason=rules.reason,
+            problem=problem,
+            times=placed.intervals if placed is not None else (),
+            time_zone=rules.time_zone,
+        )
+
+
+def _freezes(found: Sequence[ReleaseFreeze], now: float) -> Iterator[Gate]:
+    for freeze in found:
+        placed, metadata = freezes.in_force(freeze), freeze.metadata
+        if placed is None:
+            continue
+        is_open = placed.is_open(now)
+        yield Gate(
+            kind=freeze.kind,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            mode=str(freeze.spec.mode),
+            effect="Freeze",
+            open=is_open,
+            since="" if is_open else _time(placed.closed_since(now)),
+            changes=_time(placed.closes_at(now) if is_open else placed.opens_at(now)),
+            reason=freeze.spec.reason,
+            problem="",
+            times=((placed.begins, placed.ends),),
+        )
+
+
+def _time(at: float) -> str:
+    return rfc3339(at) if at else ""

@@ -1,0 +1,112 @@
+"""The command line of `altershield calendar`."""
+
+import asyncio
+import datetime
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from altershield.process import options
+from altershield.views.gates.model import Gate
+from altershield.views.gates.reading import read
+from altershield.views.names import printable
+from altershield.views.releases import objects
+from command.columns import Columns
+from command.gates.command import Format
+from command.namespace_option import Namespace, require_namespace
+from kube_base.access.client import Client
+from kube_base.access.server_clock import ServerClock
+from kube_base.times import rfc3339
+
+_MAX_DAYS = 35  # so far the times of windows reach
+_DAY = 86_400
+_EFFECTS = {"Allow": "releases may begin", "Deny": "closed", "Freeze": "closed"}
+
+
+def calendar(
+    namespace: Namespace = "",
+    days: Annotated[int, typer.Option("--days", min=1, max=_MAX_DAYS, help="How many days to show.")] = 31,
+    output: Annotated[
+        Format | None, typer.Option("--output", "-o", help="The format: json or yaml.", show_default=False)
+    ] = None,
+    system_namespace: options.SystemNamespace = options.SYSTEM_NAMESPACE,
+    context: options.Context = None,
+    kubeconfig: options.Kubeconfig = None,
+) -> None:
+    """Show the times of the release windows and freezes in the next days, in your time zone and in UTC.
+
+    They are those of the namespace and of AlterShield's namespace. Which of them judge a workload, its labels decide:
+    `altershield gates TYPE/NAME` tells.
+    """
+    require_namespace(namespace)
+
+    async def run() -> tuple[list[Gate], Sequence[str], float]:
+        clock = ServerClock()
+        async with await Client.connect(kubeconfig, context=context) as client:
+            client.on_date(clock.update)
+            found = await read(client, (namespace or client.namespace, system_namespace), clock())
+            return found.gates, found.unread, clock()
+
+    shown, unread, now = asyncio.run(run())
+    times = entries(shown, now, now + days * _DAY)
+    if output is not None:
+        whole = {"times": [_described(*each) for each in times]}
+        sys.stdout.write(objects.to_json(whole) if output is Format.JSON else objects.to_yaml(whole))
+    else:
+        sys.stdout.writelines(f"{line}\n" for line in table(times, now))
+    for each in unread:
+        print(f"Warning: you may not read the gates of the namespace {each}; ask for the role view", file=sys.stderr)
+
+
+Entry = tuple[float, float, Gate]
+
+
+def entries(shown: Sequence[Gate], since: float, until: float) -> list[Entry]:
+    """The times of the gates in a span, Unix seconds, in their order."""
+    found = [(from_, to, gate) for gate in shown for from_, to in gate.times if to > since and from_ < until]
+    return sorted(found, key=lambda each: (each[0], each[1], each[2].namespace, each[2].name))
+
+
+def table(times: Sequence[Entry], now: float) -> list[str]:
+    """A line for each time, and the header. Times that have begun have a `*`."""
+    zone = datetime.datetime.fromtimestamp(now).astimezone().tzname() or "local"
+    header = (f"FROM ({zone})", f"TO ({zone})", "FROM (UTC)", "TO (UTC)", "EFFECT", "GATE", "REASON")
+    if not times:
+        return ["No gate closes, and none opens, in these days."]
+    rows = [
+        (
+            ("*" if from_ <= now else "") + _local(from_),
+            _local(to),
+            _utc(from_),
+            _utc(to),
+            _EFFECTS[gate.effect] + (" (mode warn)" if gate.mode == "warn" else ""),
+            f"{gate.kind} {gate.namespace}/{gate.name}",
+            printable(gate.reason),
+        )
+        for from_, to, gate in times
+    ]
+    return Columns(len(header)).lines([header, *rows])
+
+
+def _local(at: float) -> str:
+    if at == float("inf"):
+        return "a person ends it"
+    return datetime.datetime.fromtimestamp(at).astimezone().strftime("%a %Y-%m-%d %H:%M")
+
+
+def _utc(at: float) -> str:
+    return "" if at == float("inf") else datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%m-%d %H:%M")
+
+
+def _described(from_: float, to: float, gate: Gate) -> dict[str, str | None]:
+    return {
+        "from": rfc3339(from_),
+        "to": None if to == float("inf") else rfc3339(to),
+        "effect": gate.effect,
+        "mode": gate.mode,
+        "kind": gate.kind,
+        "gate": f"{gate.namespace}/{gate.name}",
+        "reason": gate.reason,
+    }
