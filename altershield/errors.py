@@ -41,6 +41,7 @@ ReportedError                       (kube_base.errors)
 ├── NotSentError                    (command.notify) a receiver did not take the test notification
 ├── BreakerError                    (command.breaker.command) a breaker cannot be shown or changed
 ├── ProtectionError                 (command.protection.changing) a protection was not changed
+├── GateError                       (altershield.views.gates.reading) a release gate cannot be shown or changed
 ├── BudgetError                     (altershield.views.budgets.reading) a budget cannot be shown
 └── LeftOverError                   (command.uninstall) objects of AlterShield may still be in a cluster
 

@@ -1,6 +1,6 @@
 """The listers: the objects of the informers' caches that handlers can read."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from altershield import releases
@@ -8,10 +8,11 @@ from altershield.api import ops_config
 from altershield.api.change_workload import WorkloadRef
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
+from altershield.gates.release import Closed
+from altershield.gates.release import Release as Judgeable
 from altershield.workloads import change_workload_name, named_kind
 from gatekeeper.budgets.judge import Budgets
 from gatekeeper.flow_controls import FlowControls
-from gatekeeper.gates import Gates
 from gatekeeper.live import Live
 from gatekeeper.policies import Policies
 from gatekeeper.projection import Release, read
@@ -20,6 +21,27 @@ from kube_base.access.informer import Informer
 
 _ROLLED_BACK = "rolled-back"
 _ORPHANED = "orphaned"
+
+
+class Gates(Protocol):
+    """The gates of releases that are in force."""
+
+    @property
+    def filled(self) -> bool:
+        """Whether the caches are filled."""
+
+    @property
+    def exist(self) -> bool:
+        """Whether there is any gate."""
+
+    def labels_of(self, namespace: str) -> Mapping[str, str]:
+        """The labels of a namespace."""
+
+    def closed(self, release: Judgeable, now: float) -> tuple[Closed, ...]:
+        """The gates that are closed for the release."""
+
+    def opens_at(self, release: Judgeable, now: float) -> float:
+        """When the release may begin, Unix seconds; 0: it is not known."""
 
 
 class Listers(Protocol):

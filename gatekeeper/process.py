@@ -22,7 +22,6 @@ from altershield.process.signals import stop_event
 from altershield.process.watchdog import watched
 from gatekeeper.budgets.judge import Judge
 from gatekeeper.flow_controls import CountedFlowControls
-from gatekeeper.gates import GatesOfNamespaces
 from gatekeeper.intake import memory
 from gatekeeper.journal import Journal
 from gatekeeper.listers import CacheListers, caches
@@ -111,16 +110,13 @@ async def run(options: Options) -> None:
         controls = Informer(client, POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl, resync=0)
         clock = ServerClock()
         reads.on_date(clock.update)
-        informers: tuple[Informer[Any], ...] = (
-            releases, config, policies, *gates.values(), namespaces, controls, *budgets.required,
-        )  # fmt: skip
+        always: tuple[Informer[Any], ...] = (releases, config, policies, *gates.values(), namespaces)
+        informers = (*always, controls, *budgets.required)
         certificate = Certificate(options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
         served = routes()
         metrics = Metrics(certificate, served.values())
         metrics.observe(client, (*informers, *budgets.counted_informers), releases.has_namespace)
-        readiness = _Readiness(
-            certificate, (releases, config, policies, *gates.values(), namespaces), informers, budgets
-        )
+        readiness = _Readiness(certificate, always, informers, budgets)
         listers = CacheListers(
             releases,
             config,
@@ -128,11 +124,7 @@ async def run(options: Options) -> None:
             budgets=Judge(reads, budgets, clock),
             flow_controls=CountedFlowControls(reads, controls, namespaces, partial(_labels_of, namespaces), clock),
             policies=CachedPolicies(policies, options.system_namespace),
-            gates=GatesOfNamespaces(
-                CachedGates(gates, options.system_namespace, lambda gate, each: each.in_force),
-                partial(_labels_of, namespaces),
-                lambda: namespaces.synced,
-            ),
+            gates=CachedGates(gates, namespaces, options.system_namespace, lambda _, each: each.in_force),
             reconciler=options.service_account,
             system_namespace=options.system_namespace,
         )
@@ -149,7 +141,7 @@ async def run(options: Options) -> None:
         async with health as metrics_port, watched():
             logger.info("listening", extra={"port": tls.port, "metrics_port": metrics_port, "server": client.server})
             async with asyncio.TaskGroup() as group:
-                own = (each.run() for each in (releases, config, policies, *gates.values(), namespaces, controls))
+                own = (each.run() for each in (*always, controls))
                 works = (*own, budgets.run(), certificate.follow())
                 followers = [group.create_task(work) for work in works]
                 await stop.wait()

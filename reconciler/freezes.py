@@ -7,10 +7,10 @@ import msgspec
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from altershield.api.condition_types import ConditionType
+from altershield.api.gates.freezes import KIND, ReleaseFreeze
+from altershield.api.gates.windows import KIND as WINDOW
 from altershield.api.meta import Condition, set_condition
-from altershield.api.release_freeze import KIND, ReleaseFreeze
 from altershield.api.resources import RELEASE_FREEZES
-from altershield.api.release_window import KIND as WINDOW
 from altershield.api.rights import Right
 from altershield.gates.freezes import in_force
 from kube_base.access.objects import key_of

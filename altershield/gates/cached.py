@@ -37,16 +37,19 @@ def reader(gate: Gate[Any, Any]) -> Callable[[bytes | msgspec.Raw], Stored]:
 class CachedGates:
     """The gates that are in force. Those of a namespace are collected once after each change.
 
-    `informers`: one for each kind of gates. `in_force`: what of a cached object is in force.
+    `informers`: one for each kind of gates. `in_force`: what of a cached object is in force. `namespaces`: the cache of
+    namespaces, of which the labels are read.
     """
 
     def __init__(
         self,
         informers: Mapping[Gate[Any, Any], Informer[Any]],
+        namespaces: Informer[Any],
         system_namespace: str,
         in_force: Callable[[Gate[Any, Any], Any], Placed | None],
     ) -> None:
         self._informers = informers
+        self._namespaces = namespaces
         self._system_namespace = system_namespace
         self._in_force = in_force
         self._known: dict[tuple[Gate[Any, Any], str], tuple[Placed, ...]] = {}
@@ -57,12 +60,17 @@ class CachedGates:
     @property
     def filled(self) -> bool:
         """Whether the caches are filled."""
-        return all(each.synced for each in self._informers.values())
+        return self._namespaces.synced and all(each.synced for each in self._informers.values())
 
     @property
     def exist(self) -> bool:
         """Whether there is any object of any kind."""
         return any(len(each) for each in self._informers.values())
+
+    def labels_of(self, namespace: str) -> Mapping[str, str]:
+        """The labels of a namespace."""
+        found = self._namespaces.get("", namespace)
+        return found.metadata.labels if found is not None else {}
 
     def closed(self, release: Release, now: float) -> tuple[Closed, ...]:
         """The gates that are closed for the release."""

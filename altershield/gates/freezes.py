@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from altershield.api.release_freeze import ReleaseFreeze, ReleaseFreezeSpec
+from altershield.api.gates.freezes import ReleaseFreeze, ReleaseFreezeSpec
 from altershield.api.resources import RELEASE_FREEZES
 from altershield.gates.gate import Gate
 from altershield.gates.release import Closed, Release, selects_any

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from altershield.api.gates import GateMode, GateRules, Judged, Running, WhenClosed
+from altershield.api.gates.rules import GateMode, GateRules, Judged, Running, WhenClosed
 from altershield.api.label_selectors import selects
 from altershield.api.selectors import Selector
 

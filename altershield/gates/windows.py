@@ -4,7 +4,7 @@ import bisect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from altershield.api.release_window import ReleaseWindow, ReleaseWindowSpec, WindowType
+from altershield.api.gates.windows import ReleaseWindow, ReleaseWindowSpec, WindowType
 from altershield.api.resources import RELEASE_WINDOWS
 from altershield.gates.gate import Gate
 from altershield.gates.release import Closed, Release, selects_all, selects_any

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from altershield.api.gates import MAX_GATE_REASON, GateMode
+from altershield.api.gates.freezes import ReleaseFreeze
+from altershield.api.gates.rules import MAX_GATE_REASON, GateMode
 from altershield.api.names import is_name
-from altershield.api.release_freeze import ReleaseFreeze
 from altershield.api.resources import RELEASE_FREEZES
 from altershield.process import options
 from altershield.views import permission
@@ -74,27 +74,33 @@ def freeze(
         raise UsageError(f'no ReleaseFreeze can have the name "{name}"')
     labels = _labels(selector)
 
+    wanted: dict[str, Any] = {"reason": reason, "from": begins, "until": until}
+    wanted |= {"selector": {"matchLabels": labels}} if labels else {}
+    wanted |= {"mode": GateMode.WARN.value} if warn else {}
+
     async def run() -> None:
-        clock = ServerClock()
         async with await Client.connect(kubeconfig, context=context) as client:
-            client.on_date(clock.update)
-            by = await user(client)  # reads the time of the API server, too
-            now = clock()
-            spec: dict[str, Any] = {"reason": reason, "requestedBy": by}
-            spec |= {"from": _time(begins, now, "--from")} if begins else {}
-            spec |= {"until": _time(until, now, "--until")} if until else {}
-            spec |= {"selector": {"matchLabels": labels}} if labels else {}
-            spec |= {"mode": GateMode.WARN.value} if warn else {}
             where = system_namespace if everywhere else namespace or client.namespace
-            made = name or f"freeze-{datetime.datetime.fromtimestamp(now, datetime.UTC):%Y%m%d-%H%M%S}"
-            await _create(client, made, where, spec)
-        end = f"until {spec['until']}" if until else f"until a person ends it: altershield unfreeze {made} -n {where}"
-        start = f"from {spec['from']} on, " if begins else ""
-        scope = "all governed namespaces" if everywhere else f"the namespace {where}"
-        effect = "releases get a warning" if warn else "no release may begin"
-        print(f"ReleaseFreeze {where}/{made}: {start}{effect} in {scope} {end}")
+            await _freeze(client, name, where, wanted, everywhere=everywhere)
 
     asyncio.run(run())
+
+
+async def _freeze(client: Client, name: str, namespace: str, wanted: dict[str, Any], *, everywhere: bool) -> None:
+    """Create the freeze, and say what it does. The times are those of the options."""
+    clock = ServerClock()
+    client.on_date(clock.update)
+    by = await user(client)  # reads the time of the API server, too
+    now = clock()
+    times = {key: _time(wanted[key], now, f"--{key}") for key in ("from", "until") if wanted[key]}
+    spec = {**{key: value for key, value in wanted.items() if value}, **times, "requestedBy": by}
+    made = name or f"freeze-{datetime.datetime.fromtimestamp(now, datetime.UTC):%Y%m%d-%H%M%S}"
+    await _create(client, made, namespace, spec)
+    start = f"from {times['from']} on, " if "from" in times else ""
+    effect = "releases get a warning" if "mode" in spec else "no release may begin"
+    scope = "all governed namespaces" if everywhere else f"the namespace {namespace}"
+    end = times.get("until") or f"a person ends it: altershield unfreeze {made} -n {namespace}"
+    print(f"ReleaseFreeze {namespace}/{made}: {start}{effect} in {scope} until {end}")
 
 
 def unfreeze(

@@ -21,6 +21,7 @@ WHERE = {
     "docs/history.md": "changed_shop",
     "docs/policies.md": "changed_shop",
     "docs/protect.md": "changed_shop",
+    "docs/release-gates.md": "changed_shop",
     "docs/release-in-steps.md": "changed_shop",
     "docs/verdicts.md": "changed_shop",
 }

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from altershield.api.condition_types import ConditionType
-from altershield.api.gates import GateMode
+from altershield.api.gates.freezes import ReleaseFreeze
+from altershield.api.gates.rules import GateMode
+from altershield.api.gates.windows import ReleaseWindow
 from altershield.api.meta import find_condition
-from altershield.api.release_freeze import ReleaseFreeze
-from altershield.api.release_window import ReleaseWindow
 from altershield.gates import freezes, windows
 from kube_base.times import rfc3339
 

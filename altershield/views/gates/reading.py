@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from altershield.api.release_freeze import ReleaseFreeze
-from altershield.api.release_window import ReleaseWindow
+from altershield.api.gates.freezes import ReleaseFreeze
+from altershield.api.gates.windows import ReleaseWindow
 from altershield.api.resources import RELEASE_FREEZES, RELEASE_WINDOWS
 from altershield.views import permission
 from altershield.views.gates.model import Gate, gates

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from altershield.api.fingerprint import Template, metadata
-from altershield.api.gates import Judged
+from altershield.api.gates.rules import Judged
 from altershield.api.pages import GATES
 from altershield.gates import texts
 from altershield.gates.release import Closed

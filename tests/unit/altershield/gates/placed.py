@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from altershield.api.gates.freezes import ReleaseFreezeSpec
+from altershield.api.gates.windows import ReleaseWindowSpec, WindowType
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.api.release_freeze import ReleaseFreezeSpec
-from altershield.api.release_window import ReleaseWindowSpec, WindowType
 from altershield.api.selectors import Selector
 from altershield.gates.freezes import FREEZES, Freeze
 from altershield.gates.gate import Gate

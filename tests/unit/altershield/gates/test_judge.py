@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.gates import GateMode, Judged
+from altershield.api.gates.rules import GateMode, Judged
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.gates.judge import judge, opens_at
 from altershield.gates.release import Closed, Release

@@ -67,6 +67,8 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         "defensepolicies.app.ops.cloud.alipay.com",
         "poddeletionflowcontrols.app.ops.cloud.alipay.com",
         "podunavailablebudgets.app.ops.cloud.alipay.com",
+        "releasewindows.app.ops.cloud.alipay.com",
+        "releasefreezes.app.ops.cloud.alipay.com",
     }
     for crd in CRDS.values():
         assert crd["spec"]["names"]["categories"] == ["altershield"]
@@ -80,6 +82,8 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         ("ChangePod", ["STATUS", "MESSAGE", "CREATETIME"]),
         ("OpsConfigInfo", ["AGE"]),
         ("DefensePolicy", ["MODE", "ONFAILURE", "PRIORITY", "ACCEPTED", "AGE"]),
+        ("ReleaseWindow", ["TYPE", "OPEN", "MODE", "ACCEPTED", "AGE"]),
+        ("ReleaseFreeze", ["REASON", "MODE", "AGE"]),
         ("PodDeletionFlowControl", ["MODE", "BREAKER", "INTERVAL", "USED", "LIMIT", "AGE"]),
         ("PodUnavailableBudget", ["MODE", "ALLOWED", "CURRENT", "DESIRED", "TOTAL", "AGE"]),
     ],
@@ -93,6 +97,8 @@ FRESH: dict[str, dict[str, Any]] = {  # the required fields
     "ChangeWorkload": {"createTime": "2026-11-27 10:00:00"},
     "ChangePod": {"createTime": "2026-11-27 10:00:00"},
     "OpsConfigInfo": {"type": "isBranch"},
+    "ReleaseWindow": {"type": "Deny", "schedules": [{"weekly": {"days": ["Sat"]}}]},
+    "ReleaseFreeze": {"reason": "an incident"},
     "PodDeletionFlowControl": {"limitRules": [{"interval": "1m", "limit": 0}]},
     "PodUnavailableBudget": {"selector": {}, "maxUnavailable": 0},
 }

@@ -10,7 +10,7 @@ import pytest
 
 from altershield.api.resources import API_VERSION, DEFENSE_POLICIES
 from command import main
-from command.policy.file import MAX_FILE
+from command.manifests import MAX_FILE
 from tests.fault.reconciler_cluster import Cluster, running_cluster
 from tests.support.processes import Done, call
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from altershield.api.annotations import ROLLOUT
-from altershield.api.gates import GateMode, Judged
+from altershield.api.gates.rules import GateMode, Judged
 from altershield.api.pages import GATES
 from altershield.gates.freezes import FREEZES
 from altershield.gates.windows import WINDOWS

@@ -7,7 +7,7 @@ import msgspec
 
 from altershield.api.announcements import Announcements
 from altershield.api.fields import Conditions, Generation
-from altershield.api.gates import MAX_GATE_REASON, TIME, GateRules
+from altershield.api.gates.rules import MAX_GATE_REASON, TIME, GateRules
 from altershield.api.kinds import AGE, NOT_PROCESSED, Column, Kind
 from altershield.api.resources import API_VERSION, RELEASE_FREEZES
 from altershield.api.schema import doc, pattern, rules

@@ -11,7 +11,7 @@ import msgspec
 
 from altershield.api.announcements import Announcements
 from altershield.api.fields import Conditions, Generation, Name
-from altershield.api.gates import MAX_GATE_REASON, GateRules
+from altershield.api.gates.rules import MAX_GATE_REASON, GateRules
 from altershield.api.kinds import AGE, NOT_PROCESSED, Column, Kind
 from altershield.api.resources import API_VERSION, RELEASE_WINDOWS
 from altershield.api.schema import doc, extra, pattern, rules
