@@ -30,6 +30,7 @@ from reconciler.cluster.writer import Writer
 from reconciler.endpoints.metrics import CallbackMetrics
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.flow_control.subject import FLOW_CONTROLS
+from reconciler.gates.subject import RELEASE_WINDOWS
 from reconciler.generated_budgets.subject import GENERATED_BUDGETS
 from reconciler.holds.subject import HOLDS
 from reconciler.machinery.metrics import Metrics
@@ -55,6 +56,7 @@ SUBJECTS: tuple[Subject[Any], ...] = (
     ORDERS,
     SETTINGS,
     POLICIES,
+    RELEASE_WINDOWS,
     FLOW_CONTROLS,
     BUDGETS,
     GENERATED_BUDGETS,

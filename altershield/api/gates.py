@@ -65,14 +65,14 @@ class GateRules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
     namespace_selector: Annotated[
         Selector | None,
         doc(
-            "Only for objects in AlterShield's namespace: the labels of the namespaces of these workloads. Not set: all "
-            "governed namespaces. An object in another namespace judges the releases of its own namespace."
+            "Only for objects in AlterShield's namespace: the labels of the namespaces of these workloads. Not set: "
+            "all governed namespaces. An object in another namespace judges the releases of its own namespace."
         ),
         extra(x_kubernetes_map_type="atomic"),
     ] = None
-    mode: Annotated[
-        GateMode, doc("`enforce`, or `warn`: releases pass with a warning while the gate is closed.")
-    ] = GateMode.ENFORCE
+    mode: Annotated[GateMode, doc("`enforce`, or `warn`: releases pass with a warning while the gate is closed.")] = (
+        GateMode.ENFORCE
+    )
     when_closed: Annotated[
         WhenClosed,
         doc(

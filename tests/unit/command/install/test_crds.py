@@ -95,6 +95,7 @@ FRESH: dict[str, dict[str, Any]] = {  # the required fields
     "OpsConfigInfo": {"type": "isBranch"},
     "PodDeletionFlowControl": {"limitRules": [{"interval": "1m", "limit": 0}]},
     "PodUnavailableBudget": {"selector": {}, "maxUnavailable": 0},
+    "ReleaseWindow": {"type": "Deny", "schedules": [{"weekly": {"days": ["Sat"]}}]},
 }
 
 
