@@ -8,7 +8,6 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from altershield.api.condition_types import ConditionType
 from altershield.api.gates.freezes import KIND, ReleaseFreeze
-from altershield.api.gates.windows import KIND as WINDOW
 from altershield.api.meta import Condition, set_condition
 from altershield.api.resources import RELEASE_FREEZES
 from altershield.api.rights import Right
@@ -17,11 +16,11 @@ from kube_base.access.objects import key_of
 from kube_base.access.queue import WorkQueue
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.gauges import Gauges
-from reconciler.cluster.watch import Watch
+from reconciler.cluster.watch import Scope, Watch
 from reconciler.cluster.writer import Writer
 from reconciler.subject import Controller, Parts, Subject
 
-WATCH = Watch(RELEASE_FREEZES, ReleaseFreeze, everywhere=True)
+WATCH = Watch(RELEASE_FREEZES, ReleaseFreeze, Scope.GOVERNED_AND_SYSTEM)
 
 
 class FreezeReconciler:
@@ -98,8 +97,8 @@ def start(parts: Parts[Key]) -> Controller[Key]:
 FREEZES = Subject(
     "release-freezes",
     start,
-    kinds=(KIND, WINDOW),
-    rights=(Right((RELEASE_FREEZES, WINDOW.resource), "list watch"), Right((RELEASE_FREEZES,), "patch", "status")),
+    kinds=(KIND,),
+    rights=(Right((RELEASE_FREEZES,), "list watch"), Right((RELEASE_FREEZES,), "patch", "status")),
     watches=(WATCH,),
     writes=((RELEASE_FREEZES, ("patch status",)),),
     workers=4,

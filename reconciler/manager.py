@@ -31,6 +31,7 @@ from reconciler.endpoints.metrics import CallbackMetrics
 from reconciler.endpoints.server import Endpoints, Settings
 from reconciler.flow_control.subject import FLOW_CONTROLS
 from reconciler.freezes import FREEZES
+from reconciler.gates.subject import RELEASE_WINDOWS
 from reconciler.generated_budgets.subject import GENERATED_BUDGETS
 from reconciler.holds.subject import HOLDS
 from reconciler.machinery.metrics import Metrics
@@ -57,6 +58,7 @@ SUBJECTS: tuple[Subject[Any], ...] = (
     SETTINGS,
     POLICIES,
     FREEZES,
+    RELEASE_WINDOWS,
     FLOW_CONTROLS,
     BUDGETS,
     GENERATED_BUDGETS,

@@ -29,6 +29,9 @@ CREDENTIALS = "altershield.defense.antgroup.com/credentials"
 """On a Secret, set by the user with value `true`: checks of policies in its namespace may use it."""
 CREDENTIALS_VALUE = "true"
 
+CALENDAR = "altershield.defense.antgroup.com/calendar"
+"""On a ConfigMap in the system namespace, set by the user with any value: ReleaseWindows may use its calendars."""
+
 CHECK = "altershield.defense.antgroup.com/check"
 """On the Job of a check and its pods: the name of the check."""
 CHECK_ID = "altershield.defense.antgroup.com/check-id"

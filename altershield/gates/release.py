@@ -1,5 +1,6 @@
 """What is judged, and what a closed gate says about it."""
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -39,6 +40,8 @@ class Closed:
     """Since when, in the format of Kubernetes; empty: it is not known."""
     opens_at: str = ""
     """When it opens, in the format of Kubernetes; empty: it is not known, or a person decides."""
+    zone: datetime.tzinfo = datetime.UTC
+    """The time zone in which people think about the gate."""
 
     @property
     def enforced(self) -> bool:

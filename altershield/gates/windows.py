@@ -1,6 +1,8 @@
 """ReleaseWindows: the times in which releases may begin, or may not."""
 
 import bisect
+import datetime
+import zoneinfo
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -24,6 +26,8 @@ class Window:
     """The times of the schedules, Unix seconds, in their order. They do not overlap."""
     computed_until: float
     """How far they reach, Unix seconds; 0: they are not known yet."""
+    zone: datetime.tzinfo = datetime.UTC
+    """The time zone of the schedules."""
 
     @property
     def allows(self) -> bool:
@@ -74,7 +78,16 @@ def in_force(window: ReleaseWindow) -> Window | None:
         return None
     intervals = tuple((unix(each.from_), unix(each.to)) for each in status.intervals)
     until = unix(status.computed_until)
-    return Window(metadata.namespace, metadata.name, status.accepted or window.spec, intervals, until)
+    spec = status.accepted or window.spec
+    return Window(metadata.namespace, metadata.name, spec, intervals, until, _zone(spec.time_zone))
+
+
+def _zone(name: str) -> datetime.tzinfo:
+    """The time zone, for texts; UTC if this process does not know it."""
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        return datetime.UTC
 
 
 def closed(windows: Iterable[Window], release: Release, now: float) -> Iterator[Closed]:
@@ -112,6 +125,7 @@ def _closed(window: Window, now: float) -> Closed:
         what=what,
         since=rfc3339(since) if since else "",
         opens_at=rfc3339(opens_at) if opens_at else "",
+        zone=window.zone,
     )
 
 

@@ -110,6 +110,7 @@ who may read the logs of the namespace write a DefensePolicy with such a check."
 SYSTEM_RULES = (
     _rule(GROUP, ["opsconfiginfoes"], "create"),
     _rule("coordination.k8s.io", ["leases"], "get create update"),
+    _rule("", ["configmaps"], "list watch"),  # the calendars of ReleaseWindows
 )
 """The permissions in the system namespace only."""
 

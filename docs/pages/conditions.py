@@ -165,10 +165,11 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
         },
     ),
     ConditionType.ACCEPTED: (
-        "OpsConfigInfo, DefensePolicy, PodDeletionFlowControl. `True`: the object is in effect. `False`: it is wrong "
-        "and changes nothing; of a DefensePolicy, the spec in `status.accepted` stays in force.",
+        "OpsConfigInfo, DefensePolicy, PodDeletionFlowControl, ReleaseWindow. `True`: the object is in effect. "
+        "`False`: it is wrong and changes nothing; of a DefensePolicy or a ReleaseWindow, the spec in "
+        "`status.accepted` stays in force.",
         {
-            "Valid": "`True`. The setting or the policy is in effect.",
+            "Valid": "`True`. The setting, the policy or the window is in effect.",
             "UselessRule": "`True`, PodDeletionFlowControl. A rule has no effect: another rule allows no more "
             "deletions in a longer interval.",
             "InvalidRule": "`False`, PodDeletionFlowControl. No interval of its rules can be read, so nothing is "
@@ -181,6 +182,15 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
             "UnknownPlaceholder": "`False`. A text of a check has a placeholder `{{name}}` that does not exist.",
             "UnknownReceiver": "`True`. The policy is in effect, but receivers in `spec.notify` do not exist, or may "
             "not be told of this namespace. The message names them.",
+            "ScheduleInvalid": "`False`, ReleaseWindow. A schedule or the time zone cannot be read. The message names "
+            "the schedule.",
+            "CalendarInvalid": "`False`, ReleaseWindow. A calendar exceeds a bound, or has an event that cannot be "
+            "worked out. The message names the schedule and the event.",
+            "CalendarNotFound": "`False`, ReleaseWindow. There is no ConfigMap with the label of calendars and this "
+            "key, or the window is not in AlterShield's namespace.",
+            "TooManyIntervals": "`False`, ReleaseWindow. The schedules have more than 200 separate times in a week.",
+            "NamespaceSelectorNotAllowed": "`False`, ReleaseWindow. Only windows in AlterShield's namespace have "
+            "`spec.namespaceSelector`.",
             "UrlNotAllowed": "`False`. Checks may not request this URL.",
             "WrongNamespace": "`False`. The object is not in AlterShield's system namespace.",
         },

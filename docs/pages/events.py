@@ -84,6 +84,9 @@ MEANINGS = {
     "BreakGlassUsed": "The object is a PodDeletionFlowControl or a PodUnavailableBudget. A user in the group "
     "`altershield:break-glass` passed its limits. The message names the user and the pod. The Event is raised when the "
     "pod is gone or changed, or when the record of the request has run out.",
+    "WindowRejected": "The object is a ReleaseWindow. The window or one of its calendars is wrong. The message says "
+    "what to correct, and whether an earlier spec stays in force.",
+    "WindowAccepted": "The object is a ReleaseWindow that was rejected before. It is in force.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
     "what to correct.",
 }
@@ -102,11 +105,11 @@ kubectl get events -A --field-selector source=altershield
 
 The object of an Event is the workload, unless the table names another one. A release that succeeds raises no Event.
 
-An Event about a release, a policy or a setting is stored in `status.announcements` with the change that it is about,
-before it is written. So a crash or a change of the leader does not lose it, and it is written once. AlterShield tries
-for half an hour to write it. The Events `DeletionLimitNear`, `DeletionLimitReached`, `StuckPodDeleted` and
-`StuckPodNotDeleted` are not stored: a crash can lose them, and one that is repeated within ten minutes increases the
-count of the existing Event.
+An Event about a release, a policy, a window or a setting is stored in `status.announcements` with the change that it
+is about, before it is written. So a crash or a change of the leader does not lose it, and it is written once.
+AlterShield tries for half an hour to write it. The Events `DeletionLimitNear`, `DeletionLimitReached`,
+`StuckPodDeleted` and `StuckPodNotDeleted` are not stored: a crash can lose them, and one that is repeated within ten
+minutes increases the count of the existing Event.
 
 """
 

@@ -15,6 +15,15 @@ from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetSt
 from altershield.api.change_workload import ChangeWorkloadSpec, ChangeWorkloadStatus, WorkloadRef, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.flow_control import FlowControlSpec, LimitRule, Mode, PodDeletionFlowControl
+from altershield.api.gates.windows import (
+    Day,
+    ReleaseWindow,
+    ReleaseWindowSpec,
+    ReleaseWindowStatus,
+    Schedule,
+    Weekly,
+    WindowType,
+)
 from altershield.api.meta import Condition
 from altershield.api.namespace import Namespace
 from altershield.api.rollout import Phase as RolloutPhase
@@ -37,6 +46,7 @@ from reconciler import thresholds
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.flow_control.flow_control_reconciler import WATCH as FLOW_CONTROLS
+from reconciler.gates.window_reconciler import WINDOWS
 from reconciler.manager import Manager
 from reconciler.options import Options
 from reconciler.releases.step_gauges import APPROVAL
@@ -225,11 +235,14 @@ def release(cached: Caches) -> None:
 
 
 def _protections(cached: Caches) -> None:
-    """Put a PodUnavailableBudget that lacks a pod into the caches, in the namespace of the release, and a
-    PodDeletionFlowControl."""
+    """Put a PodUnavailableBudget that lacks a pod into the caches, in the namespace of the release, a
+    PodDeletionFlowControl, and a ReleaseWindow that is in force."""
     lacks = PodUnavailableBudgetStatus(total_replicas=1, desired_available=1)
     cached.budgets.budgets_informer.observe(
         PodUnavailableBudget(ObjectMeta("web", "shop", resource_version="1"), status=lacks)
     )
     spec = FlowControlSpec((LimitRule("10m", 100),))
     cached[FLOW_CONTROLS].observe(PodDeletionFlowControl(ObjectMeta("guard", resource_version="1"), spec))
+    weekend = ReleaseWindowSpec(type=WindowType.DENY, schedules=(Schedule(Weekly((Day.SAT, Day.SUN))),))
+    status = ReleaseWindowStatus(accepted=weekend, computed_until="2026-12-31T00:00:00Z")
+    cached[WINDOWS].observe(ReleaseWindow(ObjectMeta("weekend", "shop", resource_version="1"), weekend, status))

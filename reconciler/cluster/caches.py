@@ -1,7 +1,7 @@
 """The informers, and the queries that controllers make on them.
 
 Objects of ungoverned namespaces are not kept, except settings, policies of the system namespace, records of orders, and
-watches with `everywhere`.
+watches whose scope has them.
 """
 
 import math
@@ -100,10 +100,7 @@ class Caches:
         )
         """The records of open orders. It runs only with an AlterShield server."""
         self._watched: dict[Watch[Any], Informer[Any]] = {
-            watch: Informer(
-                client, watch.resource, watch.type, keep=(lambda _: True) if watch.everywhere else self._governs
-            )
-            for watch in watches
+            watch: watch.informer(client, system_namespace, self._governs) for watch in watches
         }
         self.definitions = {
             adapter.resource.group_kind: definition_informer(client, adapter.crd) for adapter in ADAPTERS if adapter.crd
@@ -174,7 +171,7 @@ class Caches:
             self.batches,
             self.pods,
             *self.sets.values(),
-            *(informer for watch, informer in self._watched.items() if not watch.everywhere),
+            *(informer for watch, informer in self._watched.items() if watch.scope.follows_namespaces),
             *workloads,
         )
 

@@ -22,12 +22,12 @@ from kube_base.resources import PODS
 from kube_base.times import unix
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.metrics import DisruptionMetrics
-from reconciler.cluster.watch import Watch
+from reconciler.cluster.watch import Scope, Watch
 from reconciler.cluster.writer import Writer
 from reconciler.flow_control.conditions import announcements, conditions, new_near_limit, ungated
 from reconciler.machinery.announcer import Announcer
 
-WATCH = Watch(POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl, everywhere=True)
+WATCH = Watch(POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl, Scope.EVERYWHERE)
 
 _TRIES = 6  # writes, while gatekeepers change the status
 _PENDING_EVERY = 1.0  # seconds between reconciles while deletions are pending

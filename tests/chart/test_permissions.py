@@ -10,7 +10,7 @@ import pytest
 
 from altershield.api import deletion_protection
 from altershield.api.names import SYSTEM_NAMESPACE, change_pod_number, service_account_user
-from altershield.api.resources import DEFENSE_POLICIES, POD_DELETION_FLOW_CONTROLS
+from altershield.api.resources import DEFENSE_POLICIES, POD_DELETION_FLOW_CONTROLS, RELEASE_WINDOWS
 from altershield.workloads import ADAPTERS
 from command.demo.steps import STEPS
 from command.demo.story import Story
@@ -108,6 +108,7 @@ async def test_processes_need_every_granted_permission_and_no_other(
                 await step.run(story)
     reject_a_setting_twice(system)
     accept_a_policy(system)
+    accept_a_window(system)
     confirm_a_deletion(system)
 
     granted = {"ClusterRole": system.json("clusterrole", RELEASE), "Role": system.json("role", RELEASE)}
@@ -159,6 +160,21 @@ def accept_a_policy(system: Kubectl) -> None:
         system.wait("defensepolicy/standard", "condition=Accepted")
     finally:
         system("delete", "defensepolicy", "standard")
+
+
+def accept_a_window(system: Kubectl) -> None:
+    """The reconciler writes the status of each ReleaseWindow."""
+    window = {
+        "apiVersion": RELEASE_WINDOWS.api_version,
+        "kind": RELEASE_WINDOWS.kind,
+        "metadata": {"name": "weekend"},
+        "spec": {"type": "Deny", "schedules": [{"weekly": {"days": ["Sat", "Sun"]}}]},
+    }
+    system("create", "-f", "-", stdin=json.dumps(window))
+    try:
+        system.wait("releasewindow/weekend", "condition=Accepted")
+    finally:
+        system("delete", "releasewindow", "weekend")
 
 
 def confirm_a_deletion(system: Kubectl) -> None:

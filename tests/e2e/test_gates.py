@@ -115,3 +115,23 @@ def test_people_freeze_and_unfreeze_and_ask_whether_they_may_release(
     assert "ended at" in altershield("unfreeze", "sale").stdout
     assert "say why with --reason" in altershield("freeze", code=2).stderr
     kubectl("delete", "releasefreeze", "sale")
+
+
+def test_a_window_denies_at_its_times_by_name_and_zone(kubectl: Kubectl) -> None:
+    release(kubectl, sleep(replicas=1))
+    every_day = {"days": ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]}
+    spec = {
+        "type": "Deny",
+        "timeZone": "Asia/Shanghai",
+        "schedules": [{"weekly": every_day}],
+        "reason": "no releases at weekends",
+    }
+    window = {"apiVersion": API_VERSION, "kind": "ReleaseWindow", "metadata": {"name": "weekend"}, "spec": spec}
+    kubectl.apply(json.dumps(window))
+    kubectl.wait("releasewindow/weekend", "condition=Accepted")
+    text = known(kubectl, sleep(replicas=1, image="second"))
+    assert f"ReleaseWindow {kubectl.namespace}/weekend: no release may begin in these times: no releases" in text
+    assert "+08:00 (" in text
+    kubectl.apply(json.dumps({**window, "spec": {**spec, "mode": "warn"}}))
+    known(kubectl, sleep(replicas=1, image="second"), closed=False)
+    assert "with mode enforce: ReleaseWindow" in kubectl.run("set", "image", "deploy/sleep", "sleep=second").stderr

@@ -13,6 +13,7 @@ from altershield.api.announcements import Announcements
 from altershield.api.fields import Conditions, Generation, Name
 from altershield.api.gates.rules import MAX_GATE_REASON, GateRules
 from altershield.api.kinds import AGE, NOT_PROCESSED, Column, Kind
+from altershield.api.labels import CALENDAR
 from altershield.api.resources import API_VERSION, RELEASE_WINDOWS
 from altershield.api.schema import doc, extra, pattern, rules
 from kube_base.meta import ObjectMeta
@@ -32,12 +33,21 @@ MAX_CALENDAR_EVENTS = 1000
 MAX_DURATION = 31 * 86_400
 """The maximum of `durationSeconds`."""
 
-DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-"""The days of a week, from Monday as in ISO 8601."""
 
-Day = enum.StrEnum("Day", {each.upper(): each for each in DAYS})  # type: ignore[misc]  # mypy wants the names literally
+class Day(enum.StrEnum):
+    """The days of a week, from Monday as in ISO 8601."""
 
-_TimeOfDay = Annotated[str, msgspec.Meta(max_length=5), pattern("^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$")]
+    MON = "Mon"
+    TUE = "Tue"
+    WED = "Wed"
+    THU = "Thu"
+    FRI = "Fri"
+    SAT = "Sat"
+    SUN = "Sun"
+
+
+_Begin = Annotated[str, msgspec.Meta(max_length=5), pattern("^([01][0-9]|2[0-3]):[0-5][0-9]$")]
+_End = Annotated[str, msgspec.Meta(max_length=5), pattern("^(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)$")]
 _Date = Annotated[str, msgspec.Meta(max_length=10), pattern("^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])$")]
 
 
@@ -58,11 +68,11 @@ class Weekly(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc
         msgspec.Meta(min_length=1, max_length=7, description="The days: `Mon`, `Tue`, …, `Sun`."),
         extra(x_kubernetes_list_type="set"),
     ]
-    from_: Annotated[_TimeOfDay, doc("When it begins on each of the days, as `HH:MM`.")] = msgspec.field(
+    from_: Annotated[_Begin, doc("When it begins on each of the days, as `HH:MM`.")] = msgspec.field(
         name="from", default="00:00"
     )
     to: Annotated[
-        _TimeOfDay,
+        _End,
         doc("When it ends, as `HH:MM`; `24:00` is the end of the day. Not later than `from`: on the next day."),
     ] = "24:00"
 
@@ -85,9 +95,15 @@ class Dates(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
 
 
 class Calendar(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """The events of an iCalendar file (RFC 5545) in a ConfigMap of the same namespace."""
+    """The events of an iCalendar file (RFC 5545) in a ConfigMap of the same namespace, AlterShield's."""
 
-    config_map: Annotated[Annotated[str, msgspec.Meta(min_length=1, max_length=253)], doc("The name of the ConfigMap.")]
+    config_map: Annotated[
+        Annotated[str, msgspec.Meta(min_length=1, max_length=253)],
+        doc(
+            f"The name of the ConfigMap. It has the label `{CALENDAR}`, with any value. AlterShield reads calendars "
+            "only in its own namespace."
+        ),
+    ]
     key: Annotated[
         Annotated[str, msgspec.Meta(min_length=1, max_length=253)],
         doc("The key of the file: at most 256 KiB, 1,000 events, and no event that recurs more often than daily."),

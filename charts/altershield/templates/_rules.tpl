@@ -33,6 +33,10 @@
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [get, create, update]
+# The calendars of ReleaseWindows. RBAC cannot select ConfigMaps by their label, so only this namespace's are read.
+- apiGroups: [""]
+  resources: [configmaps]
+  verbs: [list, watch]
 {{- if .Values.server.url }}
 # The records of orders that are open on the AlterShield server.
 - apiGroups: [""]

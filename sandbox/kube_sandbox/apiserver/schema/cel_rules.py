@@ -6,7 +6,7 @@ from typing import Any
 
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.schema import values
-from kube_sandbox.apiserver.schema.cel_library import add_stdlib_to_context, cel
+from kube_sandbox.apiserver.schema.cel_library import add_library, cel
 
 _RULES = "x-kubernetes-validations"
 _MAX_KNOWN = 200
@@ -117,5 +117,5 @@ def _cause(rule: Object, field: str, value: Any, message: str) -> dict[str, str]
 
 def _context(variables: dict[str, Any]) -> cel.Context:
     context = cel.Context(variables=variables)
-    add_stdlib_to_context(context)
+    add_library(context)
     return context

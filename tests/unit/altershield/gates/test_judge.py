@@ -1,5 +1,8 @@
 """Whether a release may begin: levels, selectors, modes, and when it may."""
 
+import dataclasses
+import zoneinfo
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,6 +10,7 @@ from altershield.api.gates.rules import GateMode, Judged
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.gates.judge import judge, opens_at
 from altershield.gates.release import Closed, Release
+from altershield.gates.texts import sentence
 from tests.unit.altershield.gates.placed import HOUR, Objects, freeze, labelled, release, window
 
 
@@ -141,3 +145,12 @@ def test_a_release_may_begin_at_the_time_that_it_is_told(windows: list[object], 
     at = opens_at(release(), objects, SYSTEM_NAMESPACE, hour * HOUR)
     if at:
         assert not closed(release(), objects, at / HOUR)
+
+
+def test_people_read_times_in_the_zone_of_the_window_and_in_utc() -> None:
+    found = dataclasses.replace(window("Deny", (1, 3)), zone=zoneinfo.ZoneInfo("Asia/Shanghai"))
+    (closed_,) = judge(release(), Objects(found), SYSTEM_NAMESPACE, 2 * HOUR)
+    assert sentence(closed_) == (
+        "ReleaseWindow altershieldoperator-system/w: no release may begin in these times; since "
+        "1970-01-01T09:00:00+08:00 (1970-01-01T01:00:00Z); it opens at 1970-01-01T11:00:00+08:00 (1970-01-01T03:00:00Z)"
+    )

@@ -20,7 +20,7 @@ from kube_sandbox.apiserver.attributes import Attributes, Object, User
 from kube_sandbox.apiserver.auth.authorization import Authorizer
 from kube_sandbox.apiserver.auth.tokens import service_account_groups
 from kube_sandbox.apiserver.schema import cel_optionals
-from kube_sandbox.apiserver.schema.cel_library import add_stdlib_to_context, cel
+from kube_sandbox.apiserver.schema.cel_library import add_library, cel
 
 _Value = dict[str, Any]
 
@@ -58,7 +58,7 @@ class Evaluation:
         variables: Sequence[Object] = (),
     ) -> None:
         self._context = cel.Context()
-        add_stdlib_to_context(self._context)
+        add_library(self._context)
         self._values = {
             "object": attributes.obj,
             "oldObject": attributes.old,

@@ -1,0 +1,101 @@
+"""Whether a ReleaseWindow is accepted, and the status that follows. Pure functions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from altershield.api.announcements import Announcement, announcement
+from altershield.api.condition_types import ConditionType
+from altershield.api.gates.windows import (
+    MAX_INTERVALS,
+    ReleaseWindow,
+    ReleaseWindowSpec,
+    ReleaseWindowStatus,
+    WindowType,
+)
+from altershield.api.meta import Condition, find_condition, set_condition
+from kube_base.times import rfc3339
+from reconciler.gates import times
+from reconciler.gates.problems import Problem, Reason
+from reconciler.gates.times import Times
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """A spec that is in force, with its generation and its times."""
+
+    spec: ReleaseWindowSpec
+    generation: int
+    times: Times
+
+
+def problem(window: ReleaseWindow, system_namespace: str) -> Problem | None:
+    """Why the spec is not accepted, whatever its times are; None: its times decide."""
+    if window.spec.namespace_selector is None or window.metadata.namespace == system_namespace:
+        return None
+    return Problem(
+        Reason.NAMESPACE_SELECTOR_NOT_ALLOWED,
+        f"spec.namespaceSelector is for windows of AlterShield's namespace, {system_namespace}; remove it: the window "
+        "then judges the releases of its own namespace",
+    )
+
+
+def too_many(new: Times, now: int) -> Problem | None:
+    """Why a new spec with these times is not accepted; None if it is."""
+    if new.until - now >= times.LEAST_REACH:
+        return None
+    return Problem(
+        Reason.TOO_MANY_INTERVALS,
+        f"the schedules have more than {MAX_INTERVALS} separate times in the next {times.LEAST_REACH // 86_400} days; "
+        "let times that follow one another touch, or write fewer",
+    )
+
+
+def status_of(
+    window: ReleaseWindow, in_force: InForce | None, wrong: Problem | None, now: float
+) -> ReleaseWindowStatus:
+    """The status of the window. `in_force`: None, if no spec has been accepted yet. `wrong`: why the present spec is
+    not accepted. `now`: Unix seconds."""
+    status, generation = window.status, window.metadata.generation
+    accepted = msgspec.structs.replace(_accepted(in_force, wrong), observed_generation=generation)
+    conditions = set_condition(status.conditions, accepted, now)
+    if in_force is None:
+        return ReleaseWindowStatus(
+            open=window.spec.type == WindowType.DENY,
+            announcements=status.announcements,
+            conditions=conditions,
+            observed_generation=generation,
+        )
+    known = in_force.times
+    transition = times.next_transition(known, int(now))
+    return ReleaseWindowStatus(
+        open=times.is_open(in_force.spec.type, known, int(now)),
+        next_transition_time=rfc3339(transition) if transition is not None else "",
+        computed_until=rfc3339(known.until),
+        intervals=times.intervals(known),
+        accepted=in_force.spec,
+        accepted_generation=in_force.generation,
+        announcements=status.announcements,
+        conditions=conditions,
+        observed_generation=generation,
+    )
+
+
+def _accepted(in_force: InForce | None, wrong: Problem | None) -> Condition:
+    if wrong is None:
+        return Condition(ConditionType.ACCEPTED, "True", "Valid", "the window is in force")
+    instead = "the spec that was accepted last stays in force" if in_force is not None else "no spec is in force"
+    return Condition(ConditionType.ACCEPTED, "False", wrong.reason, f"{wrong.message}; {instead}")
+
+
+def announcements(before: Sequence[Condition], after: Sequence[Condition], now: float) -> list[Announcement]:
+    """The Events of a window that is newly rejected, rejected for another reason, or accepted again."""
+    known, wanted = (find_condition(each, ConditionType.ACCEPTED) for each in (before, after))
+    if wanted is None or (known is not None and known.message == wanted.message):
+        return []
+    if not wanted.is_true:
+        return [announcement("WindowRejected", wanted.message, now)]
+    if known is not None and known.status == "False":
+        return [announcement("WindowAccepted", wanted.message, now, normal=True)]
+    return []

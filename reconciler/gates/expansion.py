@@ -1,0 +1,61 @@
+"""Has the times of ReleaseWindows worked out by the worker, and stops a worker that takes too long."""
+
+import asyncio
+import contextlib
+import os
+import sys
+
+import msgspec
+
+from reconciler.gates.problems import Problem, Reason
+from reconciler.gates.question import Answer, Request
+from reconciler.gates.times import Times
+
+_SECONDS = 60.0
+"""A worker that has not ended by then is stopped. It stops by itself after some seconds of CPU time."""
+
+
+class StoppedError(Exception):
+    """The worker was stopped, or ended without an answer."""
+
+
+class Expansion:
+    """`await expansion(request)` works out the times of a window. One worker at a time reads calendars, and one reads
+    none, so that no calendar delays windows that need no calendar."""
+
+    def __init__(self, command: tuple[str, ...] = (sys.executable, "-m", "reconciler.gates.worker")) -> None:
+        self._command = command
+        self._turns = {False: asyncio.Lock(), True: asyncio.Lock()}
+
+    async def __call__(self, request: Request) -> Times | Problem:
+        """The times, or why there are none. StoppedError: try again later."""
+        async with self._turns[bool(request.texts)]:
+            output, code = await self._run(msgspec.json.encode(request))
+        try:
+            answer = msgspec.json.decode(output, type=Answer)
+        except msgspec.DecodeError as error:
+            raise StoppedError(f"the worker ended with exit code {code} and no answer") from error
+        if answer.times is not None:
+            return answer.times
+        return answer.problem or Problem(Reason.SCHEDULE_INVALID, "the schedules have no times")
+
+    async def _run(self, request: bytes) -> tuple[bytes, int | None]:
+        """The output of a worker and its exit code."""
+        environment = {name: value for name, value in os.environ.items() if name.startswith("PYTHON")}
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=environment,  # without the credentials of this process
+        )
+        try:
+            async with asyncio.timeout(_SECONDS):
+                output, _ = await process.communicate(request)
+        except TimeoutError as error:
+            raise StoppedError(f"the worker did not end within {_SECONDS:g} s") from error
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+        return output, process.returncode
