@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from altershield.api.flow_control import PodDeletionFlowControl
-from altershield.api.resources import DEFENSE_POLICIES, POD_DELETION_FLOW_CONTROLS
+from altershield.api.gates.overrides import ReleaseOverride
+from altershield.api.resources import DEFENSE_POLICIES, POD_DELETION_FLOW_CONTROLS, RELEASE_OVERRIDES
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.gates.cached import CachedGates, Stored, reader
 from altershield.gates.judge import GATES
@@ -21,7 +22,6 @@ from altershield.process.listener import Listener
 from altershield.process.signals import stop_event
 from altershield.process.watchdog import watched
 from gatekeeper.budgets.judge import Judge
-from gatekeeper.flow_controls import CountedFlowControls
 from gatekeeper.intake import memory
 from gatekeeper.journal import Journal
 from gatekeeper.listers import CacheListers, caches
@@ -29,6 +29,8 @@ from gatekeeper.live import LiveReads
 from gatekeeper.metrics import Metrics
 from gatekeeper.options import Options
 from gatekeeper.policies import CachedPolicies
+from gatekeeper.records.flow_controls import CountedFlowControls
+from gatekeeper.records.overrides import RecordedOverrides
 from gatekeeper.routes import routes
 from gatekeeper.server import Gatekeeper
 from kube_base.access.client import Client
@@ -108,9 +110,10 @@ async def run(options: Options) -> None:
         policies = Informer(client, DEFENSE_POLICIES, Policy, read=read_policy, resync=0)
         gates = {each: Informer(client, each.resource, Stored, read=reader(each), resync=0) for each in GATES}
         controls = Informer(client, POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl, resync=0)
+        overrides = Informer(client, RELEASE_OVERRIDES, ReleaseOverride, resync=0)
         clock = ServerClock()
         reads.on_date(clock.update)
-        always: tuple[Informer[Any], ...] = (releases, config, policies, *gates.values(), namespaces)
+        always: tuple[Informer[Any], ...] = (releases, config, policies, *gates.values(), overrides, namespaces)
         informers = (*always, controls, *budgets.required)
         certificate = Certificate(options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
         served = routes()
@@ -125,6 +128,7 @@ async def run(options: Options) -> None:
             flow_controls=CountedFlowControls(reads, controls, namespaces, partial(_labels_of, namespaces), clock),
             policies=CachedPolicies(policies, options.system_namespace),
             gates=CachedGates(gates, namespaces, options.system_namespace, lambda _, each: each.in_force),
+            overrides=RecordedOverrides(reads, overrides, options.system_namespace, clock),
             reconciler=options.service_account,
             system_namespace=options.system_namespace,
         )

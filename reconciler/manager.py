@@ -41,6 +41,7 @@ from reconciler.notifications.subject import NOTIFICATIONS
 from reconciler.options import Options
 from reconciler.orders.subject import ORDERS
 from reconciler.outbound.outbound_client import Outbound
+from reconciler.overrides import OVERRIDES
 from reconciler.policies.subject import POLICIES
 from reconciler.receivers.file import Delivery
 from reconciler.releases.subject import RELEASES
@@ -58,6 +59,7 @@ SUBJECTS: tuple[Subject[Any], ...] = (
     SETTINGS,
     POLICIES,
     FREEZES,
+    OVERRIDES,
     RELEASE_WINDOWS,
     FLOW_CONTROLS,
     BUDGETS,

@@ -1,12 +1,13 @@
 """A release begins only while no gate is closed for it: release windows and freezes."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 from altershield.api.fingerprint import Template, metadata
 from altershield.api.gates.rules import Judged
 from altershield.api.pages import GATES
 from altershield.gates import texts
+from altershield.gates.overrides import Asked
 from altershield.gates.release import Closed
 from altershield.gates.release import Release as Judgeable
 from gatekeeper.errors import ReviewError
@@ -17,19 +18,32 @@ from gatekeeper.handlers.releases.texts import namespace_option
 from gatekeeper.handlers.releases.version import released_version
 from gatekeeper.handlers.releases.workload import Change, Workload
 from gatekeeper.listers import Listers
-from gatekeeper.response import NOTHING, Cause, Decision, Denial, Outcome, Response
+from gatekeeper.response import NOTHING, Actor, Cause, Decision, Denial, Outcome, Response
 from gatekeeper.texts import clean, warning
 from kube_base.times import rfc3339
 
 _MAX_NAME = 253  # bytes
 _MAX_MESSAGE = 1024  # bytes
 _MAX_CAUSES = 8
+HANDLER_SECONDS = 4.0
+"""The time of the handler. The API server waits for 5 seconds."""
 _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 
 
-@handler(reads=Workload, outcomes=(Outcome(Decision.DENIED, Reason.GATE_CLOSED),))
-def deny_closed(change: Change, listers: Listers) -> Response:
+@handler(
+    reads=Workload,
+    outcomes=(
+        Outcome(Decision.DENIED, Reason.GATE_CLOSED),
+        Outcome(Decision.DENIED, Reason.NOT_RECORDED),
+        Outcome(Decision.ALLOWED, Reason.OVERRIDDEN, bypassed_by=(Actor.SERVICE_ACCOUNT, Actor.USER)),
+    ),
+    seconds=HANDLER_SECONDS,
+)
+def deny_closed(change: Change, listers: Listers) -> Response | Awaitable[Response]:
     """Deny a release while a gate is closed for it. Going back to the version before is always possible.
+
+    I/O: the use of a ReleaseOverride is recorded before the release is admitted, so that it is used no more often than
+    it says. Only a release that an override lets pass waits for this.
 
     ReviewError (503): the caches of gates are not filled yet, so the failure policy of the webhook decides.
     """
@@ -41,18 +55,48 @@ def deny_closed(change: Change, listers: Listers) -> Response:
         return NOTHING
     if not gates.filled:
         raise ReviewError("the caches of ReleaseWindows and ReleaseFreezes are not filled yet", 503)
-    release = _release(change, listers)
-    closed = gates.closed(release, change.received)
+    closed = gates.closed(_release(change, listers), change.received)
     if not closed or goes_back(change, version, listers):
         return NOTHING
     enforced = tuple(each for each in closed if each.enforced)
     if not enforced:
         return Response(warnings=tuple(warning(f"AlterShield: with mode enforce: {texts.sentence(e)}") for e in closed))
+    asked = _asked(change, version)
+    if listers.overrides.match(enforced, asked, change.received):
+        return _overridden(change, listers, enforced, asked)
+    return _denied(change, listers, enforced, version)
+
+
+async def _overridden(change: Change, listers: Listers, closed: tuple[Closed, ...], asked: Asked) -> Response:
+    """Record the use of the overrides, and admit the release."""
+    passed = await listers.overrides.use(closed, asked, change.received, dry_run=change.dry_run)
+    if passed is None:  # another gatekeeper recorded the last use meanwhile
+        return _denied(change, listers, closed, asked.version)
+    if passed.problem:
+        text = f"AlterShield: {change.kind} {clean(change.name, _MAX_NAME)}: {passed.problem}"
+        denial = Denial(clean(text, _MAX_MESSAGE), "TooManyRequests", 429)
+        return Response(audit={"reason": denial.message}, denial=denial, reason=Reason.NOT_RECORDED)
+    names = ", ".join(passed.overrides)
+    gates = ", ".join(map(texts.named, closed))
+    return Response(
+        warnings=(warning(f"AlterShield: ReleaseOverride {names} lets this release pass {gates}"),),
+        audit={"override": names, "passed": clean(gates, _MAX_MESSAGE)},
+        reason=Reason.OVERRIDDEN,
+    )
+
+
+def _asked(change: Change, version: str) -> Asked:
+    uid = change.old_object.metadata.uid if change.old_object is not None else ""
+    return Asked(change.namespace, change.resource.kind, change.name, uid, version, clean(change.user, _MAX_MESSAGE))
+
+
+def _denied(change: Change, listers: Listers, enforced: tuple[Closed, ...], version: str) -> Response:
     message = _message(change, enforced)
+    opens_at = listers.gates.opens_at(_release(change, listers), change.received)
     return Response(
         warnings=_advice(change, enforced),
         audit={"version": version, "reason": message},
-        denial=Denial(message, "Forbidden", causes=_causes(enforced, gates.opens_at(release, change.received))),
+        denial=Denial(message, "Forbidden", causes=_causes(enforced, opens_at)),
         reason=Reason.GATE_CLOSED,
     )
 
@@ -97,6 +141,7 @@ def _advice(change: Change, closed: tuple[Closed, ...]) -> tuple[str, ...]:
     return (
         *(warning(f"AlterShield: {texts.sentence(each)}") for each in closed[1:_MAX_CAUSES]),
         warning(f"to see what is closed and until when, run: {command}"),
+        warning(f"to let one release pass, somebody with the right creates a ReleaseOverride: see {GATES}#overrides"),
         warning("going back to the version before is possible at any time: altershield rollback, or apply it again"),
         warning(f"this page explains release gates: {GATES}"),
     )

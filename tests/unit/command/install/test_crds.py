@@ -84,6 +84,7 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         ("DefensePolicy", ["MODE", "ONFAILURE", "PRIORITY", "ACCEPTED", "AGE"]),
         ("ReleaseWindow", ["TYPE", "OPEN", "MODE", "ACCEPTED", "AGE"]),
         ("ReleaseFreeze", ["REASON", "MODE", "AGE"]),
+        ("ReleaseOverride", ["TARGET", "USES", "USED", "AGE"]),
         ("PodDeletionFlowControl", ["MODE", "BREAKER", "INTERVAL", "USED", "LIMIT", "AGE"]),
         ("PodUnavailableBudget", ["MODE", "ALLOWED", "CURRENT", "DESIRED", "TOTAL", "AGE"]),
     ],
@@ -99,6 +100,7 @@ FRESH: dict[str, dict[str, Any]] = {  # the required fields
     "OpsConfigInfo": {"type": "isBranch"},
     "ReleaseWindow": {"type": "Deny", "schedules": [{"weekly": {"days": ["Sat"]}}]},
     "ReleaseFreeze": {"reason": "an incident"},
+    "ReleaseOverride": {"reason": "an emergency", "target": {"kind": "Deployment", "name": "web"}, "gates": ["Freeze"]},
     "PodDeletionFlowControl": {"limitRules": [{"interval": "1m", "limit": 0}]},
     "PodUnavailableBudget": {"selector": {}, "maxUnavailable": 0},
 }
