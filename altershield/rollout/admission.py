@@ -61,6 +61,8 @@ class Change:
     """When the request was received, in the format of Kubernetes."""
     since: str
     """The earliest time at which an earlier call for the same request was received."""
+    failed: int = 0
+    """How many pods have a version that failed and is not held any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,7 @@ def _begin(
     change: Change, wanted: Wanted, spec: Object, own: Fields, known: Hold | None = None, edited: tuple[str, ...] = ()
 ) -> Admitted:
     """The first pods of a release. One that replaces another held release keeps its base. The pods of that release do
-    not have the base's version any more: as many are replaced first."""
+    not have the base's version any more: as many are replaced first. So are those of a version that failed later."""
     adapter, rollout, replicas = change.adapter, wanted.rollout, change.replicas
     obstacle = change.obstacle or adapter.obstacle(with_values(spec, own))
     if obstacle and known is not None:
@@ -160,7 +162,7 @@ def _begin(
         new = change.new
         found = _plain(new.annotation, adapter, new.spec) or Admitted(new.annotation, new.spec)
         return replace(found, obstacle=obstacle)
-    at_least = min(max(known.pods, known.at_least), replicas) if known is not None else 0
+    at_least = min(max(known.pods, known.at_least) if known is not None else change.failed, replicas)
     pods = max(at_least, step_pods(rollout, next_step(rollout, 0, replicas), replicas))
     at_once = adapter.at_once(own, replicas, surge=True)
     begun = Hold(

@@ -245,7 +245,9 @@ def _new_hold(view: View, hold: Hold, known: RolloutStatus, target: int) -> NewH
     """
     if known.phase == Phase.HELD:
         return None
-    surge, pods = hold.surge and not view.surge_refused, hold.pods
+    # the last pod of a version that failed goes, too: else it is kept beside all new ones
+    is_replaced = view.at_once is not None and hold.at_least >= view.replicas <= view.up
+    surge, pods = hold.surge and not view.surge_refused and not is_replaced, hold.pods
     most = target if view.at_once is None else min(target, view.at_once + view.up)
     if known.phase in (Phase.ROLLING, Phase.VERIFYING):
         if not known.held_by and not view.waiting:

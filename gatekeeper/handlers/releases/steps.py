@@ -16,7 +16,7 @@ from gatekeeper.errors import ReviewError
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.reasons import RESTORED, Reason
 from gatekeeper.handlers.releases.version import new_version, released_version
-from gatekeeper.handlers.releases.workload import Change, Workload, pods_of
+from gatekeeper.handlers.releases.workload import Change, Workload, failed_pods_of, pods_of
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
 from gatekeeper.texts import clean, warning
@@ -117,6 +117,7 @@ def _admitted(change: Change, listers: Listers, policy: InForce[Spec] | None) ->
             wanted=_wanted(policy) if policy is not None and wants else None,
             obstacle=_obstacle(change) if wants else "",
             replicas=pods_of(change),
+            failed=failed_pods_of(change),
             time=_time(int(change.received)),
             since=_time(int(change.received) - _CALLED_AGAIN),
         )
