@@ -76,7 +76,7 @@ class Admitted:
     hold: Hold | None = None
     """The hold of the annotation; None: no release in steps is held."""
     edited: tuple[str, ...] = ()
-    """The paths of fields of which the user has changed the own value. It is in force when the hold ends."""
+    """The paths of fields of which the user has changed the own value, if it is in force only when the hold ends."""
     restored: bool = False
     """Whether the annotation of the request is not taken."""
     obstacle: str = ""
@@ -129,7 +129,9 @@ def _admit(change: Change) -> Admitted | None:
     if not edited:
         return Admitted(old.annotation, with_values(new.spec, in_force(adapter, known)), known)
     kept = msgspec.structs.replace(known, fields=own, write=known.write + 1)
-    return Admitted(_encoded(kept), with_values(new.spec, in_force(adapter, kept)), kept, edited)
+    return Admitted(
+        _encoded(kept), with_values(new.spec, in_force(adapter, kept)), kept, _delayed(adapter, kept, edited)
+    )
 
 
 def _plain(annotation: str | None, adapter: Adapter, spec: Object) -> Admitted | None:
@@ -176,7 +178,15 @@ def _begin(
         replicas=replicas,
         write=known.write + 1 if known is not None else 1,
     )
-    return Admitted(_encoded(begun), with_values(spec, in_force(adapter, begun)), begun, edited)
+    return Admitted(
+        _encoded(begun), with_values(spec, in_force(adapter, begun)), begun, _delayed(adapter, begun, edited)
+    )
+
+
+def _delayed(adapter: Adapter, known: Hold, edited: tuple[str, ...]) -> tuple[str, ...]:
+    """The edited fields that have another value while the release is held: the user's own pause is in force at once."""
+    held = in_force(adapter, known)
+    return tuple(path for path in edited if held.get(path) != known.fields.get(path))
 
 
 def _by_reconciler(change: Change, sent: Hold | None) -> Admitted | None:

@@ -330,10 +330,10 @@ class ReleaseReconciler:
         count = self._refusals.get(key, 0)
         self._refusals[key] = count + 1
         current = self._caches.releases.get(release.metadata.namespace, release.metadata.name) or release
-        cause, now = str(refusal.cause), self._clock()
+        now = self._clock()
         if isinstance(refusal, Refused):
-            report = rollback.refused(current, cause, now)
+            report = rollback.refused(current, str(refusal.cause), now)
         else:
-            report = steps.refused(current, refusal.waiting, cause, now)
+            report = steps.refused(current, refusal.waiting, refusal.cause.explained, now)
         await self._executor.carry_out(current, workload, report)
         return min(_REFUSED_FIRST * 2.0 ** min(count, 10), _REFUSED_LAST)

@@ -2,6 +2,7 @@
 not come up or do not stay up."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from altershield.api.annotations import GENERATE
 from tests.e2e import held_kinds, ready_pods
 from tests.e2e.held_releases import (
+    RESTS,
     apply,
     pods_by_version,
     policy,
@@ -129,8 +131,12 @@ def test_refused_eviction_is_waited_for(kubectl: Kubectl) -> None:
     eventually(lambda: status().get("rollout", {}).get("waitingFor") == ["eviction"], "the wait")
     assert status()["rollout"]["waitingSinceUnix"] > 0
     (condition,) = (each for each in status()["conditions"] if each["type"] == "Progressing")
+    assert condition["reason"] == "WriteRefused"
     assert "the API server refuses to evict an old pod: " in condition["message"]
-    assert "disruption budget" in condition["message"]
+    assert f"The disruption budget app needs {number} healthy pods and has {number} currently" in condition["message"]
+    before_rests = kubectl.json("changeworkload", name)["metadata"]["resourceVersion"]
+    time.sleep(RESTS)
+    assert kubectl.json("changeworkload", name)["metadata"]["resourceVersion"] == before_rests, "nothing is stored"
     assert not held_kinds.of_version(kubectl, version)
     kubectl("patch", "pdb", "app", "--type=merge", "-p", json.dumps({"spec": {"minAvailable": number - 1}}))
     found = held_kinds.succeed(kubectl, DAEMON_SET, version)

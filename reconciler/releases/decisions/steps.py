@@ -7,7 +7,7 @@ import msgspec
 from altershield.api.amounts import scaled
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, plain_time
+from altershield.api.meta import find_condition, has_reason, plain_time
 from altershield.api.ops_config import ROLLOUT_OFF
 from altershield.api.policy import Mode
 from altershield.api.rollout import ENDED, Phase, RolloutStatus, WaitingFor
@@ -33,6 +33,9 @@ from reconciler.rollout.evictions import Fleet, evictions
 from reconciler.rollout.progress import Event, Progress, progress
 from reconciler.rollout.view import View
 
+_REFUSED = "WriteRefused"
+"""The reason of the condition Progressing while the API server refuses to change the hold, or to evict a pod."""
+_STOPPED = (Phase.STOPPED, Phase.ABORTED)
 _UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
 _QUOTA = "exceeded quota"
 """What the API server says if a ResourceQuota refuses a pod (plugin/pkg/admission/resourcequota)."""
@@ -158,10 +161,15 @@ def announced(event: Event) -> Announce:
 
 
 def _progressing(draft: Draft, found: Progress) -> Draft:
+    """Sets the condition Progressing. That of a refused write or eviction says the cause, and stays until it is carried
+    out: a status that changes with each attempt would be written without end."""
     status = found.status
     if not status.phase:
         return draft
-    going = status.phase not in (Phase.STOPPED, Phase.ABORTED) and not status.waiting_for
+    refused = has_reason(draft.status.conditions, ConditionType.PROGRESSING, _REFUSED)
+    if refused and status.phase not in _STOPPED and {*status.waiting_for} & {WaitingFor.WRITE, WaitingFor.EVICTION}:
+        return draft
+    going = status.phase not in _STOPPED and not status.waiting_for
     if not going and status.waiting_for:
         message = f"{step_text(status)} waits for: {', '.join(status.waiting_for)}"
     else:
@@ -233,7 +241,7 @@ def refused(release: Release, what: WaitingFor, cause: str, now: float) -> Decis
     if condition is not None and condition.message == message:
         return Decision()
     since = known.waiting_since_unix or int(now)
-    draft = begin(release, now).condition(ConditionType.PROGRESSING, False, "WriteRefused", message)
+    draft = begin(release, now).condition(ConditionType.PROGRESSING, False, _REFUSED, message)
     waiting = tuple(dict.fromkeys((*known.waiting_for, str(what))))
     draft = draft.replace(rollout=msgspec.structs.replace(known, waiting_since_unix=since, waiting_for=waiting))
     return Decision(with_update_time(draft.status, now), after=(Announce("StepHeld", message),))

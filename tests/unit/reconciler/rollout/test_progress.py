@@ -297,6 +297,7 @@ def test_failed_version_has_no_pod_in_the_soak_of_its_repair() -> None:
         assert world.hold.surge or world.up == 10, "old pods go when the new ones are up"
         world.reconcile()
         world.roll()
+    assert world.hold is not None
     assert (world.hold.pods, world.hold.surge) == (10, False)
 
 

@@ -130,6 +130,15 @@ def test_repair_begins_with_the_pods_of_the_failed_version() -> None:
     assert (hold_of(found).at_least, hold_of(found).pods) == (0, 1)
 
 
+def test_denial_of_a_failed_release_names_the_way_back() -> None:
+    failed = held()
+    failed["metadata"]["labels"] |= {labels.SUSPEND: "1787297390", labels.DEFENSE_STATUS: labels.PROCESSED}
+    response = validate(workload("busybox:3"), failed, stepped())
+    assert response["allowed"] is False
+    command = f"altershield rollback -n default {kind()}/sleep"
+    assert f"to go back to the version before, run: {command}" in response["warnings"]
+
+
 def test_workload_without_annotations_gets_both() -> None:
     new, old = workload("busybox:2"), workload()
     for each in (new, old):
