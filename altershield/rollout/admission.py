@@ -15,7 +15,8 @@ import msgspec
 
 from altershield.api.annotations import ROLLOUT
 from altershield.api.rollout import Rollout
-from altershield.rollout.steps import next_step, step_pods
+from altershield.rollout.steps import first_step, next_step, step_pods
+from altershield.rollout.waits import NO_WAITS, Waits
 from altershield.workloads import hold
 from altershield.workloads.adapter import Adapter, Fields
 from altershield.workloads.held import Object, in_force, is_reserved, own_values, plain, steps, values, with_values
@@ -33,10 +34,12 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The steps that a policy asks for. `policy`: `NAMESPACE/NAME@GENERATION`."""
+    """The steps that a policy asks for. `policy`: `NAMESPACE/NAME@GENERATION`. `waits`: what the release waits for
+    before its first pod."""
 
     rollout: Rollout
     policy: str
+    waits: Waits = NO_WAITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +168,11 @@ def _begin(
         found = _plain(new.annotation, adapter, new.spec) or Admitted(new.annotation, new.spec)
         return replace(found, obstacle=obstacle)
     at_least = min(max(known.pods, known.at_least) if known is not None else change.failed, replicas)
+    first = first_step(rollout, at_least, replicas)
     pods = max(at_least, step_pods(rollout, next_step(rollout, 0, replicas), replicas))
     at_once = adapter.at_once(own, replicas, surge=True)
+    if wanted.waits.before(first, first=True):
+        pods = 0
     begun = Hold(
         version=change.version,
         causes=(Cause(hold.STEPS, time=change.time, pods=pods if at_once is None else min(pods, at_once)),),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from altershield.api import names
 from altershield.api.change_workload import SourceRef, WorkloadState
+from altershield.api.check_specs import CheckPhase
 from altershield.releases import is_current, is_of_template, state
 from altershield.releases.history import entry_name
 from altershield.releases.leftovers import restored_paths
@@ -17,6 +18,7 @@ from kube_base.access.events import EventRecorder
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey, is_controlled_by
 from reconciler.cluster.release import Release, went_back_to
+from reconciler.cluster.release_checks import has_release_checks
 from reconciler.cluster.writer import Writer
 from reconciler.policies.acceptance import UrlRule, any_url
 from reconciler.policies.applied import AppliedPolicies
@@ -235,8 +237,9 @@ class ReleaseReconciler:
         timing = rules.timing_of(self._timing, release.spec.policy)
         grace = min(_CREATION_SECONDS, timing.start_timeout)
         left = release.spec.create_time_unix + grace - self._clock()
-        # a rollout that AlterShield paused creates no object: it has to continue first
-        if not source.uid and state(release) is WorkloadState.INIT and 0 < left <= grace and not workload.held:
+        # a rollout that AlterShield paused, or holds at no pods, creates no object
+        held = workload.held or (workload.steps is not None and not workload.steps.pods)
+        if not source.uid and state(release) is WorkloadState.INIT and 0 < left <= grace and not held:
             return left  # wait until the object exists: one status write instead of two
         reported = await self._reporter.report(release)
         groups = await self.groups_cache.current(key, workload, release, source) if source.uid else None
@@ -252,7 +255,8 @@ class ReleaseReconciler:
             timing=timing,
             source=source,
             previous=known if known.uid else previous(release, others),
-            checked=self._server or bool(release.spec.policy.checks),
+            batches=self._caches.batches_of(release) if has_release_checks(release) else (),
+            checked=self._server or any(each.phase is CheckPhase.POST_BATCH for each in release.spec.policy.checks),
             budget=self._caches.budgets.exhausted_budget(key.namespace, workload.metadata.uid),
             reported=reported,
         )

@@ -10,6 +10,7 @@ from altershield.policies.stored import Spec
 from altershield.rollout import admission, obstacles
 from altershield.rollout.admission import Admitted, State, Wanted
 from altershield.rollout.steps import next_step, step_pods
+from altershield.rollout.waits import waits_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.held import difference
 from gatekeeper.errors import ReviewError
@@ -133,8 +134,8 @@ def _state(workload: Workload) -> State:
 
 
 def _wanted(policy: InForce[Spec]) -> Wanted | None:
-    rollout = policy.spec.rollout
-    return Wanted(rollout, f"{policy.namespace}/{policy.name}@{policy.generation}") if rollout is not None else None
+    spec, name = policy.spec, f"{policy.namespace}/{policy.name}@{policy.generation}"
+    return Wanted(spec.rollout, name, waits_of(spec.checks)) if spec.rollout is not None else None
 
 
 def _obstacle(change: Change) -> str:

@@ -5,6 +5,7 @@ the conditions and the labels. Pure functions.
 from collections.abc import Sequence
 
 from altershield.api.change_workload import Resumption, Settling, WorkloadState
+from altershield.api.check_specs import CheckPhase
 from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import find_condition, has_reason
 from altershield.api.pod_verdicts import PodInfo
@@ -13,7 +14,7 @@ from altershield.releases.enforcement import only_text
 from altershield.releases.release import version_of
 from reconciler.cluster.release import Release
 from reconciler.releases.decisions import pause, steps, suspension
-from reconciler.releases.findings import not_up, verification
+from reconciler.releases.findings import not_up, release_checks, verification
 from reconciler.releases.findings.ending import health_counts
 from reconciler.releases.findings.failure import STEP_DEADLINE
 from reconciler.releases.findings.waiting import with_settling, with_waits
@@ -45,12 +46,16 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     next_state = WorkloadState.SUSPEND if failing else verification.next_state(snapshot)
     found = steps.next_progress(snapshot, next_state, now)
     next_state = steps.gated(next_state, snapshot, found)
+    verified_state, next_state = next_state, release_checks.gated(snapshot, next_state)
     next_state, taken, wake = _batches(snapshot, next_state, now)
     ask = not_up.ask_due(snapshot, next_state)
     if ask is not None and ask <= now and not snapshot.events_read:
         return Decision(read_events=True)
     overdue = found.overdue if found is not None else ""
+    failed_checks = release_checks.failed(snapshot) if next_state is WorkloadState.SUSPEND else None
     message = overdue or verification.summary(snapshot, failing)
+    if failed_checks is not None and not failing:
+        message = release_checks.text_of(failed_checks)
     only = only_text(release.spec.policy) if next_state is WorkloadState.SUSPEND else ""
     message = f"{message}; {only}" if only else message
     draft = begin_with(snapshot, now)
@@ -67,7 +72,8 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     else:
         draft = draft.without(ConditionType.SETTLED).without(ConditionType.CHECKED)
         draft = draft.replace(settle_time_unix=0, settling=Settling())
-    draft = _verified(draft.enter(next_state), snapshot, next_state, message, failing, overdue)
+    reason = STEP_DEADLINE if overdue else failed_checks.checks.giver if failed_checks is not None else ""
+    draft = _verified(draft.enter(next_state), snapshot, next_state, message, failing, reason)
     taken_steps = steps.with_steps(draft, snapshot, found)
     draft = taken_steps.draft
     if no_rollback and not _released_again(snapshot):
@@ -81,6 +87,8 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
         before += verification.create_batches(groups, [*taken, *verification.failed_batches(failing)])
         before += _restore_labels(snapshot, groups)
         after += [Remove(each) for each in verification.surplus(groups)]
+    if verified_state is WorkloadState.SUCCESS and next_state is WorkloadState.RUNNING is state(release):
+        before += release_checks.created(snapshot, CheckPhase.POST_RELEASE)
     size = snapshot.settings.batch_size(snapshot.workload.replicas)
     if release.spec.count_threshold != size:
         before.append(SetThreshold(size))
@@ -134,9 +142,10 @@ def _verified(
     next_state: WorkloadState,
     message: str,
     failing: Sequence[PodInfo],
-    overdue: str = "",
+    reason: str = "",
 ) -> Draft:
-    """Sets the lists of failed and down pods, and the condition Verified."""
+    """Sets the lists of failed and down pods, and the condition Verified. `reason`: why the release fails, if no pod
+    fails it."""
     groups = snapshot.groups
     failed = failed_pods(groups) if groups is not None else ()
     gone = verification.unreplaced(snapshot) if next_state is WorkloadState.SUSPEND else ()
@@ -146,8 +155,8 @@ def _verified(
         draft = draft.replace(down_pods=down_pods(groups) if health_counts(snapshot) else ())
     match next_state:
         case WorkloadState.SUSPEND:
-            if overdue:
-                return draft.condition(ConditionType.VERIFIED, False, STEP_DEADLINE, message)
+            if reason and not failing:
+                return draft.condition(ConditionType.VERIFIED, False, reason, message)
             if groups is not None and not failing and not groups.count(Group.FAILED):
                 return draft  # the failed pods are gone, but the reason for the suspension stays
             by = Giver.HEALTH if failing and not failed else verification.giver(groups) if groups is not None else ""

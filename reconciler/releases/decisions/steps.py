@@ -22,7 +22,7 @@ from kube_base.times import rfc3339
 from reconciler.cluster.release import Release
 from reconciler.cluster.soaks import why_soaking
 from reconciler.releases.decisions import bypass
-from reconciler.releases.findings import verification
+from reconciler.releases.findings import release_checks, verification
 from reconciler.releases.findings.failure import exceeded_deadline
 from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
@@ -83,13 +83,15 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         surge_refused=quota and without_surge != 0,
         evictable=_evictable(workload, groups),
         let_go="" if snapshot.settings.rollout else ROLLOUT_OFF,
+        waits=release_checks.waits(snapshot),
+        checks_said=release_checks.said(snapshot),
     )
 
 
 def _repeats(snapshot: Snapshot, groups: PodGroups) -> bool:
     """Whether the soak is over, and a check that is repeated in it has no last result yet."""
     status, policy = snapshot.release.status.rollout, snapshot.release.spec.policy
-    if status.phase != Phase.SOAKING or not any(each.every_seconds for each in policy.checks):
+    if status.phase != Phase.SOAKING or not any(each.soak_interval for each in policy.checks):
         return False
     existing = [
         each for each in groups.memberships.batches() if any(groups.has_pod(member.uid) for member in each.members)
@@ -153,7 +155,11 @@ def with_steps(draft: Draft, snapshot: Snapshot, found: Progress | None) -> Step
         after.append(SetHold(found.new_hold))
     if found.ends_hold:
         after.append(EndHold())
-    return Steps(draft, (FreeFields(),) if found.frees_fields else (), tuple(after), found.wake)
+    before: list[Before] = [FreeFields()] * found.frees_fields
+    phase = "" if found.overdue else release_checks.due(snapshot, found.status)
+    if phase and found.status.phase == snapshot.release.status.rollout.phase:  # the phase Held is stored
+        before += release_checks.created(snapshot, phase, found.status.step)
+    return Steps(draft, tuple(before), tuple(after), found.wake)
 
 
 def announced(event: Event) -> Announce:

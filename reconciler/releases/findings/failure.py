@@ -5,10 +5,10 @@ This module does not decide about overdue pods: `ending` does.
 
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType, Giver
-from altershield.api.meta import has_reason
+from altershield.api.meta import find_condition, has_reason
 from altershield.api.policy import OnFailure
 from altershield.releases import state
-from reconciler.releases.findings import verification
+from reconciler.releases.findings import release_checks, verification
 from reconciler.releases.pods.group import Group
 from reconciler.releases.terms.snapshot import RollbackReason, Snapshot
 
@@ -24,10 +24,10 @@ def has_failed(snapshot: Snapshot) -> bool:
     version are overdue.
     """
     groups, pause_ends = snapshot.groups, snapshot.release.status.pause.end_time_unix > 0
+    if exceeded_deadline(snapshot) or release_checks.failed(snapshot) is not None:
+        return True
     if groups is None:
         return False
-    if exceeded_deadline(snapshot):
-        return True
     if groups.count(Group.FAILED):
         return pause_ends or verification.giver(groups) is not Giver.HEALTH
     failed = state(snapshot.release) in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK)
@@ -84,3 +84,14 @@ def no_rollback_reason(snapshot: Snapshot) -> str:
     if not snapshot.settings.rollback:
         return snapshot.settings.rollback_off
     return ""
+
+
+def why(snapshot: Snapshot) -> str:
+    """Why the release failed verification, as a sentence."""
+    checks = release_checks.failed(snapshot)
+    if checks is not None:
+        return release_checks.text_of(checks)
+    verified = find_condition(snapshot.release.status.conditions, ConditionType.VERIFIED)
+    if exceeded_deadline(snapshot) and verified is not None:
+        return verified.message
+    return verification.summary(snapshot)
