@@ -159,7 +159,7 @@ class BatchReconciler:
             pre_timeout=self._pre_timeout,
             post_timeout=self._post_timeout,
             soak=Soak(lasts=release is not None and repeats(release)),
-            asked=release is not None and asked(release, spec.phase, spec.step, spec.workload_generation),
+            asked=bool(spec.phase) and release is not None and asked(release, spec),
             release_began=float(release.spec.create_time_unix) if release is not None else 0.0,
         )
 

@@ -38,7 +38,7 @@ class BatchRoutes:
             return
         has_other_checks = old is not None and old.spec.policy != new.spec.policy  # they may wait for a person
         soaks = repeats(new) and not (old is not None and repeats(old))
-        goes_on = old is not None and may_end_checks(old, new)
+        goes_on = old is not None and bool(new.spec.policy.checks) and may_end_checks(old, new)
         if has_other_checks or soaks or goes_on:
             for batch in self._caches.batches_of(new):
                 if soaks or batch.unfinished is not None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from altershield.api import names
 from altershield.api.change_workload import SourceRef, WorkloadState
-from altershield.api.check_specs import CheckPhase
 from altershield.releases import is_current, is_of_template, state
 from altershield.releases.history import entry_name
 from altershield.releases.leftovers import restored_paths
@@ -18,7 +17,6 @@ from kube_base.access.events import EventRecorder
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import WorkloadKey, is_controlled_by
 from reconciler.cluster.release import Release, went_back_to
-from reconciler.cluster.release_checks import has_release_checks
 from reconciler.cluster.writer import Writer
 from reconciler.policies.acceptance import UrlRule, any_url
 from reconciler.policies.applied import AppliedPolicies
@@ -233,30 +231,28 @@ class ReleaseReconciler:
         self, key: WorkloadKey, workload: Workload, release: Release, others: Sequence[Release]
     ) -> float | None:
         """One step of the current release: decide, with live reads where needed, and carry out the decision."""
-        source = await self._source(workload, release)
-        timing = rules.timing_of(self._timing, release.spec.policy)
+        source, policy = await self._source(workload, release), release.spec.policy
+        timing = rules.timing_of(self._timing, policy)
         grace = min(_CREATION_SECONDS, timing.start_timeout)
         left = release.spec.create_time_unix + grace - self._clock()
         # a rollout that AlterShield paused, or holds at no pods, creates no object
-        held = workload.held or (workload.steps is not None and not workload.steps.pods)
-        if not source.uid and state(release) is WorkloadState.INIT and 0 < left <= grace and not held:
+        held = workload.held or not (workload.steps is None or workload.steps.pods)
+        if not source.uid and not held and state(release) is WorkloadState.INIT and 0 < left <= grace:
             return left  # wait until the object exists: one status write instead of two
         reported = await self._reporter.report(release)
         groups = await self.groups_cache.current(key, workload, release, source) if source.uid else None
-        # no wait from here to the decision: the groups show this moment
-        now = self._clock()
-        known = release.status.previous
+        now = self._clock()  # no wait from here to the decision: the groups show this moment
         snapshot = Snapshot(
             release=release,
             workload=workload,
             groups=groups,
             others=others,
-            settings=rules.settings_of(self._caches.in_effect(), release.spec.policy),
+            settings=rules.settings_of(self._caches.in_effect(), policy),
             timing=timing,
             source=source,
-            previous=known if known.uid else previous(release, others),
-            batches=self._caches.batches_of(release) if has_release_checks(release) else (),
-            checked=self._server or any(each.phase is CheckPhase.POST_BATCH for each in release.spec.policy.checks),
+            previous=release.status.previous if release.status.previous.uid else previous(release, others),
+            batches=self._caches.batches_of(release) if rules.checks_release(policy) else (),
+            checked=self._server or rules.checks_batches(policy),
             budget=self._caches.budgets.exhausted_budget(key.namespace, workload.metadata.uid),
             reported=reported,
         )

@@ -1,7 +1,6 @@
 """Releases in steps that wait for checks before a step, and releases that a check judges at their end."""
 
 import json
-import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
@@ -10,9 +9,9 @@ import pytest
 
 from tests.e2e import held_releases
 from tests.e2e.conftest import govern
-from tests.e2e.held_releases import RESTS, apply, pods_by_version, reach, rollout, state
+from tests.e2e.held_releases import apply, pods_by_version, reach, rollout
 from tests.e2e.own_installation import Answer, installation, serving
-from tests.e2e.sleep import VERSION, release, sleep, succeed
+from tests.e2e.sleep import release, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 

@@ -5,7 +5,6 @@ the conditions and the labels. Pure functions.
 from collections.abc import Sequence
 
 from altershield.api.change_workload import Resumption, Settling, WorkloadState
-from altershield.api.check_specs import CheckPhase
 from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import find_condition, has_reason
 from altershield.api.pod_verdicts import PodInfo
@@ -16,7 +15,7 @@ from reconciler.cluster.release import Release
 from reconciler.releases.decisions import pause, steps, suspension
 from reconciler.releases.findings import not_up, release_checks, verification
 from reconciler.releases.findings.ending import health_counts
-from reconciler.releases.findings.failure import STEP_DEADLINE
+from reconciler.releases.findings.failure import without_pods
 from reconciler.releases.findings.waiting import with_settling, with_waits
 from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
@@ -46,20 +45,17 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     next_state = WorkloadState.SUSPEND if failing else verification.next_state(snapshot)
     found = steps.next_progress(snapshot, next_state, now)
     next_state = steps.gated(next_state, snapshot, found)
-    verified_state, next_state = next_state, release_checks.gated(snapshot, next_state)
+    next_state, runs = release_checks.after(snapshot, next_state) if release.spec.policy.checks else (next_state, ())
     next_state, taken, wake = _batches(snapshot, next_state, now)
     ask = not_up.ask_due(snapshot, next_state)
     if ask is not None and ask <= now and not snapshot.events_read:
         return Decision(read_events=True)
     overdue = found.overdue if found is not None else ""
-    failed_checks = release_checks.failed(snapshot) if next_state is WorkloadState.SUSPEND else None
-    message = overdue or verification.summary(snapshot, failing)
-    if failed_checks is not None and not failing:
-        message = release_checks.text_of(failed_checks)
+    reason, message = without_pods(snapshot, overdue) if next_state is WorkloadState.SUSPEND else ("", "")
+    message = verification.summary(snapshot, failing) if failing or not reason else message
     only = only_text(release.spec.policy) if next_state is WorkloadState.SUSPEND else ""
     message = f"{message}; {only}" if only else message
-    draft = begin_with(snapshot, now)
-    entered = state(release) is not next_state
+    draft, entered = begin_with(snapshot, now), state(release) is not next_state
     draft, waits = with_waits(draft, snapshot, next_state)
     draft = not_up.with_not_up(draft, snapshot, next_state)
     wakes = [wake, waits, ask, groups.next_due() if groups is not None else None]
@@ -72,7 +68,6 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     else:
         draft = draft.without(ConditionType.SETTLED).without(ConditionType.CHECKED)
         draft = draft.replace(settle_time_unix=0, settling=Settling())
-    reason = STEP_DEADLINE if overdue else failed_checks.checks.giver if failed_checks is not None else ""
     draft = _verified(draft.enter(next_state), snapshot, next_state, message, failing, reason)
     taken_steps = steps.with_steps(draft, snapshot, found)
     draft = taken_steps.draft
@@ -80,15 +75,13 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.NOT_UNDONE, no_rollback)
     elif next_state is WorkloadState.RUNNING:
         draft = _without_refusal(draft)
-    before: list[Before] = [*taken_steps.before]
+    before: list[Before] = [*taken_steps.before, *runs]
     after: list[After] = []
     if groups is not None:
         before += verification.marks(snapshot, groups, now)
         before += verification.create_batches(groups, [*taken, *verification.failed_batches(failing)])
         before += _restore_labels(snapshot, groups)
         after += [Remove(each) for each in verification.surplus(groups)]
-    if verified_state is WorkloadState.SUCCESS and next_state is WorkloadState.RUNNING is state(release):
-        before += release_checks.created(snapshot, CheckPhase.POST_RELEASE)
     size = snapshot.settings.batch_size(snapshot.workload.replicas)
     if release.spec.count_threshold != size:
         before.append(SetThreshold(size))

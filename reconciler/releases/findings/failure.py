@@ -24,7 +24,7 @@ def has_failed(snapshot: Snapshot) -> bool:
     version are overdue.
     """
     groups, pause_ends = snapshot.groups, snapshot.release.status.pause.end_time_unix > 0
-    if exceeded_deadline(snapshot) or release_checks.failed(snapshot) is not None:
+    if without_pods(snapshot)[0]:
         return True
     if groups is None:
         return False
@@ -86,12 +86,20 @@ def no_rollback_reason(snapshot: Snapshot) -> str:
     return ""
 
 
-def why(snapshot: Snapshot) -> str:
-    """Why the release failed verification, as a sentence."""
-    checks = release_checks.failed(snapshot)
+def without_pods(snapshot: Snapshot, overdue: str = "") -> tuple[str, str]:
+    """The reason and the message of the condition Verified of a release that fails without a failed pod; both empty if
+    it does not. `overdue`: why its step is overdue now."""
+    if overdue:
+        return STEP_DEADLINE, overdue
+    checks = release_checks.failed(snapshot) if snapshot.batches else None
     if checks is not None:
-        return release_checks.text_of(checks)
+        return checks.checks.giver, release_checks.text_of(checks)
     verified = find_condition(snapshot.release.status.conditions, ConditionType.VERIFIED)
     if exceeded_deadline(snapshot) and verified is not None:
-        return verified.message
-    return verification.summary(snapshot)
+        return verified.reason, verified.message
+    return "", ""
+
+
+def why(snapshot: Snapshot) -> str:
+    """Why the release failed verification, as a sentence."""
+    return without_pods(snapshot)[1] or verification.summary(snapshot)

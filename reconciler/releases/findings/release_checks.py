@@ -25,7 +25,7 @@ class Run:
         return self.batch.done and self.checks.verdict == "True"
 
     @property
-    def failed(self) -> bool:
+    def fails(self) -> bool:
         """Whether it fails the release."""
         return self.batch.done and self.checks.verdict == "False"
 
@@ -41,9 +41,28 @@ def runs(snapshot: Snapshot) -> list[Run]:
     found = [
         Run(each, each.of_release)
         for each in snapshot.batches
-        if each.of_release is not None and each.of_release.generation == generation and not each.metadata.deleting
+        if each.of_release is not None and each.of_release.generation == generation and not each.deleting
     ]
     return sorted(found, key=lambda run: run.batch.number)
+
+
+def present(snapshot: Snapshot, phase: str, step: int = 0) -> Run | None:
+    """The newest run of the checks of this phase, before this step; None if there is none."""
+    found = [run for run in runs(snapshot) if (run.checks.phase, run.checks.step) == (phase, step)]
+    return found[-1] if found else None
+
+
+def created(snapshot: Snapshot, phase: str, step: int = 0) -> tuple[CreateBatch, ...]:
+    """The ChangePod of these checks, which has to be created; empty if it exists."""
+    run = present(snapshot, phase, step)
+    if run is not None and not run.void:
+        return ()
+    numbers = [each.number for each in snapshot.batches]
+    highest = max([*numbers, snapshot.release.status.retried_batches])
+    return (CreateBatch(highest + 1, (), phase=phase, step=step),)
+
+
+# before a step
 
 
 def waits(snapshot: Snapshot) -> Waits:
@@ -54,66 +73,48 @@ def waits(snapshot: Snapshot) -> Waits:
 
 def due(snapshot: Snapshot, status: RolloutStatus) -> str:
     """The phase of the checks for which the present step waits; empty if it waits for none."""
-    if status.phase != Phase.HELD:
-        return ""
-    return waits(snapshot).due(status.step, first=is_first(status))
-
-
-def present(snapshot: Snapshot, phase: str, step: int = 0) -> Run | None:
-    """The newest run of the checks of this phase, before this step; None if there is none."""
-    found = [run for run in runs(snapshot) if (run.checks.phase, run.checks.step) == (phase, step)]
-    return found[-1] if found else None
+    return waits(snapshot).due(status.step, first=is_first(status)) if status.phase == Phase.HELD else ""
 
 
 def said(snapshot: Snapshot) -> str:
     """What the checks said for which the present step waits; empty if none has a result."""
     status = snapshot.release.status.rollout
-    phase = due(snapshot, status)
-    run = present(snapshot, phase, status.step) if phase else None
+    run = present(snapshot, due(snapshot, status), status.step)
     return run.checks.said if run is not None else ""
 
 
-def created(snapshot: Snapshot, phase: str, step: int = 0) -> tuple[CreateBatch, ...]:
-    """The ChangePod of these checks, which has to be created; empty if it exists."""
-    run = present(snapshot, phase, step)
-    if run is not None and not run.void:
-        return ()
-    known = [each.number for each in snapshot.batches]
-    return (CreateBatch(max([*known, snapshot.release.status.retried_batches]) + 1, (), phase=phase, step=step),)
+# after the release
 
 
-def after_release(snapshot: Snapshot) -> bool:
-    """Whether checks run after the release."""
-    return any(each.phase is CheckPhase.POST_RELEASE for each in snapshot.release.spec.policy.checks)
+def after(snapshot: Snapshot, verified: WorkloadState) -> tuple[WorkloadState, tuple[CreateBatch, ...]]:
+    """The state, and the ChangePod to create: a release succeeds after the checks that run after it, and fails if one
+    of them fails. `verified`: the state by its pods."""
+    before, checks = state(snapshot.release), snapshot.release.spec.policy.checks
+    if before is WorkloadState.SUCCESS or all(each.phase is not CheckPhase.POST_RELEASE for each in checks):
+        return verified, ()
+    run = present(snapshot, CheckPhase.POST_RELEASE)
+    if run is not None and run.fails:
+        return WorkloadState.SUSPEND, ()
+    if verified is not WorkloadState.SUCCESS or (run is not None and run.passed):
+        return verified, ()
+    under_way = before is WorkloadState.RUNNING  # the state is stored before it is acted on
+    return WorkloadState.RUNNING, created(snapshot, CheckPhase.POST_RELEASE) if under_way else ()
 
 
 def failed(snapshot: Snapshot) -> Run | None:
     """The checks that failed the release after it; None if they did not."""
     run = present(snapshot, CheckPhase.POST_RELEASE)
-    return run if run is not None and run.failed else None
+    return run if run is not None and run.fails else None
 
 
 def text_of(run: Run) -> str:
     """The failure of a release by its checks, as a sentence."""
-    return f"the checks {run.checks.phase} failed: {run.checks.said}"
-
-
-def gated(snapshot: Snapshot, next_state: WorkloadState) -> WorkloadState:
-    """The state: a release succeeds after the checks that run after it, and fails if one of them fails."""
-    if not after_release(snapshot) or state(snapshot.release) is WorkloadState.SUCCESS:
-        return next_state
-    run = present(snapshot, CheckPhase.POST_RELEASE)
-    if run is not None and run.failed:
-        return WorkloadState.SUSPEND
-    if next_state is WorkloadState.SUCCESS and (run is None or not run.passed):
-        return WorkloadState.RUNNING
-    return next_state
+    return f"a check of the phase {run.checks.phase} failed: {run.checks.said}"
 
 
 def open_runs(snapshot: Snapshot) -> list[Run]:
     """The checks that have not passed, for which the release waits or by which it failed."""
-    status = snapshot.release.status.rollout
-    found = [
-        present(snapshot, each, status.step) for each in BEFORE_STEP if status.phase in (Phase.HELD, Phase.STOPPED)
-    ]
-    return [run for run in (*found, present(snapshot, CheckPhase.POST_RELEASE)) if run is not None and not run.passed]
+    status, found = snapshot.release.status.rollout, [present(snapshot, CheckPhase.POST_RELEASE)]
+    if status.phase in (Phase.HELD, Phase.STOPPED):
+        found += [present(snapshot, each, status.step) for each in BEFORE_STEP]
+    return [run for run in found if run is not None and not run.passed]
