@@ -122,6 +122,12 @@ class WaitingFor(enum.StrEnum):
     """A PodDisruptionBudget or a node refuses the eviction of an old pod."""
     WRITE = "write"
     """The API server refuses to change the workload."""
+    CHECK = "check"
+    """A check before the step has not passed."""
+
+
+COUNTS = (WaitingFor.CHECK,)
+"""Waiting for these counts for the deadline of the step."""
 
 
 class PassedStep(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):

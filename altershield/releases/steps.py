@@ -147,6 +147,8 @@ def _reason(waiting_for: str, status: RolloutStatus) -> str:
             return "a PodDisruptionBudget or a node refuses the eviction of an old pod"
         case WaitingFor.WRITE:
             return "the API server refuses to change the workload"
+        case WaitingFor.CHECK:
+            return "a check before this step has not passed"
         case unknown:  # of a newer release of AlterShield
             return unknown
 

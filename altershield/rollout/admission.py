@@ -15,7 +15,8 @@ import msgspec
 
 from altershield.api.annotations import ROLLOUT
 from altershield.api.rollout import Rollout
-from altershield.rollout.steps import next_step, step_pods
+from altershield.rollout.steps import first_step, next_step, step_pods
+from altershield.rollout.waits import NO_WAITS, Waits
 from altershield.workloads import hold
 from altershield.workloads.adapter import Adapter, Fields
 from altershield.workloads.held import Object, in_force, is_reserved, own_values, plain, steps, values, with_values
@@ -33,10 +34,12 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The steps that a policy asks for. `policy`: `NAMESPACE/NAME@GENERATION`."""
+    """The steps that a policy asks for. `policy`: `NAMESPACE/NAME@GENERATION`. `waits`: what the release waits for
+    before its first pod."""
 
     rollout: Rollout
     policy: str
+    waits: Waits = NO_WAITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,8 @@ class Change:
     """When the request was received, in the format of Kubernetes."""
     since: str
     """The earliest time at which an earlier call for the same request was received."""
+    failed: int = 0
+    """How many pods have a version that failed and is not held any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,7 @@ class Admitted:
     hold: Hold | None = None
     """The hold of the annotation; None: no release in steps is held."""
     edited: tuple[str, ...] = ()
-    """The paths of fields of which the user has changed the own value. It is in force when the hold ends."""
+    """The paths of fields of which the user has changed the own value, if it is in force only when the hold ends."""
     restored: bool = False
     """Whether the annotation of the request is not taken."""
     obstacle: str = ""
@@ -127,7 +132,9 @@ def _admit(change: Change) -> Admitted | None:
     if not edited:
         return Admitted(old.annotation, with_values(new.spec, in_force(adapter, known)), known)
     kept = msgspec.structs.replace(known, fields=own, write=known.write + 1)
-    return Admitted(_encoded(kept), with_values(new.spec, in_force(adapter, kept)), kept, edited)
+    return Admitted(
+        _encoded(kept), with_values(new.spec, in_force(adapter, kept)), kept, _delayed(adapter, kept, edited)
+    )
 
 
 def _plain(annotation: str | None, adapter: Adapter, spec: Object) -> Admitted | None:
@@ -151,7 +158,7 @@ def _begin(
     change: Change, wanted: Wanted, spec: Object, own: Fields, known: Hold | None = None, edited: tuple[str, ...] = ()
 ) -> Admitted:
     """The first pods of a release. One that replaces another held release keeps its base. The pods of that release do
-    not have the base's version any more: as many are replaced first."""
+    not have the base's version any more: as many are replaced first. So are those of a version that failed later."""
     adapter, rollout, replicas = change.adapter, wanted.rollout, change.replicas
     obstacle = change.obstacle or adapter.obstacle(with_values(spec, own))
     if obstacle and known is not None:
@@ -160,9 +167,12 @@ def _begin(
         new = change.new
         found = _plain(new.annotation, adapter, new.spec) or Admitted(new.annotation, new.spec)
         return replace(found, obstacle=obstacle)
-    at_least = min(max(known.pods, known.at_least), replicas) if known is not None else 0
+    at_least = min(max(known.pods, known.at_least) if known is not None else change.failed, replicas)
+    first = first_step(rollout, at_least, replicas)
     pods = max(at_least, step_pods(rollout, next_step(rollout, 0, replicas), replicas))
     at_once = adapter.at_once(own, replicas, surge=True)
+    if wanted.waits.before(first, first=True):
+        pods = 0
     begun = Hold(
         version=change.version,
         causes=(Cause(hold.STEPS, time=change.time, pods=pods if at_once is None else min(pods, at_once)),),
@@ -174,7 +184,15 @@ def _begin(
         replicas=replicas,
         write=known.write + 1 if known is not None else 1,
     )
-    return Admitted(_encoded(begun), with_values(spec, in_force(adapter, begun)), begun, edited)
+    return Admitted(
+        _encoded(begun), with_values(spec, in_force(adapter, begun)), begun, _delayed(adapter, begun, edited)
+    )
+
+
+def _delayed(adapter: Adapter, known: Hold, edited: tuple[str, ...]) -> tuple[str, ...]:
+    """The edited fields that have another value while the release is held: the user's own pause is in force at once."""
+    held = in_force(adapter, known)
+    return tuple(path for path in edited if held.get(path) != known.fields.get(path))
 
 
 def _by_reconciler(change: Change, sent: Hold | None) -> Admitted | None:

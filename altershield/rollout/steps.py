@@ -38,6 +38,12 @@ def next_step(rollout: Rollout, number: int, replicas: int) -> int:
     return len(steps_of(rollout))
 
 
+def first_step(rollout: Rollout, at_least: int, replicas: int) -> int:
+    """The number of the step with which a release begins. `at_least`: the pods that an earlier held release may have
+    had."""
+    return step_with(rollout, at_least, replicas) if at_least else next_step(rollout, 0, replicas)
+
+
 def step_with(rollout: Rollout, pods: int, replicas: int) -> int:
     """The number of the first held step with at least so many pods; the last held step if there is none, and the last
     step if no step is held. A release that replaces one that had come further begins with it."""

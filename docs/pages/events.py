@@ -9,7 +9,7 @@ from docs.pages.markdown import GENERATED, table
 _NORMAL = (("warning", False), ("normal", True))
 
 _ROOT = Path(__file__).parents[2]
-_PACKAGES = ("gatekeeper", "reconciler", "certgen")
+_PACKAGES = ("altershield", "gatekeeper", "reconciler", "certgen")
 
 MEANINGS = {
     "ReleaseSuspended": "A pod failed. The message says which pod and why, and whether further releases are denied.",
@@ -87,6 +87,8 @@ MEANINGS = {
     "WindowRejected": "The object is a ReleaseWindow. The window or one of its calendars is wrong. The message says "
     "what to correct, and whether an earlier spec stays in force.",
     "WindowAccepted": "The object is a ReleaseWindow that was rejected before. It is in force.",
+    "OverrideUsed": "The object is a ReleaseOverride. A release passed closed gates. The message names the version, the "
+    "user who released it, and the gates.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
     "what to correct.",
 }

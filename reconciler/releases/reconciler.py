@@ -231,28 +231,28 @@ class ReleaseReconciler:
         self, key: WorkloadKey, workload: Workload, release: Release, others: Sequence[Release]
     ) -> float | None:
         """One step of the current release: decide, with live reads where needed, and carry out the decision."""
-        source = await self._source(workload, release)
-        timing = rules.timing_of(self._timing, release.spec.policy)
+        source, policy = await self._source(workload, release), release.spec.policy
+        timing = rules.timing_of(self._timing, policy)
         grace = min(_CREATION_SECONDS, timing.start_timeout)
         left = release.spec.create_time_unix + grace - self._clock()
-        # a rollout that AlterShield paused creates no object: it has to continue first
-        if not source.uid and state(release) is WorkloadState.INIT and 0 < left <= grace and not workload.held:
+        # a rollout that AlterShield paused, or holds at no pods, creates no object
+        held = workload.held or not (workload.steps is None or workload.steps.pods)
+        if not source.uid and not held and state(release) is WorkloadState.INIT and 0 < left <= grace:
             return left  # wait until the object exists: one status write instead of two
         reported = await self._reporter.report(release)
         groups = await self.groups_cache.current(key, workload, release, source) if source.uid else None
-        # no wait from here to the decision: the groups show this moment
-        now = self._clock()
-        known = release.status.previous
+        now = self._clock()  # no wait from here to the decision: the groups show this moment
         snapshot = Snapshot(
             release=release,
             workload=workload,
             groups=groups,
             others=others,
-            settings=rules.settings_of(self._caches.in_effect(), release.spec.policy),
+            settings=rules.settings_of(self._caches.in_effect(), policy),
             timing=timing,
             source=source,
-            previous=known if known.uid else previous(release, others),
-            checked=self._server or bool(release.spec.policy.checks),
+            previous=release.status.previous if release.status.previous.uid else previous(release, others),
+            batches=self._caches.batches_of(release) if rules.checks_release(policy) else (),
+            checked=self._server or rules.checks_batches(policy),
             budget=self._caches.budgets.exhausted_budget(key.namespace, workload.metadata.uid),
             reported=reported,
         )
@@ -330,10 +330,10 @@ class ReleaseReconciler:
         count = self._refusals.get(key, 0)
         self._refusals[key] = count + 1
         current = self._caches.releases.get(release.metadata.namespace, release.metadata.name) or release
-        cause, now = str(refusal.cause), self._clock()
+        now = self._clock()
         if isinstance(refusal, Refused):
-            report = rollback.refused(current, cause, now)
+            report = rollback.refused(current, str(refusal.cause), now)
         else:
-            report = steps.refused(current, refusal.waiting, cause, now)
+            report = steps.refused(current, refusal.waiting, refusal.cause.explained, now)
         await self._executor.carry_out(current, workload, report)
         return min(_REFUSED_FIRST * 2.0 ** min(count, 10), _REFUSED_LAST)

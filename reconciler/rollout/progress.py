@@ -9,12 +9,15 @@ from dataclasses import dataclass, field
 import msgspec
 
 from altershield.api.meta import plain_time
-from altershield.api.rollout import ENDED, PassedStep, Phase, RolloutStatus, WaitingFor
+from altershield.api.rollout import COUNTS, ENDED, PassedStep, Phase, RolloutStatus, WaitingFor
 from altershield.releases.steps import step_text
-from altershield.rollout.steps import is_last, next_step, step_pods, step_with, steps_of
+from altershield.rollout.steps import first_step, is_last, next_step, step_pods, steps_of
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
 from reconciler.rollout.view import View
+
+_TIMED = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING)
+"""The phases in which the deadline of the step runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +92,33 @@ def progress(known: RolloutStatus, view: View, now: float) -> Progress:
         return Progress(draft.status, ends_hold=view.hold is not None)
     if view.failed:
         if known.phase != Phase.STOPPED:
-            draft.set(failed_step=known.step)
+            draft.set(
+                failed_step=known.step, waiting_for=tuple(each for each in known.waiting_for if each not in COUNTS)
+            )
             draft.enter(Phase.STOPPED)
         return Progress(draft.status)
     if known.phase == Phase.STOPPED:
         draft.set(failed_step=0, soak_end_time="", soak_end_time_unix=0, step_time_unix=int(now), stopped_seconds=0)
-        draft.enter(Phase.ROLLING if view.hold is not None else Phase.VERIFYING)
+        if view.hold is None:
+            draft.enter(Phase.VERIFYING)
+        else:
+            draft.enter(Phase.HELD if before_step(known, view) else Phase.ROLLING)
         return Progress(draft.status)
-    if is_last(view.rollout, known.step):
+    if is_last(view.rollout, known.step) and known.phase != Phase.HELD:
         return _last(draft, view)
     if view.hold is None or view.let_go or _has_escaped(known, view):
         return _escaped(draft, view)
     return _held(draft, view, view.hold)
+
+
+def before_step(status: RolloutStatus, view: View) -> tuple[WaitingFor, ...]:
+    """What the release waits for before its present step begins."""
+    return view.waits.before(status.step, first=is_first(status))
+
+
+def is_first(status: RolloutStatus) -> bool:
+    """Whether the release has taken no step before the present one."""
+    return not status.passed_steps
 
 
 def promoted(known: RolloutStatus, view: View, by: str, now: float, *, full: bool) -> Progress | str:
@@ -117,6 +135,8 @@ def promoted(known: RolloutStatus, view: View, by: str, now: float, *, full: boo
         return Progress(draft.status, events=tuple(draft.events), wake=now)
     if held or full:
         return Progress(draft.status, events=tuple(draft.events), wake=now)
+    if known.phase == Phase.HELD and before_step(known, view):
+        return f"{step_text(known)} has not begun, because a check has not passed; Approve goes on without it"
     return f"{view.passed} of the {known.pods} pods of step {known.step} are verified; it can be promoted after that"
 
 
@@ -128,15 +148,17 @@ def _begun(draft: _Draft, view: View) -> Progress:
     if view.let_go:
         draft.set(base=hold.base)
         return _escaped(draft, view)
-    number = step_with(rollout, hold.at_least, hold.replicas) if hold.at_least else next_step(rollout, 0, hold.replicas)
     draft.set(base=hold.base, steps=len(steps_of(rollout)))
-    _start(draft, view, number)
-    draft.enter(Phase.ROLLING if hold.pods else Phase.HELD)
+    _prepare(draft, view, first_step(rollout, hold.at_least, hold.replicas))
+    if hold.pods:
+        _begin(draft, view)
+    else:
+        draft.enter(Phase.HELD)
     return Progress(draft.status, events=tuple(draft.events), wake=now)
 
 
-def _start(draft: _Draft, view: View, number: int) -> None:
-    """Begin a step."""
+def _prepare(draft: _Draft, view: View, number: int) -> None:
+    """Make this step the present one."""
     draft.set(
         step=number,
         pods=_target(view, number),
@@ -149,8 +171,13 @@ def _start(draft: _Draft, view: View, number: int) -> None:
         updated=view.pods,
         passed=view.passed,
     )
-    draft.enter(Phase.FINISHING if is_last(view.rollout, number) else Phase.ROLLING)
-    what = "the user's own strategy replaces the remaining pods" if is_last(view.rollout, number) else ""
+
+
+def _begin(draft: _Draft, view: View) -> None:
+    """Let pods get the version."""
+    last = is_last(view.rollout, draft.status.step)
+    draft.enter(Phase.FINISHING if last else Phase.ROLLING)
+    what = "the user's own strategy replaces the remaining pods" if last else ""
     reach = f"{draft.status.pods} of {view.replicas} pods get version {view.version}"
     draft.say("StepStarted", f"{step_text(draft.status)}: {what or reach}")
 
@@ -169,11 +196,14 @@ def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False) ->
     known, now = draft.status, int(draft.now)
     due = (*(WaitingFor.WRITE,) * writes, *(WaitingFor.EVICTION,) * evicts)
     refused = (each for each in due if each in known.waiting_for)
-    waiting = (*(WaitingFor.PERSON,) * bool(known.held_by), *view.waiting, *refused)
-    if waiting and not known.waiting_since_unix:
-        draft.set(waiting_since_unix=now)
+    before = before_step(known, view) if known.phase == Phase.HELD else ()
+    waiting = (*(WaitingFor.PERSON,) * bool(known.held_by), *view.waiting, *refused, *before)
+    if waiting and not known.waiting_for:
         draft.say("StepHeld", f"{step_text(known)} waits for: {', '.join(waiting)}")
-    elif not waiting and known.waiting_since_unix:
+    stops = any(each not in COUNTS for each in waiting)
+    if stops and not known.waiting_since_unix:
+        draft.set(waiting_since_unix=now)
+    elif not stops and known.waiting_since_unix:
         stopped = max(0, now - known.waiting_since_unix)
         draft.set(stopped_seconds=known.stopped_seconds + stopped, waiting_since_unix=0)
     draft.set(waiting_for=tuple(map(str, waiting)))
@@ -189,7 +219,7 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
     reached = new_hold is None and hold.pods >= target and view.pods >= target
     match known.phase:
         case Phase.HELD if not draft.status.waiting_for:
-            draft.enter(Phase.ROLLING)
+            _begin(draft, view)
         case Phase.ROLLING if reached:
             draft.enter(Phase.VERIFYING)
         case Phase.VERIFYING if not reached:
@@ -243,9 +273,11 @@ def _new_hold(view: View, hold: Hold, known: RolloutStatus, target: int) -> NewH
     Within a step, the number of pods rises as new pods come up, and never falls, unless the workload is scaled. While
     the pods soak, scaling gives the version its share of the pods, and no further pod is replaced.
     """
-    if known.phase == Phase.HELD:
+    if known.phase == Phase.HELD and not hold.pods:
         return None
-    surge, pods = hold.surge and not view.surge_refused, hold.pods
+    # the last pod of a version that failed goes, too: else it is kept beside all new ones
+    is_replaced = view.at_once is not None and hold.at_least >= view.replicas <= view.up
+    surge, pods = hold.surge and not view.surge_refused and not is_replaced, hold.pods
     most = target if view.at_once is None else min(target, view.at_once + view.up)
     if known.phase in (Phase.ROLLING, Phase.VERIFYING):
         if not known.held_by and not view.waiting:
@@ -262,13 +294,16 @@ def _new_hold(view: View, hold: Hold, known: RolloutStatus, target: int) -> NewH
 
 def _deadline(status: RolloutStatus, view: View, now: float) -> tuple[str, float | None]:
     """Why the step is overdue, or empty; and when it will be, Unix seconds."""
-    if status.waiting_since_unix or status.phase not in (Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING):
+    if status.waiting_since_unix or status.phase not in _TIMED:
         return "", None
     seconds = view.rollout.step_deadline_seconds
     since = status.soak_end_time_unix if status.phase == Phase.SOAKING else status.step_time_unix
     due = since + seconds + (0 if status.phase == Phase.SOAKING else status.stopped_seconds)
     if now < due:
         return "", float(due)
+    if status.phase == Phase.HELD:
+        said = view.checks_said or "its checks have no result yet"
+        return f"{step_text(status)} has not begun within {seconds} s: {said}", None
     return (
         f"{step_text(status)} is not verified within {seconds} s: {view.passed} of {status.pods} pods passed, "
         f"{view.up} are up",
@@ -294,7 +329,11 @@ def _pass(draft: _Draft, view: View, by: str) -> None:
         draft.enter(Phase.DONE)
         draft.say("StepsFinished", f"all steps of version {view.version} have passed")
         return
-    _start(draft, view, next_step(view.rollout, status.step, view.replicas))
+    _prepare(draft, view, next_step(view.rollout, status.step, view.replicas))
+    if before_step(draft.status, view):
+        draft.enter(Phase.HELD)
+    else:
+        _begin(draft, view)
 
 
 def _last(draft: _Draft, view: View) -> Progress:
@@ -336,7 +375,8 @@ def _escaped(draft: _Draft, view: View) -> Progress:
     began = bool(draft.status.phase) or bool(view.let_go and view.hold)
     if view.let_go:
         draft.set(held_by="")  # what a person held goes on, too
-    _start(draft, view, len(steps_of(rollout)))
+    _prepare(draft, view, len(steps_of(rollout)))
+    _begin(draft, view)
     draft.events.clear()
     if began:
         why = f" ({view.let_go})" if view.let_go else ""

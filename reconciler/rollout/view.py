@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from altershield.api.rollout import Rollout, WaitingFor
+from altershield.rollout.waits import NO_WAITS, Waits
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
 
@@ -34,6 +35,10 @@ class View:
     """Whether the release failed."""
     waiting: tuple[WaitingFor, ...] = ()
     """Why no further pod gets the version now, apart from a person's hold."""
+    waits: Waits = NO_WAITS
+    """What the release waits for before its steps."""
+    checks_said: str = ""
+    """What the checks said for which the step waits; empty if none has a result."""
     let_go: str = ""
     """Why no release is held in steps any more; empty: they are held."""
     follows: bool = True

@@ -40,6 +40,7 @@ _OF_POLICIES = (
     "test_steps.py",
     "test_steps_taken.py",
     "test_steps_of_kinds.py",
+    "test_steps_under_limits.py",
     "test_step_requests.py",
     "test_roles.py",
     "test_notifications.py",

@@ -10,13 +10,14 @@ from altershield.policies.stored import Spec
 from altershield.rollout import admission, obstacles
 from altershield.rollout.admission import Admitted, State, Wanted
 from altershield.rollout.steps import next_step, step_pods
+from altershield.rollout.waits import waits_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.held import difference
 from gatekeeper.errors import ReviewError
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.reasons import RESTORED, Reason
 from gatekeeper.handlers.releases.version import new_version, released_version
-from gatekeeper.handlers.releases.workload import Change, Workload, pods_of
+from gatekeeper.handlers.releases.workload import Change, Workload, failed_pods_of, pods_of
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
 from gatekeeper.texts import clean, warning
@@ -117,6 +118,7 @@ def _admitted(change: Change, listers: Listers, policy: InForce[Spec] | None) ->
             wanted=_wanted(policy) if policy is not None and wants else None,
             obstacle=_obstacle(change) if wants else "",
             replicas=pods_of(change),
+            failed=failed_pods_of(change),
             time=_time(int(change.received)),
             since=_time(int(change.received) - _CALLED_AGAIN),
         )
@@ -132,8 +134,8 @@ def _state(workload: Workload) -> State:
 
 
 def _wanted(policy: InForce[Spec]) -> Wanted | None:
-    rollout = policy.spec.rollout
-    return Wanted(rollout, f"{policy.namespace}/{policy.name}@{policy.generation}") if rollout is not None else None
+    spec, name = policy.spec, f"{policy.namespace}/{policy.name}@{policy.generation}"
+    return Wanted(spec.rollout, name, waits_of(spec.checks)) if spec.rollout is not None else None
 
 
 def _obstacle(change: Change) -> str:

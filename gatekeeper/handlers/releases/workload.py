@@ -63,6 +63,8 @@ del HELD["template"], HELD["replicas"]
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
     desired_number_scheduled: int | None = None
+    updated_replicas: int | None = None
+    updated_number_scheduled: int | None = None  # of a DaemonSet
 
 
 class Workload(Object, frozen=True, rename="camel"):
@@ -175,6 +177,14 @@ def pods_of(change: Change) -> int:
     old = change.old_object
     desired = old.status.desired_number_scheduled if old is not None and old.status is not None else None
     return 1 if desired is None else desired
+
+
+def failed_pods_of(change: Change) -> int:
+    """How many pods have the stored version, if it failed and releases are suspended for it; else 0."""
+    old = change.old_object
+    if old is None or old.status is None or old.label(label_names.SUSPEND) is None:
+        return 0
+    return max(0, old.status.updated_replicas or old.status.updated_number_scheduled or 0)
 
 
 def last_applied(workload: Workload) -> str | None:

@@ -7,7 +7,7 @@ import msgspec
 from altershield.api.amounts import scaled
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, plain_time
+from altershield.api.meta import find_condition, has_reason, plain_time
 from altershield.api.ops_config import ROLLOUT_OFF
 from altershield.api.policy import Mode
 from altershield.api.rollout import ENDED, Phase, RolloutStatus, WaitingFor
@@ -22,7 +22,7 @@ from kube_base.times import rfc3339
 from reconciler.cluster.release import Release
 from reconciler.cluster.soaks import why_soaking
 from reconciler.releases.decisions import bypass
-from reconciler.releases.findings import verification
+from reconciler.releases.findings import release_checks, verification
 from reconciler.releases.findings.failure import exceeded_deadline
 from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
@@ -33,6 +33,9 @@ from reconciler.rollout.evictions import Fleet, evictions
 from reconciler.rollout.progress import Event, Progress, progress
 from reconciler.rollout.view import View
 
+_REFUSED = "WriteRefused"
+"""The reason of the condition Progressing while the API server refuses to change the hold, or to evict a pod."""
+_STOPPED = (Phase.STOPPED, Phase.ABORTED)
 _UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
 _QUOTA = "exceeded quota"
 """What the API server says if a ResourceQuota refuses a pod (plugin/pkg/admission/resourcequota)."""
@@ -80,13 +83,15 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         surge_refused=quota and without_surge != 0,
         evictable=_evictable(workload, groups),
         let_go="" if snapshot.settings.rollout else ROLLOUT_OFF,
+        waits=release_checks.waits(snapshot),
+        checks_said=release_checks.said(snapshot),
     )
 
 
 def _repeats(snapshot: Snapshot, groups: PodGroups) -> bool:
     """Whether the soak is over, and a check that is repeated in it has no last result yet."""
     status, policy = snapshot.release.status.rollout, snapshot.release.spec.policy
-    if status.phase != Phase.SOAKING or not any(each.every_seconds for each in policy.checks):
+    if status.phase != Phase.SOAKING or not any(each.soak_interval for each in policy.checks):
         return False
     existing = [
         each for each in groups.memberships.batches() if any(groups.has_pod(member.uid) for member in each.members)
@@ -150,7 +155,11 @@ def with_steps(draft: Draft, snapshot: Snapshot, found: Progress | None) -> Step
         after.append(SetHold(found.new_hold))
     if found.ends_hold:
         after.append(EndHold())
-    return Steps(draft, (FreeFields(),) if found.frees_fields else (), tuple(after), found.wake)
+    before: list[Before] = [FreeFields()] * found.frees_fields
+    phase = "" if found.overdue else release_checks.due(snapshot, found.status)
+    if phase and found.status.phase == snapshot.release.status.rollout.phase:  # the phase Held is stored
+        before += release_checks.created(snapshot, phase, found.status.step)
+    return Steps(draft, tuple(before), tuple(after), found.wake)
 
 
 def announced(event: Event) -> Announce:
@@ -158,10 +167,15 @@ def announced(event: Event) -> Announce:
 
 
 def _progressing(draft: Draft, found: Progress) -> Draft:
+    """Sets the condition Progressing. That of a refused write or eviction says the cause, and stays until it is carried
+    out: a status that changes with each attempt would be written without end."""
     status = found.status
     if not status.phase:
         return draft
-    going = status.phase not in (Phase.STOPPED, Phase.ABORTED) and not status.waiting_for
+    refused = has_reason(draft.status.conditions, ConditionType.PROGRESSING, _REFUSED)
+    if refused and status.phase not in _STOPPED and {*status.waiting_for} & {WaitingFor.WRITE, WaitingFor.EVICTION}:
+        return draft
+    going = status.phase not in _STOPPED and not status.waiting_for
     if not going and status.waiting_for:
         message = f"{step_text(status)} waits for: {', '.join(status.waiting_for)}"
     else:
@@ -233,7 +247,7 @@ def refused(release: Release, what: WaitingFor, cause: str, now: float) -> Decis
     if condition is not None and condition.message == message:
         return Decision()
     since = known.waiting_since_unix or int(now)
-    draft = begin(release, now).condition(ConditionType.PROGRESSING, False, "WriteRefused", message)
+    draft = begin(release, now).condition(ConditionType.PROGRESSING, False, _REFUSED, message)
     waiting = tuple(dict.fromkeys((*known.waiting_for, str(what))))
     draft = draft.replace(rollout=msgspec.structs.replace(known, waiting_since_unix=since, waiting_for=waiting))
     return Decision(with_update_time(draft.status, now), after=(Announce("StepHeld", message),))

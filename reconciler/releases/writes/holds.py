@@ -28,7 +28,7 @@ class HoldRefused(Exception):  # noqa: N818  (a result that ends the reconcile, 
     """The API server refuses a write of a hold, or an eviction. `waiting`: what the release waits for."""
 
     def __init__(self, cause: ApiError, waiting: WaitingFor) -> None:
-        super().__init__(str(cause))
+        super().__init__(cause.explained)
         self.cause = cause
         self.waiting = waiting
 

@@ -117,6 +117,28 @@ def test_second_call_changes_nothing() -> None:
     assert "patch" not in ask(MUTATE, review(held(), workload()), stepped())
 
 
+def test_repair_begins_with_the_pods_of_the_failed_version() -> None:
+    failed = workload(suspend="1787297390", ignored_suspend="true")
+    failed["status"] |= {"updatedReplicas": 4, "updatedNumberScheduled": 4}
+    repair = workload("busybox:2", suspend="1787297390", ignored_suspend="true")
+    found, _ = mutate(repair, failed, stepped())
+    known = hold_of(found)
+    at_once = {"Deployment": 3}.get(about().kind, 4)  # the most that its own strategy replaces before one is available
+    assert (known.at_least, known.pods) == (4, at_once)
+    del failed["metadata"]["labels"][labels.SUSPEND], repair["metadata"]["labels"][labels.SUSPEND]
+    found, _ = mutate(repair, failed, stepped())
+    assert (hold_of(found).at_least, hold_of(found).pods) == (0, 1)
+
+
+def test_denial_of_a_failed_release_names_the_way_back() -> None:
+    failed = held()
+    failed["metadata"]["labels"] |= {labels.SUSPEND: "1787297390", labels.DEFENSE_STATUS: labels.PROCESSED}
+    response = validate(workload("busybox:3"), failed, stepped())
+    assert response["allowed"] is False
+    command = f"altershield rollback -n default {kind()}/sleep"
+    assert f"to go back to the version before, run: {command}" in response["warnings"]
+
+
 def test_workload_without_annotations_gets_both() -> None:
     new, old = workload("busybox:2"), workload()
     for each in (new, old):
