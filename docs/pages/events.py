@@ -87,8 +87,8 @@ MEANINGS = {
     "WindowRejected": "The object is a ReleaseWindow. The window or one of its calendars is wrong. The message says "
     "what to correct, and whether an earlier spec stays in force.",
     "WindowAccepted": "The object is a ReleaseWindow that was rejected before. It is in force.",
-    "OverrideUsed": "The object is a ReleaseOverride. A release passed closed gates. The message names the version, the "
-    "user who released it, and the gates.",
+    "OverrideUsed": "The object is a ReleaseOverride. A release passed closed gates. The message names the version, "
+    "the user who released it, and the gates.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
     "what to correct.",
 }
