@@ -14,12 +14,10 @@ from kube_base.access.objects import key_of
 from kube_base.access.queue import WorkQueue
 from kube_base.times import unix
 from reconciler.cluster.caches import Caches, Key
-from reconciler.cluster.watch import Scope, Watch
+from reconciler.cluster.gates import OVERRIDES as WATCH
 from reconciler.cluster.writer import Writer
 from reconciler.machinery.announcer import Announcer
 from reconciler.subject import Controller, Parts, Subject
-
-WATCH = Watch(RELEASE_OVERRIDES, ReleaseOverride, Scope.GOVERNED_AND_SYSTEM)
 
 
 class OverrideReconciler:

@@ -122,6 +122,10 @@ class WaitingFor(enum.StrEnum):
     """A PodDisruptionBudget or a node refuses the eviction of an old pod."""
     WRITE = "write"
     """The API server refuses to change the workload."""
+    WINDOW = "window"
+    """A ReleaseWindow is closed."""
+    FREEZE = "freeze"
+    """A ReleaseFreeze is in force."""
     CHECK = "check"
     """A check before the step has not passed."""
 
@@ -158,6 +162,10 @@ class RolloutStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     waiting_since_unix: Annotated[Seconds, doc("Since when it waits, in Unix seconds; 0: it does not wait.")] = 0
     waiting_for: Annotated[
         tuple[Name, ...], msgspec.Meta(max_length=8, description="Why the release does not proceed.")
+    ] = ()
+    gates: Annotated[
+        tuple[Text, ...],
+        msgspec.Meta(max_length=8, description="The closed gates for which it waits: KIND NAMESPACE/NAME."),
     ] = ()
     soak_end_time: Annotated[Text, doc("When the soak ends, UTC.")] = ""
     soak_end_time_unix: Annotated[Seconds, doc("The same in Unix seconds; 0: no soak has begun.")] = 0

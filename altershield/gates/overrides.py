@@ -33,7 +33,7 @@ def passing(
     """The overrides that together pass all closed gates, with the gates that each passes, by `NAMESPACE/NAME`; None: a
     gate stays closed. Overrides that this version has used already come first."""
     matching = [each for each in overrides if _is_for(each, asked, system_namespace) and allows(each, asked, now)]
-    matching.sort(key=lambda each: (not _has_used(each, asked), each.metadata.namespace == system_namespace, _id(each)))
+    matching.sort(key=lambda each: (not has_used(each, asked), each.metadata.namespace == system_namespace, _id(each)))
     found: dict[str, tuple[ReleaseOverride, tuple[Closed, ...]]] = {}
     for gate in closed:
         override = next((each for each in matching if _passes(each, gate, system_namespace)), None)
@@ -46,7 +46,7 @@ def passing(
 
 def allows(override: ReleaseOverride, asked: Asked, now: float) -> bool:
     """Whether the version may use it: it has used it, or there is a use left in its time."""
-    if _has_used(override, asked):
+    if has_used(override, asked):
         return True
     metadata, spec = override.metadata, override.spec
     ends = unix(metadata.creation_timestamp) + spec.ttl_seconds
@@ -58,7 +58,7 @@ def used(override: ReleaseOverride, asked: Asked, gates: Sequence[str], now: flo
     it."""
     if not allows(override, asked, now):
         return None
-    if _has_used(override, asked):
+    if has_used(override, asked):
         return override
     use = Use(asked.uid, asked.version, rfc3339(now), asked.by, tuple(gates))
     uses = (*override.status.uses, use)
@@ -68,7 +68,8 @@ def used(override: ReleaseOverride, asked: Asked, gates: Sequence[str], now: flo
     return msgspec.structs.replace(override, status=status)
 
 
-def _has_used(override: ReleaseOverride, asked: Asked) -> bool:
+def has_used(override: ReleaseOverride, asked: Asked) -> bool:
+    """Whether the version has used it."""
     return any((each.uid, each.version) == (asked.uid, asked.version) for each in override.status.uses)
 
 

@@ -98,6 +98,12 @@ def step_text(status: RolloutStatus) -> str:
     return f"step {status.step} of {status.steps}"
 
 
+def waits(status: RolloutStatus) -> str:
+    """`step 2 of 4 waits for: window (ReleaseWindow shop/weekend)`."""
+    gates = f" ({', '.join(status.gates)})" if status.gates else ""
+    return f"{step_text(status)} waits for: {', '.join(status.waiting_for)}{gates}"
+
+
 def _phase(status: RolloutStatus) -> str:
     match status.phase:
         case Phase.HELD:
@@ -147,6 +153,8 @@ def _reason(waiting_for: str, status: RolloutStatus) -> str:
             return "a PodDisruptionBudget or a node refuses the eviction of an old pod"
         case WaitingFor.WRITE:
             return "the API server refuses to change the workload"
+        case WaitingFor.WINDOW | WaitingFor.FREEZE:
+            return f"a release gate is closed: {', '.join(status.gates)}"
         case WaitingFor.CHECK:
             return "a check before this step has not passed"
         case unknown:  # of a newer release of AlterShield

@@ -15,6 +15,7 @@ import msgspec
 
 from altershield.api.annotations import ROLLOUT
 from altershield.api.rollout import Rollout
+from altershield.gates.release import Labels
 from altershield.rollout.steps import first_step, next_step, step_pods
 from altershield.rollout.waits import NO_WAITS, Waits
 from altershield.workloads import hold
@@ -62,6 +63,8 @@ class Change:
     """The pods that the workload should have."""
     time: str
     """When the request was received, in the format of Kubernetes."""
+    labels: Labels
+    """The labels of the workload after the change, without those of AlterShield."""
     since: str
     """The earliest time at which an earlier call for the same request was received."""
     failed: int = 0
@@ -180,6 +183,7 @@ def _begin(
         base=known.base if known is not None else change.base,
         rollout=rollout,
         policy=wanted.policy,
+        labels=dict(change.labels),
         at_least=at_least,
         replicas=replicas,
         write=known.write + 1 if known is not None else 1,

@@ -10,6 +10,10 @@ from altershield.api.rollout import Rollout, Step
 _ALL = "100%"
 
 
+AT_ONCE = Rollout(pods=(_ALL,), soak_seconds=0)
+"""One step with all pods: of a release that waits for a gate, and for which no policy asks for steps."""
+
+
 def steps_of(rollout: Rollout) -> tuple[Step, ...]:
     """The steps, the last one with all pods. A last step that the policy does not name has no soak: a release that has
     succeeded goes on counting failures until it has settled."""

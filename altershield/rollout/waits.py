@@ -6,7 +6,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from altershield.api.check_specs import BEFORE_STEP
+from altershield.api.resources import RELEASE_FREEZES, RELEASE_WINDOWS
 from altershield.api.rollout import WaitingFor
+from altershield.gates.release import Closed
+
+_GATES = {RELEASE_WINDOWS.kind: WaitingFor.WINDOW, RELEASE_FREEZES.kind: WaitingFor.FREEZE}
 
 
 class HasPhase(Protocol):
@@ -25,10 +29,15 @@ class Waits:
     """The phases of checks that run before a step, in their order."""
     passed: frozenset[tuple[str, int]] = frozenset()
     """The phases of which all checks have passed, with the number of the step."""
+    begin: tuple[WaitingFor, ...] = ()
+    """The closed gates for which it waits before its first step."""
+    go_on: tuple[WaitingFor, ...] = ()
+    """The closed gates for which it waits before a later step."""
 
     def before(self, step: int, *, first: bool) -> tuple[WaitingFor, ...]:
         """What the release waits for before the step. `first`: no step was taken before it."""
-        return (WaitingFor.CHECK,) * bool(self.due(step, first=first))
+        closed = self.begin if first else self.go_on
+        return (*closed, *(WaitingFor.CHECK,) * bool(self.due(step, first=first)))
 
     def due(self, step: int, *, first: bool) -> str:
         """The phase of the checks that have to pass next; empty if none has to."""
@@ -40,6 +49,11 @@ def waits_of(checks: Iterable[HasPhase], passed: Iterable[tuple[str, int]] = ())
     """What a release with these checks waits for."""
     phases = {each.phase for each in checks}
     return Waits(tuple(each for each in BEFORE_STEP if each in phases), frozenset(passed))
+
+
+def for_gates(closed: Iterable[Closed]) -> tuple[WaitingFor, ...]:
+    """What a release waits for while these gates are closed."""
+    return tuple(dict.fromkeys(_GATES[each.kind] for each in closed if each.kind in _GATES))
 
 
 NO_WAITS = Waits()

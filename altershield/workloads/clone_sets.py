@@ -83,6 +83,7 @@ class CloneSets(OfRevisions):
         return [{"op": "add", "path": "/spec/updateStrategy/paused", "value": True}]
 
     evicts: bool = False
+    keeps_base: bool = True
     held_fields: tuple[str, ...] = (_TYPE, _PARTITION)
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:

@@ -83,6 +83,7 @@ class DaemonSets(OfRevisions):
         return [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}]
 
     evicts: bool = True
+    keeps_base: bool = False
     held_fields: tuple[str, ...] = (_TYPE,)
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:

@@ -130,6 +130,7 @@ class Deployments:
         return [{"op": "add", "path": "/spec/paused", "value": True}]
 
     evicts: bool = False
+    keeps_base: bool = True
     held_fields: tuple[str, ...] = (_PAUSED, _MIN_READY, _DEADLINE, _TYPE, _UNAVAILABLE, _SURGE)
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:

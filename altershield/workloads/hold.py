@@ -65,6 +65,8 @@ class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a release in steps: its steps, from the DefensePolicy. None: the hold is a pause after a failure."""
     policy: str = ""
     """The DefensePolicy with these steps: `NAMESPACE/NAME@GENERATION`."""
+    labels: dict[str, str] = {}
+    """The labels of the workload when the version was released. Gates select by them."""
     at_least: Annotated[int, msgspec.Meta(ge=0, le=_HIGHEST)] = 0
     """The pods that an earlier held release may have had: as many are replaced before anything soaks."""
     surge: bool = True

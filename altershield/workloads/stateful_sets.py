@@ -96,6 +96,7 @@ class StatefulSets(OfRevisions):
         return [{"op": "add", "path": "/spec/updateStrategy", "value": rolling}]
 
     evicts: bool = False
+    keeps_base: bool = False
     held_fields: tuple[str, ...] = (_TYPE, _PARTITION)
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:

@@ -16,7 +16,7 @@ from altershield.api.resources import RELEASE_WINDOWS
 from kube_base.access.events import EventRecorder, ObjectRef
 from kube_base.access.objects import key_of
 from reconciler.cluster.caches import Caches, Key
-from reconciler.cluster.watch import Scope, Watch
+from reconciler.cluster.gates import WINDOWS
 from reconciler.cluster.writer import Writer
 from reconciler.gates import calendar_files, times
 from reconciler.gates.acceptance import InForce, announcements, problem, status_of, too_many
@@ -27,8 +27,6 @@ from reconciler.gates.times import Times
 from reconciler.machinery.announcer import Announcer
 
 logger = logging.getLogger(__name__)
-
-WINDOWS = Watch(RELEASE_WINDOWS, ReleaseWindow, Scope.GOVERNED_AND_SYSTEM)
 
 
 @dataclass(frozen=True, slots=True)

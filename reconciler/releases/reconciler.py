@@ -15,6 +15,7 @@ from kube_base.access.client import Client
 from kube_base.access.errors import ConflictError
 from kube_base.access.events import EventRecorder
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.gates import ReleaseGates
 from reconciler.cluster.ownership import WorkloadKey, is_controlled_by
 from reconciler.cluster.release import Release, went_back_to
 from reconciler.cluster.writer import Writer
@@ -81,6 +82,7 @@ class ReleaseReconciler:
         self._events = ReleaseEvents(recorder, clock)
         self._ungated = UngatedCheck(caches, writer, self._live, self._creator, metrics, clock)
         self._stuck_pods = StuckPodsCheck(client, caches, writer, self._live, self._events, timing, clock)
+        self._gates = ReleaseGates(caches, writer, clock)
         self._reporter = Reporter(server, writer, clock)
         self._server = server is not None
         self._refusals: dict[WorkloadKey, int] = {}
@@ -240,6 +242,7 @@ class ReleaseReconciler:
         if not source.uid and not held and state(release) is WorkloadState.INIT and 0 < left <= grace:
             return left  # wait until the object exists: one status write instead of two
         reported = await self._reporter.report(release)
+        closed = await self._gates.closed(workload, release)
         groups = await self.groups_cache.current(key, workload, release, source) if source.uid else None
         now = self._clock()  # no wait from here to the decision: the groups show this moment
         snapshot = Snapshot(
@@ -254,6 +257,7 @@ class ReleaseReconciler:
             batches=self._caches.batches_of(release) if rules.checks_release(policy) else (),
             checked=self._server or rules.checks_batches(policy),
             budget=self._caches.budgets.exhausted_budget(key.namespace, workload.metadata.uid),
+            closed=closed,
             reported=reported,
         )
         decision = decide(snapshot, now)

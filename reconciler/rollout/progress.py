@@ -10,7 +10,7 @@ import msgspec
 
 from altershield.api.meta import plain_time
 from altershield.api.rollout import COUNTS, ENDED, PassedStep, Phase, RolloutStatus, WaitingFor
-from altershield.releases.steps import step_text
+from altershield.releases.steps import step_text, waits
 from altershield.rollout.steps import first_step, is_last, next_step, step_pods, steps_of
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
@@ -198,8 +198,7 @@ def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False) ->
     refused = (each for each in due if each in known.waiting_for)
     before = before_step(known, view) if known.phase == Phase.HELD else ()
     waiting = (*(WaitingFor.PERSON,) * bool(known.held_by), *view.waiting, *refused, *before)
-    if waiting and not known.waiting_for:
-        draft.say("StepHeld", f"{step_text(known)} waits for: {', '.join(waiting)}")
+    draft.set(gates=view.gates if {*before} - {*COUNTS} else ())
     stops = any(each not in COUNTS for each in waiting)
     if stops and not known.waiting_since_unix:
         draft.set(waiting_since_unix=now)
@@ -207,6 +206,8 @@ def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False) ->
         stopped = max(0, now - known.waiting_since_unix)
         draft.set(stopped_seconds=known.stopped_seconds + stopped, waiting_since_unix=0)
     draft.set(waiting_for=tuple(map(str, waiting)))
+    if waiting and not known.waiting_for:
+        draft.say("StepHeld", waits(draft.status))
 
 
 def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
@@ -237,7 +238,7 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
         new_hold,
         evicts=view.evictable if evicts and not overdue else (),
         events=tuple(draft.events),
-        wake=_next(due, _soak_end(known, now)),
+        wake=_next(due, _soak_end(known, now), view.opens_at if draft.status.gates else None),
         overdue=overdue,
     )
 

@@ -37,6 +37,10 @@ class View:
     """Why no further pod gets the version now, apart from a person's hold."""
     waits: Waits = NO_WAITS
     """What the release waits for before its steps."""
+    gates: tuple[str, ...] = ()
+    """The gates that are closed for the next step: KIND NAMESPACE/NAME."""
+    opens_at: float | None = None
+    """When the first of these gates opens, Unix seconds; None: it is not known."""
     checks_said: str = ""
     """What the checks said for which the step waits; empty if none has a result."""
     let_go: str = ""

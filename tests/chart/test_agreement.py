@@ -135,9 +135,21 @@ def test_admission_policies_match_those_of_dev_and_name_the_service_account_of_t
     username = "request.userInfo.username"
     assert conditions == {f"{username} != '{user}'", f"{username} in ['{user}', '{user}-check']"}
     names = {obj["metadata"]["name"] for obj in elsewhere}
-    of_users = ("accepted", "applied", "breaker", "checks", "history", "requests", "verdicts")
+    of_users = (
+        "accepted",
+        "applied",
+        "breaker",
+        "checks",
+        "history",
+        "requests",
+        "verdicts",
+        "freezes",
+        "gates",
+        "overrides",
+        "uses",
+    )
     of_account = ("own-workloads", "own-pods", "own-deletions", "own-objects")
-    assert names == {f"{account}-{suffix}" for suffix in (*of_users, *of_account, *of_deletions)}
+    assert names == {f"{account}-{suffix}" for suffix in (*of_users, *of_gates, *of_account, *of_deletions)}
     assert {obj["spec"].get("policyName") for obj in elsewhere} == {*names, None}
 
 

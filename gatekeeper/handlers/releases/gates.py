@@ -1,18 +1,13 @@
 """A release begins only while no gate is closed for it: release windows and freezes."""
 
-from collections.abc import Awaitable, Mapping
-from typing import Any
+from collections.abc import Awaitable
 
-from altershield.api.fingerprint import Template, metadata
-from altershield.api.gates.rules import Judged
 from altershield.api.pages import GATES
 from altershield.gates import texts
 from altershield.gates.overrides import Asked
 from altershield.gates.release import Closed
-from altershield.gates.release import Release as Judgeable
-from gatekeeper.errors import ReviewError
 from gatekeeper.handler import handler
-from gatekeeper.handlers.releases.back import goes_back
+from gatekeeper.handlers.releases.closed import asked_for, closed_for, held_for, judgeable
 from gatekeeper.handlers.releases.reasons import Reason
 from gatekeeper.handlers.releases.texts import namespace_option
 from gatekeeper.handlers.releases.version import released_version
@@ -47,23 +42,20 @@ def deny_closed(change: Change, listers: Listers) -> Response | Awaitable[Respon
 
     ReviewError (503): the caches of gates are not filled yet, so the failure policy of the webhook decides.
     """
-    gates = listers.gates
-    if gates.filled and not gates.exist:
-        return NOTHING  # in most clusters, so first
-    version = released_version(change)
-    if not version or change.user == listers.reconciler:
-        return NOTHING
-    if not gates.filled:
-        raise ReviewError("the caches of ReleaseWindows and ReleaseFreezes are not filled yet", 503)
-    closed = gates.closed(_release(change, listers), change.received)
-    if not closed or goes_back(change, version, listers):
+    closed = closed_for(change, listers)
+    if not closed:
         return NOTHING
     enforced = tuple(each for each in closed if each.enforced)
     if not enforced:
         return Response(warnings=tuple(warning(f"AlterShield: with mode enforce: {texts.sentence(e)}") for e in closed))
-    asked = _asked(change, version)
+    version = released_version(change)
+    asked = asked_for(change, version)
     if listers.overrides.match(enforced, asked, change.received):
         return _overridden(change, listers, enforced, asked)
+    if held_for(change, listers):  # `steps.deny_unheld` denies it if it is not held
+        return Response(
+            warnings=tuple(warning(f"AlterShield: it begins by itself: {texts.sentence(e)}") for e in enforced)
+        )
     return _denied(change, listers, enforced, version)
 
 
@@ -85,49 +77,15 @@ async def _overridden(change: Change, listers: Listers, closed: tuple[Closed, ..
     )
 
 
-def _asked(change: Change, version: str) -> Asked:
-    uid = change.old_object.metadata.uid if change.old_object is not None else ""
-    return Asked(change.namespace, change.resource.kind, change.name, uid, version, clean(change.user, _MAX_MESSAGE))
-
-
 def _denied(change: Change, listers: Listers, enforced: tuple[Closed, ...], version: str) -> Response:
     message = _message(change, enforced)
-    opens_at = listers.gates.opens_at(_release(change, listers), change.received)
+    opens_at = listers.gates.opens_at(judgeable(change, listers), change.received)
     return Response(
         warnings=_advice(change, enforced),
         audit={"version": version, "reason": message},
         denial=Denial(message, "Forbidden", causes=_causes(enforced, opens_at)),
         reason=Reason.GATE_CLOSED,
     )
-
-
-def _release(change: Change, listers: Listers) -> Judgeable:
-    new, old = change.object, change.old_object
-    found = [each.labels or {} for each in (old, new) if each is not None]
-    return Judgeable(
-        namespace=change.namespace,
-        namespace_labels=listers.gates.labels_of(change.namespace),
-        labels=tuple(found),
-        judged=_judged(change),
-    )
-
-
-def _judged(change: Change) -> Judged:
-    old = change.old_object
-    if old is None:
-        return Judged.CREATE
-    new, before = change.object.spec.template, old.spec.template
-    restarts = new.spec == before.spec and _without_restart(new) == _without_restart(before)
-    return Judged.RESTART if restarts else Judged.UPDATE
-
-
-def _without_restart(template: Template) -> Mapping[str, Any]:
-    found = dict(metadata(template) or {})
-    annotations = found.pop("annotations", None)
-    kept = (
-        {key: value for key, value in annotations.items() if key != _RESTARTED} if isinstance(annotations, dict) else {}
-    )
-    return {**found, "annotations": kept}
 
 
 def _message(change: Change, closed: tuple[Closed, ...]) -> str:

@@ -11,8 +11,10 @@ from altershield.api.meta import find_condition, has_reason, plain_time
 from altershield.api.ops_config import ROLLOUT_OFF
 from altershield.api.policy import Mode
 from altershield.api.rollout import ENDED, Phase, RolloutStatus, WaitingFor
+from altershield.gates.judge import first_opening
+from altershield.gates.texts import named
 from altershield.releases.release import version_of
-from altershield.releases.steps import step_text
+from altershield.releases.steps import step_text, waits
 from altershield.rollout.obstacles import obstacle
 from altershield.workloads import BY_KIND
 from altershield.workloads.hold import Hold
@@ -37,6 +39,7 @@ _REFUSED = "WriteRefused"
 """The reason of the condition Progressing while the API server refuses to change the hold, or to evict a pod."""
 _STOPPED = (Phase.STOPPED, Phase.ABORTED)
 _UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
+_MAX_GATES = 8  # that a status names
 _QUOTA = "exceeded quota"
 """What the API server says if a ResourceQuota refuses a pod (plugin/pkg/admission/resourcequota)."""
 
@@ -84,6 +87,8 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         evictable=_evictable(workload, groups),
         let_go="" if snapshot.settings.rollout else ROLLOUT_OFF,
         waits=release_checks.waits(snapshot),
+        gates=tuple(map(named, snapshot.closed[:_MAX_GATES])),
+        opens_at=first_opening(snapshot.closed),
         checks_said=release_checks.said(snapshot),
     )
 
@@ -177,7 +182,7 @@ def _progressing(draft: Draft, found: Progress) -> Draft:
         return draft
     going = status.phase not in _STOPPED and not status.waiting_for
     if not going and status.waiting_for:
-        message = f"{step_text(status)} waits for: {', '.join(status.waiting_for)}"
+        message = waits(status)
     else:
         message = f"{step_text(status)}: {status.pods} pods"
         if status.phase == Phase.SOAKING:

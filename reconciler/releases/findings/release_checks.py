@@ -1,12 +1,12 @@
 """The checks of a release that are about no batch of pods: before a step, and after the release. Pure functions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from altershield.api.change_workload import WorkloadState
 from altershield.api.check_specs import BEFORE_STEP, CheckPhase
 from altershield.api.rollout import Phase, RolloutStatus
 from altershield.releases import state
-from altershield.rollout.waits import Waits, waits_of
+from altershield.rollout.waits import Waits, for_gates, waits_of
 from reconciler.cluster.batch import Batch, ReleaseChecks
 from reconciler.releases.terms.effects import CreateBatch
 from reconciler.releases.terms.snapshot import Snapshot
@@ -66,9 +66,11 @@ def created(snapshot: Snapshot, phase: str, step: int = 0) -> tuple[CreateBatch,
 
 
 def waits(snapshot: Snapshot) -> Waits:
-    """What the release waits for before its steps."""
+    """What the release waits for before its steps: gates, and checks."""
     passed = ((run.checks.phase, run.checks.step) for run in runs(snapshot) if run.passed)
-    return waits_of(snapshot.release.spec.policy.checks, passed)
+    found = waits_of(snapshot.release.spec.policy.checks, passed)
+    go_on = for_gates(each for each in snapshot.closed if each.stops_running)
+    return replace(found, begin=for_gates(snapshot.closed), go_on=go_on)
 
 
 def due(snapshot: Snapshot, status: RolloutStatus) -> str:

@@ -7,6 +7,7 @@ from enum import StrEnum
 from altershield.api.change_workload import SourceRef
 from altershield.api.meta import Condition
 from altershield.api.ops_config import Settings
+from altershield.gates.release import Closed
 from altershield.releases.release import NO_ROLLBACK_TARGET
 from altershield.workloads.workload import Workload
 from reconciler.cluster.batch import Batch
@@ -95,6 +96,8 @@ class Snapshot:
     """Whether checks of a DefensePolicy, or an AlterShield server, verify the batches."""
     budget: str = ""
     """The name of a PodUnavailableBudget that covers pods of the workload and admits no deletion now."""
+    closed: Sequence[Closed] = ()
+    """The gates that are closed for the next step of a release in steps."""
     reported: Condition | None = None
     """The condition Reported, if it is new."""
     own_pause: bool = False

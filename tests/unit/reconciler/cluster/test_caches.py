@@ -15,6 +15,7 @@ from kube_base.meta import OwnerReference
 from kube_base.resources import NAMESPACES, REPLICA_SETS
 from kube_base.times import unix
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.gates import FREEZES, OVERRIDES, WINDOWS
 from reconciler.cluster.ownership import WorkloadKey, is_batch_of, is_controlled_by, workload_key
 from tests.support.stub_api import is_list, serving
 from tests.support.workloads import BY_NAME, GROUP_KINDS
@@ -151,6 +152,9 @@ async def test_workloads_of_a_namespace_are_read_last(caches: Caches) -> None:
         caches.pods,
         *caches.sets.values(),
         *caches.workloads.values(),
+        caches[WINDOWS],
+        caches[FREEZES],
+        caches[OVERRIDES],
     }
 
 
