@@ -11,6 +11,7 @@ from altershield.api.meta import find_condition, has_reason, plain_time
 from altershield.api.ops_config import ROLLOUT_OFF
 from altershield.api.policy import Mode
 from altershield.api.rollout import ENDED, Phase, RolloutStatus, WaitingFor
+from altershield.releases import state
 from altershield.releases.release import version_of
 from altershield.releases.steps import step_text
 from altershield.rollout.obstacles import obstacle
@@ -191,6 +192,8 @@ def _not_in_steps(draft: Draft, snapshot: Snapshot) -> Steps:
     policy = release.spec.policy
     if policy.rollout is None or policy.mode is not Mode.ENFORCE or _goes_back(snapshot):
         return Steps(draft)
+    if state(release) is WorkloadState.SUCCESS:
+        return Steps(draft)  # the releases that would show that it went back are deleted
     if find_condition(release.status.conditions, ConditionType.PROGRESSING) is not None:
         return Steps(draft)
     text = f"version {version_of(release)} is released without steps: {_why_not(snapshot)}"
