@@ -10,14 +10,18 @@ import msgspec
 
 from altershield.api.meta import plain_time
 from altershield.api.rollout import COUNTS, ENDED, PassedStep, Phase, RolloutStatus, WaitingFor
-from altershield.releases.steps import step_text
-from altershield.rollout.steps import first_step, is_last, next_step, step_pods, steps_of
+from altershield.releases.steps import labels_text, reasons, step_text
+from altershield.rollout.steps import first_step, is_last, next_step, selects_nodes, step_pods, steps_of
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
+from reconciler.rollout.node_sets import NO_NODES, NodeSet
 from reconciler.rollout.view import View
 
 _TIMED = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING)
 """The phases in which the deadline of the step runs."""
+
+_REACHED = (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL)
+"""The phases in which the step has its pods, and they are verified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,14 +132,18 @@ def promoted(known: RolloutStatus, view: View, by: str, now: float, *, full: boo
     draft.set(held_by="", full=known.full or full)
     if known.phase == Phase.STOPPED:
         return "the release failed, and takes no further step"
-    if known.phase in (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL):
+    checked = known.phase != Phase.HELD or not before_step(known, view)
+    if checked and WaitingFor.NODE_SELECTOR in known.waiting_for:
+        _pass(draft, view, by)
+        return Progress(draft.status, events=tuple(draft.events), wake=now)
+    if known.phase in _REACHED:
         if not view.complete:
             return f"{view.passed} of the {known.pods} pods of step {known.step} are verified"
         _pass(draft, view, by)
         return Progress(draft.status, events=tuple(draft.events), wake=now)
     if held or full:
         return Progress(draft.status, events=tuple(draft.events), wake=now)
-    if known.phase == Phase.HELD and before_step(known, view):
+    if not checked:
         return f"{step_text(known)} has not begun, because a check has not passed; Approve goes on without it"
     return f"{view.passed} of the {known.pods} pods of step {known.step} are verified; it can be promoted after that"
 
@@ -175,16 +183,30 @@ def _prepare(draft: _Draft, view: View, number: int) -> None:
 
 def _begin(draft: _Draft, view: View) -> None:
     """Let pods get the version."""
-    last = is_last(view.rollout, draft.status.step)
-    draft.enter(Phase.FINISHING if last else Phase.ROLLING)
-    what = "the user's own strategy replaces the remaining pods" if last else ""
-    reach = f"{draft.status.pods} of {view.replicas} pods get version {view.version}"
-    draft.say("StepStarted", f"{step_text(draft.status)}: {what or reach}")
+    number = draft.status.step
+    draft.enter(Phase.FINISHING if is_last(view.rollout, number) else Phase.ROLLING)
+    what = f"{draft.status.pods} of {view.replicas} pods get version {view.version}"
+    if is_last(view.rollout, number):
+        what = "the user's own strategy replaces the remaining pods"
+    elif selects_nodes(view.rollout, number):
+        what += f", those on nodes with the labels {labels_text(steps_of(view.rollout)[number - 1])}"
+    draft.say("StepStarted", f"{step_text(draft.status)}: {what}")
+
+
+def _nodes(view: View, number: int) -> NodeSet:
+    """The nodes that this step and those before it select."""
+    return view.node_sets[number - 1] if number <= len(view.node_sets) else NO_NODES
+
+
+def _lacks_nodes(view: View, number: int) -> bool:
+    """Whether no node that this step selects can have a pod of the version. A misspelt label looks the same, so the
+    step is not skipped: without it, all nodes would get the version at once."""
+    return selects_nodes(view.rollout, number) and not _nodes(view, number).own
 
 
 def _target(view: View, number: int) -> int:
     """How many pods have the version in this step: those of an earlier held release count, too."""
-    target = step_pods(view.rollout, number, view.replicas)
+    target = max(step_pods(view.rollout, number, view.replicas), _nodes(view, number).pods)
     if view.hold is not None:
         target = max(target, min(view.hold.at_least, view.replicas))
     return min(target, view.reach)
@@ -197,9 +219,12 @@ def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False) ->
     due = (*(WaitingFor.WRITE,) * writes, *(WaitingFor.EVICTION,) * evicts)
     refused = (each for each in due if each in known.waiting_for)
     before = before_step(known, view) if known.phase == Phase.HELD else ()
-    waiting = (*(WaitingFor.PERSON,) * bool(known.held_by), *view.waiting, *refused, *before)
+    lacks_nodes = known.phase not in _REACHED and _lacks_nodes(view, known.step)
+    own = (*(WaitingFor.PERSON,) * bool(known.held_by), *(WaitingFor.NODE_SELECTOR,) * lacks_nodes)
+    waiting = (*own, *view.waiting, *refused, *before)
     if waiting and not known.waiting_for:
-        draft.say("StepHeld", f"{step_text(known)} waits for: {', '.join(waiting)}")
+        why = "; ".join(reasons(msgspec.structs.replace(known, waiting_for=waiting)))
+        draft.say("StepHeld", f"{step_text(known)} waits: {why}")
     stops = any(each not in COUNTS for each in waiting)
     if stops and not known.waiting_since_unix:
         draft.set(waiting_since_unix=now)
@@ -216,7 +241,15 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
     draft.set(pods=target)
     new_hold = _new_hold(view, hold, known, target)
     _clocks(draft, view, writes=new_hold is not None, evicts=bool(view.evictable))
-    reached = new_hold is None and hold.pods >= target and view.pods >= target
+    nodes = _nodes(view, known.step)
+    reached = (
+        new_hold is None
+        and hold.pods >= target
+        and view.pods >= target
+        and nodes.updated >= nodes.pods
+        and not view.evictable
+        and not _lacks_nodes(view, known.step)
+    )
     match known.phase:
         case Phase.HELD if not draft.status.waiting_for:
             _begin(draft, view)
@@ -226,6 +259,8 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
             draft.enter(Phase.ROLLING)
         case Phase.VERIFYING if view.complete:
             _soak(draft, view)
+        case phase if phase in _REACHED and view.evictable and not known.held_by:
+            _roll_again(draft)
         case _:
             _after_soak(draft, view)
     if (draft.status.phase, draft.status.step) != (known.phase, known.step):
@@ -240,6 +275,15 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
         wake=_next(due, _soak_end(known, now)),
         overdue=overdue,
     )
+
+
+def _roll_again(draft: _Draft) -> None:
+    """Go back from the soak: a node left with its pod, or the step selects a further node. The pods of the step soak
+    anew, with a deadline that begins now."""
+    draft.set(
+        stopped_seconds=max(0, int(draft.now) - draft.status.step_time_unix), soak_end_time="", soak_end_time_unix=0
+    )
+    draft.enter(Phase.ROLLING)
 
 
 def _after_soak(draft: _Draft, view: View) -> None:
