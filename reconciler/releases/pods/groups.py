@@ -6,8 +6,7 @@ groups are rebuilt from the caches.
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Iterator
 
 from altershield.api.change_workload import SourceRef
 from altershield.api.pod_verdicts import PodInfo
@@ -17,6 +16,7 @@ from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads.pods import Fault, Pod, Trouble
 from altershield.workloads.workload import Workload
 from reconciler.cluster.batch import Batch, Member
+from reconciler.cluster.nodes import Nodes
 from reconciler.cluster.release import Release
 from reconciler.releases.pods.blame import Cause, Parts, faults_of
 from reconciler.releases.pods.group import Group, group_of
@@ -28,22 +28,6 @@ from reconciler.releases.pods.predecessors import Predecessors
 from reconciler.releases.pods.starts import PodStarts
 from reconciler.releases.pods.words import words
 from reconciler.rollout.node_sets import NodeSet, node_sets
-
-
-class Nodes(Protocol):
-    """The states of nodes, as the groups read them."""
-
-    def node_ready(self, node: str) -> bool:
-        """Whether a pod on this node can be up: False if the node is known to be not ready, True if it is unknown."""
-
-    def node_lost(self, node: str) -> bool:
-        """Whether the node does not exist or is not ready."""
-
-    def node_ready_at(self, node: str) -> float:
-        """Since when the node is ready, Unix seconds; 0 if it is not ready or the time is not known."""
-
-    def node_labels(self) -> Mapping[str, Mapping[str, str]]:
-        """The labels of all nodes, by name."""
 
 
 class PodGroups:
