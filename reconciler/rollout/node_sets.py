@@ -39,10 +39,11 @@ def node_sets(
     """The nodes of each step. `nodes`: the labels of all nodes, by name. `replicas`: on how many nodes the workload
     should have a pod.
 
-    It is not known on which nodes a pod is missing. A selected node without one may be one of them.
+    It is not known on which nodes a pod is missing, or is not scheduled yet. A selected node without one may be one of
+    them.
     """
-    new = {pod.node for pod in updated}
-    old = {pod.node: on_ready_node(pod) for pod in older if pod.node not in new}
+    new = {pod.node for pod in updated if pod.node}
+    old = {pod.node: on_ready_node(pod) for pod in older if pod.node and pod.node not in new}
     ready = new | {name for name, is_ready in old.items() if is_ready}
     missing = max(0, replicas - len(new) - len(old))
 

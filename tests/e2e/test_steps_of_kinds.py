@@ -170,4 +170,5 @@ def test_step_whose_labels_no_node_has_waits_until_one_has_them_or_a_person_prom
 def nodes_of_version(kubectl: Kubectl, version: str) -> list[str]:
     """The nodes with a pod of this version, sorted."""
     found = kubectl.json("pods", "-l", f"{VERSION}={version}")["items"]
-    return sorted(each["spec"]["nodeName"] for each in found if not each["metadata"].get("deletionTimestamp"))
+    there = (each for each in found if not each["metadata"].get("deletionTimestamp"))
+    return sorted(node for each in there if (node := each["spec"].get("nodeName")))
