@@ -11,10 +11,10 @@ import msgspec
 from altershield.api.meta import plain_time
 from altershield.api.rollout import COUNTS, ENDED, PassedStep, Phase, RolloutStatus, WaitingFor
 from altershield.releases.steps import labels_text, reasons, step_text
-from altershield.rollout.steps import first_step, is_last, next_step, selects_nodes, step_pods, steps_of
+from altershield.rollout.steps import first_step, is_last, next_step, selects_nodes, steps_of
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
-from reconciler.rollout.node_sets import NO_NODES, NodeSet
+from reconciler.rollout.targets import NewHold, lacks_nodes, new_hold_of, nodes_of, target_of
 from reconciler.rollout.view import View
 
 _TIMED = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING)
@@ -22,16 +22,6 @@ _TIMED = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING)
 
 _REACHED = (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL)
 """The phases in which the step has its pods, and they are verified."""
-
-
-@dataclass(frozen=True, slots=True)
-class NewHold:
-    """The hold that the workload should have: what of the annotation changes."""
-
-    version: str
-    pods: int
-    replicas: int
-    surge: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +159,7 @@ def _prepare(draft: _Draft, view: View, number: int) -> None:
     """Make this step the present one."""
     draft.set(
         step=number,
-        pods=_target(view, number),
+        pods=target_of(view, number),
         step_time_unix=int(draft.now),
         stopped_seconds=0,
         waiting_since_unix=0,
@@ -193,25 +183,6 @@ def _begin(draft: _Draft, view: View) -> None:
     draft.say("StepStarted", f"{step_text(draft.status)}: {what}")
 
 
-def _nodes(view: View, number: int) -> NodeSet:
-    """The nodes that this step and those before it select."""
-    return view.node_sets[number - 1] if number <= len(view.node_sets) else NO_NODES
-
-
-def _lacks_nodes(view: View, number: int) -> bool:
-    """Whether no node that this step selects can have a pod of the version. A misspelt label looks the same, so the
-    step is not skipped: without it, all nodes would get the version at once."""
-    return selects_nodes(view.rollout, number) and not _nodes(view, number).own
-
-
-def _target(view: View, number: int) -> int:
-    """How many pods have the version in this step: those of an earlier held release count, too."""
-    target = max(step_pods(view.rollout, number, view.replicas), _nodes(view, number).pods)
-    if view.hold is not None:
-        target = max(target, min(view.hold.at_least, view.replicas))
-    return min(target, view.reach)
-
-
 def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False) -> None:
     """Note since when the release waits, and for what. This time does not count for the deadline of the step. `writes`,
     `evicts`: whether a write of the hold or an eviction is due, which the API server may have refused before."""
@@ -219,8 +190,8 @@ def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False) ->
     due = (*(WaitingFor.WRITE,) * writes, *(WaitingFor.EVICTION,) * evicts)
     refused = (each for each in due if each in known.waiting_for)
     before = before_step(known, view) if known.phase == Phase.HELD else ()
-    lacks_nodes = known.phase not in _REACHED and _lacks_nodes(view, known.step)
-    own = (*(WaitingFor.PERSON,) * bool(known.held_by), *(WaitingFor.NODE_SELECTOR,) * lacks_nodes)
+    without = known.phase not in _REACHED and lacks_nodes(view, known.step)
+    own = (*(WaitingFor.PERSON,) * bool(known.held_by), *(WaitingFor.NODE_SELECTOR,) * without)
     waiting = (*own, *view.waiting, *refused, *before)
     if waiting and not known.waiting_for:
         why = "; ".join(reasons(msgspec.structs.replace(known, waiting_for=waiting)))
@@ -237,18 +208,18 @@ def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False) ->
 def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
     """A step of which the pods are held."""
     known, now = draft.status, draft.now
-    target = _target(view, known.step)
+    target = target_of(view, known.step)
     draft.set(pods=target)
-    new_hold = _new_hold(view, hold, known, target)
+    new_hold = new_hold_of(view, hold, known, target)
     _clocks(draft, view, writes=new_hold is not None, evicts=bool(view.evictable))
-    nodes = _nodes(view, known.step)
+    nodes = nodes_of(view, known.step)
     reached = (
         new_hold is None
         and hold.pods >= target
         and view.pods >= target
         and nodes.updated >= nodes.pods
         and not view.evictable
-        and not _lacks_nodes(view, known.step)
+        and not lacks_nodes(view, known.step)
     )
     match known.phase:
         case Phase.HELD if not draft.status.waiting_for:
@@ -309,31 +280,6 @@ def _soak_end(known: RolloutStatus, now: float) -> float | None:
 
 def _next(*times: float | None) -> float | None:
     return min((each for each in times if each is not None), default=None)
-
-
-def _new_hold(view: View, hold: Hold, known: RolloutStatus, target: int) -> NewHold | None:
-    """The hold that the workload should have now; None if it has it.
-
-    Within a step, the number of pods rises as new pods come up, and never falls, unless the workload is scaled. While
-    the pods soak, scaling gives the version its share of the pods, and no further pod is replaced.
-    """
-    if known.phase == Phase.HELD and not hold.pods:
-        return None
-    # the last pod of a version that failed goes, too: else it is kept beside all new ones
-    is_replaced = view.at_once is not None and hold.at_least >= view.replicas <= view.up
-    surge, pods = hold.surge and not view.surge_refused and not is_replaced, hold.pods
-    most = target if view.at_once is None else min(target, view.at_once + view.up)
-    if known.phase in (Phase.ROLLING, Phase.VERIFYING):
-        if not known.held_by and not view.waiting:
-            pods = max(pods, most)
-    elif view.replicas != hold.replicas:
-        pods = max(pods, min(view.pods, most))
-    if hold.surge and not surge:  # old pods would make room for those that were above the replicas
-        pods = min(pods, most)
-    pods = max(1, min(pods, target)) if target else pods
-    wanted = NewHold(view.version, pods, view.replicas, surge)
-    present = NewHold(hold.version, hold.pods, hold.replicas, hold.surge)
-    return wanted if (wanted != present or not view.follows) and view.replicas else None
 
 
 def _deadline(status: RolloutStatus, view: View, now: float) -> tuple[str, float | None]:
@@ -409,7 +355,7 @@ def _last(draft: _Draft, view: View) -> Progress:
 def _has_escaped(known: RolloutStatus, view: View) -> bool:
     """Whether all pods have the version although the step has fewer: the workload was scaled to 0 and back, and its
     controller creates only pods of the version."""
-    return not view.older and view.replicas > 0 and view.pods > _target(view, known.step)
+    return not view.older and view.replicas > 0 and view.pods > target_of(view, known.step)
 
 
 def _escaped(draft: _Draft, view: View) -> Progress:
