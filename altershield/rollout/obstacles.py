@@ -10,6 +10,7 @@ from kube_base.meta import OwnerReference
 
 CREATED = "it is created"
 NO_REPLICAS = "it has no replicas"
+NO_STEPS = "all steps of its policy have a nodeSelector and no pods, which is for DaemonSets"
 
 _OTHERS = {
     "rollout.argoproj.io": "Argo Rollouts",

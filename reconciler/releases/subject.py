@@ -14,6 +14,7 @@ from altershield.api.rights import Right
 from altershield.api.rollout import Phase
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
+from altershield.workloads.nodes import Node
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
@@ -55,6 +56,7 @@ class ReleaseRoutes:
         caches.pods.add_handler(self._pod)
         caches.releases.add_handler(self._release)
         caches.batches.add_handler(self._batch)
+        caches.nodes.add_handler(self._node)
 
     async def follow(self) -> None:
         """Queue workloads after changes of settings and gates, until cancelled."""
@@ -97,6 +99,17 @@ class ReleaseRoutes:
             if workload is not None:
                 metadata = workload.metadata
                 self._queue.add(WorkloadKey(workload.group_kind, metadata.namespace, metadata.name))
+
+    def _node(self, old: Node | None, new: Node | None) -> None:
+        """The steps of a release may select the node, and it may be ready for an eviction now."""
+        if old is not None and new is not None and (old.labels, old.ready) == (new.labels, new.ready):
+            return
+        for adapter in ADAPTERS:
+            if not adapter.evicts:
+                continue
+            for workload in self._caches.workloads[adapter.resource.group_kind].all():
+                if workload.steps is not None:
+                    self._workload(None, workload)
 
     def _set(self, old: Set | None, new: Set | None) -> None:
         for each in (old, new):

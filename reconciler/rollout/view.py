@@ -6,6 +6,7 @@ from altershield.api.rollout import Rollout, WaitingFor
 from altershield.rollout.waits import NO_WAITS, Waits
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
+from reconciler.rollout.node_sets import NodeSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +52,5 @@ class View:
     """Whether a quota refuses pods above the replicas, and the user's own strategy does without them."""
     evictable: tuple[Pod, ...] = ()
     """The old pods that may be evicted now, for a kind whose controller replaces none while it is held."""
+    node_sets: tuple[NodeSet, ...] = ()
+    """The nodes of each step; empty if no step selects nodes."""

@@ -179,12 +179,7 @@ def accept_gates(system: Kubectl) -> None:
     }
     for resource, spec in specs.items():
         name = f"{resource.kind.lower()}/accepted"
-        obj = {
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
-            "metadata": {"name": "accepted"},
-            "spec": spec,
-        }
+        head = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "accepted"}}
         system("create", "-f", "-", stdin=json.dumps({**head, "spec": spec}))
         try:
             system.wait(name, "jsonpath={.status.observedGeneration}=1")

@@ -5,12 +5,14 @@ from functools import lru_cache
 
 from altershield.api.annotations import ROLLOUT
 from altershield.api.policy import Mode
+from altershield.api.rollout import Rollout
 from altershield.gates.release import Closed
 from altershield.policies.selection import InForce
 from altershield.policies.stored import Spec
+from altershield.releases.steps import labels_text
 from altershield.rollout import admission, obstacles
 from altershield.rollout.admission import Admitted, State, Wanted
-from altershield.rollout.steps import AT_ONCE, next_step, step_pods
+from altershield.rollout.steps import AT_ONCE, next_step, of_kind, selects_nodes, step_pods, steps_of
 from altershield.rollout.waits import Waits, for_gates, waits_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.held import difference
@@ -107,7 +109,7 @@ def _admitted(
     """How the workload should be; None: there is nothing to hold or to restore. `closed`: the gates for which it is
     held without a pod."""
     old = change.old_object
-    wanted = _wanted(policy, closed)
+    wanted = _wanted(change, policy, closed)
     wants = wanted is not None
     if not wants and not _is_held(change):
         return None
@@ -120,7 +122,7 @@ def _admitted(
             base=new_version(old.spec.template, None) if wants and old is not None else "",
             by_reconciler=change.user == listers.reconciler,
             wanted=wanted,
-            obstacle=_obstacle(change) if wants else "",
+            obstacle=_obstacle(change, wanted.rollout) if wanted is not None else "",
             replicas=pods_of(change),
             failed=failed_pods_of(change),
             labels=own_labels(change) if wants else {},
@@ -138,28 +140,42 @@ def _state(workload: Workload) -> State:
     return State(workload.rollout, workload.held_spec)
 
 
-def _wanted(policy: InForce[Spec] | None, closed: tuple[Closed, ...]) -> Wanted | None:
+def _wanted(change: Change, policy: InForce[Spec] | None, closed: tuple[Closed, ...]) -> Wanted | None:
     """The steps of the policy, if it is enforced; one step with all pods, if the release only waits for gates."""
     begin = for_gates(closed)
     if policy is not None and policy.spec.mode == Mode.ENFORCE and policy.spec.rollout is not None:
         spec, name = policy.spec, f"{policy.namespace}/{policy.name}@{policy.generation}"
-        return Wanted(policy.spec.rollout, name, replace(waits_of(spec.checks), begin=begin))
+        rollout = _own_steps(change, policy.spec.rollout) or policy.spec.rollout
+        return Wanted(rollout, name, replace(waits_of(spec.checks), begin=begin))
     return Wanted(AT_ONCE, "", Waits(begin=begin)) if closed else None
 
 
-def _obstacle(change: Change) -> str:
+def _own_steps(change: Change, rollout: Rollout) -> Rollout | None:
+    """The steps of a workload of this kind; None if the policy has none for it."""
+    return of_kind(rollout, evicts=BY_KIND[change.resource.group_kind].evicts)
+
+
+def _obstacle(change: Change, rollout: Rollout | None) -> str:
     new, created = change.object, change.old_object is None
-    return obstacles.obstacle(replicas=pods_of(change), controller=new.controller, keys=new.keys, created=created)
+    found = obstacles.obstacle(replicas=pods_of(change), controller=new.controller, keys=new.keys, created=created)
+    no_steps = rollout is not None and _own_steps(change, rollout) is None
+    return found or (obstacles.NO_STEPS if no_steps else "")
 
 
 def _only_warned(change: Change, policy: InForce[Spec] | None) -> tuple[str, ...]:
     """The warning of a policy that only warns."""
-    if policy is None or policy.spec.rollout is None or policy.spec.mode != Mode.WARN or _obstacle(change):
+    if policy is None or policy.spec.rollout is None or policy.spec.mode != Mode.WARN:
         return ()
-    pods = step_pods(policy.spec.rollout, next_step(policy.spec.rollout, 0, pods_of(change)), pods_of(change))
+    rollout = _own_steps(change, policy.spec.rollout)
+    if rollout is None or _obstacle(change, policy.spec.rollout):
+        return ()
+    first = next_step(rollout, 0, pods_of(change))
+    reached = f"{step_pods(rollout, first, pods_of(change))} of {pods_of(change)} pods first"
+    if selects_nodes(rollout, first):
+        reached = f"the pods on nodes with the labels {labels_text(steps_of(rollout)[first - 1])} first"
     text = (
-        f"AlterShield: with mode enforce, this release of {change.kind} {change.name} would reach {pods} of "
-        f"{pods_of(change)} pods first; the DefensePolicy {policy.namespace}/{policy.name} has mode warn"
+        f"AlterShield: with mode enforce, this release of {change.kind} {change.name} would reach {reached}; "
+        f"the DefensePolicy {policy.namespace}/{policy.name} has mode warn"
     )
     return (warning(text),)
 

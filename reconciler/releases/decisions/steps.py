@@ -1,5 +1,6 @@
 """The part of a decision that is about a release in steps. Pure functions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -10,12 +11,14 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, has_reason, plain_time
 from altershield.api.ops_config import ROLLOUT_OFF
 from altershield.api.policy import Mode
-from altershield.api.rollout import ENDED, Phase, RolloutStatus, WaitingFor
+from altershield.api.rollout import ENDED, Phase, Rollout, RolloutStatus, WaitingFor
 from altershield.gates.judge import first_opening
 from altershield.gates.texts import named
+from altershield.releases import state
 from altershield.releases.release import version_of
-from altershield.releases.steps import step_text, waits
+from altershield.releases.steps import reasons, step_text
 from altershield.rollout.obstacles import obstacle
+from altershield.rollout.steps import selects_nodes, steps_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
@@ -32,6 +35,7 @@ from reconciler.releases.terms.draft import Draft, begin, with_update_time
 from reconciler.releases.terms.effects import After, Announce, Before, Decision, EndHold, Evict, FreeFields, SetHold
 from reconciler.releases.terms.snapshot import Snapshot
 from reconciler.rollout.evictions import Fleet, evictions
+from reconciler.rollout.node_sets import NodeSet
 from reconciler.rollout.progress import Event, Progress, progress
 from reconciler.rollout.view import View
 
@@ -68,6 +72,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         + (WaitingFor.QUOTA,) * (quota and without_surge == 0)
     )  # fmt: skip
     surge = not quota and (hold is None or hold.surge)
+    nodes = _node_sets(rollout, groups, release.status.rollout.step) if hold is not None else ()
     return View(
         rollout=rollout,
         version=version_of(release),
@@ -84,7 +89,8 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         waiting=waiting,
         follows=workload.hold is None or workload.hold.follows,
         surge_refused=quota and without_surge != 0,
-        evictable=_evictable(workload, groups),
+        evictable=_evictable(rollout, workload, groups, nodes, release.status.rollout.step),
+        node_sets=nodes,
         let_go="" if snapshot.settings.rollout else ROLLOUT_OFF,
         waits=release_checks.waits(snapshot),
         gates=tuple(map(named, snapshot.closed[:_MAX_GATES])),
@@ -104,7 +110,17 @@ def _repeats(snapshot: Snapshot, groups: PodGroups) -> bool:
     return bool(why_soaking(policy.checks, existing))
 
 
-def _evictable(workload: Workload, groups: PodGroups | None) -> tuple[Pod, ...]:
+def _node_sets(rollout: Rollout, groups: PodGroups | None, number: int) -> tuple[NodeSet, ...]:
+    """The nodes of the steps up to the one after this step; empty if these select none."""
+    found = steps_of(rollout)[: number + 1]
+    if groups is None or not any(each.node_selector for each in found):
+        return ()
+    return groups.node_sets(found)
+
+
+def _evictable(
+    rollout: Rollout, workload: Workload, groups: PodGroups | None, nodes: Sequence[NodeSet], number: int
+) -> tuple[Pod, ...]:
     """The old pods to evict now, if the controller of the workload replaces none while it is held."""
     hold = workload.steps
     if hold is None or groups is None or not BY_KIND[workload.group_kind].evicts:
@@ -116,8 +132,16 @@ def _evictable(workload: Workload, groups: PodGroups | None) -> tuple[Pod, ...]:
         staying=tuple(groups.older.staying()),
         ending=groups.older.ending,
     )
-    most = scaled(workload.max_unavailable, workload.replicas, round_up=True) or 1
-    return evictions(fleet, allowed=hold.pods, most=most, base=hold.base, on_ready_node=groups.on_ready_node)
+    names = nodes[number - 1].names if 0 < number <= len(nodes) else ()
+    return evictions(
+        fleet,
+        allowed=0 if number and selects_nodes(rollout, number) else hold.pods,
+        most=scaled(workload.max_unavailable, workload.replicas, round_up=True) or 1,
+        base=hold.base,
+        on_ready_node=groups.on_ready_node,
+        selected=(lambda pod: pod.node in names) if names else None,
+        at_least=hold.at_least,
+    )
 
 
 def _at_once(workload: Workload, hold: Hold | None, *, surge: bool) -> int | None:
@@ -182,7 +206,7 @@ def _progressing(draft: Draft, found: Progress) -> Draft:
         return draft
     going = status.phase not in _STOPPED and not status.waiting_for
     if not going and status.waiting_for:
-        message = waits(status)
+        message = f"{step_text(status)} waits: {'; '.join(reasons(status))}"
     else:
         message = f"{step_text(status)}: {status.pods} pods"
         if status.phase == Phase.SOAKING:
@@ -196,6 +220,8 @@ def _not_in_steps(draft: Draft, snapshot: Snapshot) -> Steps:
     policy = release.spec.policy
     if policy.rollout is None or policy.mode is not Mode.ENFORCE or _goes_back(snapshot):
         return Steps(draft)
+    if state(release) is WorkloadState.SUCCESS:
+        return Steps(draft)  # the releases that would show that it went back are deleted
     if find_condition(release.status.conditions, ConditionType.PROGRESSING) is not None:
         return Steps(draft)
     text = f"version {version_of(release)} is released without steps: {_why_not(snapshot)}"

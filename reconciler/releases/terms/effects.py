@@ -11,7 +11,7 @@ from altershield.api.pod_verdicts import PodInfo
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from reconciler.cluster.batch import Batch
-from reconciler.rollout.progress import NewHold
+from reconciler.rollout.targets import NewHold
 
 
 @dataclass(frozen=True, slots=True)

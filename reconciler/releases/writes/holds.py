@@ -19,7 +19,7 @@ from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer
 from reconciler.releases.reads.live import LiveReader
 from reconciler.releases.writes.temporary import is_temporary
-from reconciler.rollout.progress import NewHold
+from reconciler.rollout.targets import NewHold
 
 _ANNOTATION = label_path(ROLLOUT, "/metadata/annotations")
 

@@ -219,7 +219,8 @@ async def test_setting_is_in_effect_while_the_cache_has_it(caches: Caches) -> No
 
 def _put_node(caches: Caches, ready: str) -> None:
     condition = {"type": "Ready", "status": ready, "lastTransitionTime": "2023-11-14T22:13:20Z"}
-    body = {"metadata": {"name": "node-1", "resourceVersion": "1"}, "status": {"conditions": [condition]}}
+    metadata = {"name": "node-1", "resourceVersion": "1", "labels": {"pool": "canary"}}
+    body = {"metadata": metadata, "status": {"conditions": [condition]}}
     caches.nodes.observe(nodes.read(msgspec.json.encode(body)))
 
 
@@ -237,6 +238,11 @@ async def test_node_is_ready_according_to_its_ready_condition(
     _put_node(caches, ready)
     found = caches.node_ready("node-1"), caches.node_lost("node-1"), caches.node_ready_at("node-1")
     assert found == expected
+
+
+async def test_nodes_have_their_labels(caches: Caches) -> None:
+    _put_node(caches, "True")
+    assert caches.node_labels() == {"node-1": {"pool": "canary"}}
 
 
 # which object belongs to which

@@ -9,7 +9,7 @@ import pytest
 from altershield.api import labels
 from altershield.api.annotations import ROLLOUT
 from altershield.api.policy import Mode
-from altershield.api.rollout import Rollout
+from altershield.api.rollout import Rollout, Step
 from altershield.api.selectors import Selector
 from altershield.policies.selection import InForce
 from altershield.policies.stored import Spec
@@ -96,6 +96,39 @@ def test_release_is_held_at_its_first_step() -> None:
         "CloneSet": {"type": "ReCreate", "partition": 4},
     }[about().kind]
     assert strategy == expected
+
+
+def with_nodes(*more: Step, mode: Mode = Mode.ENFORCE) -> StaticListers:
+    steps = Rollout(steps=(Step(node_selector={"pool": "canary"}), *more))
+    return stepped(InForce("default", "web", 3, Spec(mode=mode, rollout=steps)))
+
+
+def test_steps_with_node_selectors_are_for_daemonsets_and_those_with_pods_for_other_kinds() -> None:
+    listers = with_nodes(Step(2, node_selector={"zone": "a"}), Step("80%"))
+    known = hold_of(mutate(workload("busybox:2"), workload(), listers)[0])
+    assert known.rollout is not None
+    found = [(each.pods, each.node_selector) for each in known.rollout.steps]
+    if about().kind == "DaemonSet":
+        assert (known.pods, found) == (0, [(None, {"pool": "canary"}), (None, {"zone": "a"}), ("80%", {})])
+    else:
+        assert (known.pods, found) == (2, [(2, {}), ("80%", {})])
+
+
+def test_policy_with_node_selectors_alone_holds_only_daemonsets() -> None:
+    found, _ = mutate(workload("busybox:2"), workload(), with_nodes())
+    response = ask(MUTATE, review(workload("busybox:2"), workload()), with_nodes())
+    if about().kind == "DaemonSet":
+        assert hold_of(found).pods == 0
+    else:
+        assert ROLLOUT not in found["metadata"]["annotations"]
+        assert "have a nodeSelector and no pods" in response["auditAnnotations"]["not-in-steps"]
+    assert validate(found, workload(), with_nodes())["allowed"] is True
+
+
+def test_warning_names_the_nodes_of_the_first_step() -> None:
+    response = ask(MUTATE, review(workload("busybox:2"), workload()), with_nodes(mode=Mode.WARN))
+    warned = [each for each in response.get("warnings", ()) if "pool=canary" in each]
+    assert bool(warned) is (about().kind == "DaemonSet")
 
 
 def test_held_release_is_admitted_and_an_unheld_one_is_denied_for_now() -> None:

@@ -97,6 +97,9 @@ class Cluster:
     def node_ready_at(self, node: str) -> float:
         return self.found_nodes.get(node, 0.0) if node not in self.lost_nodes else 0.0
 
+    def node_labels(self) -> dict[str, dict[str, str]]:
+        return {}
+
     def lose_node(self, node: str) -> None:
         self.lost_nodes.add(node)
         self.touch(*[pod for pod in self.pods.values() if pod.node == node])

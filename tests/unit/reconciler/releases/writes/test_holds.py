@@ -16,7 +16,7 @@ from altershield.workloads.hold import STEPS, Cause, Hold
 from kube_base.access.errors import ForbiddenError, NotFoundError, TooManyRequestsError
 from kube_base.resources import DEPLOYMENTS
 from reconciler.releases.writes.holds import HoldRefused, HoldWriter
-from reconciler.rollout.progress import NewHold
+from reconciler.rollout.targets import NewHold
 
 ADAPTER = BY_KIND[DEPLOYMENTS.group_kind]
 OWN = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
