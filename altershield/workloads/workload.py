@@ -147,6 +147,12 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
         return self.hold is not None and self.hold.is_paused
 
     @property
+    def stands(self) -> bool:
+        """Whether its controller creates no object of the version: AlterShield paused the rollout, or holds it at no
+        pods."""
+        return self.held or (self.steps is not None and not self.steps.pods)
+
+    @property
     def steps(self) -> Hold | None:
         """The hold of a release in steps; None if there is none."""
         return self.hold.steps if self.hold is not None else None

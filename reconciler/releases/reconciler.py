@@ -237,12 +237,10 @@ class ReleaseReconciler:
         timing = rules.timing_of(self._timing, policy)
         grace = min(_CREATION_SECONDS, timing.start_timeout)
         left = release.spec.create_time_unix + grace - self._clock()
-        # a rollout that AlterShield paused, or holds at no pods, creates no object
-        held = workload.held or not (workload.steps is None or workload.steps.pods)
-        if not source.uid and not held and state(release) is WorkloadState.INIT and 0 < left <= grace:
+        if not source.uid and not workload.stands and state(release) is WorkloadState.INIT and 0 < left <= grace:
             return left  # wait until the object exists: one status write instead of two
         reported = await self._reporter.report(release)
-        closed = await self._gates.closed(workload, release)
+        closed = await self._gates.closed(workload, release) if workload.steps is not None else ()
         groups = await self.groups_cache.current(key, workload, release, source) if source.uid else None
         now = self._clock()  # no wait from here to the decision: the groups show this moment
         snapshot = Snapshot(

@@ -46,6 +46,8 @@ NEVER_ASKED = {
     ("delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations"),
     # of old pods of a DaemonSet that is released in steps (tests/e2e/test_steps_of_kinds.py)
     ("create", "", "pods/eviction"),
+    # after a conflict of two gatekeepers
+    ("get", "app.ops.cloud.alipay.com", "releaseoverrides"),
     # to read why a pod's containers cannot be created, which does not happen on simulated nodes
     ("list", "", "events"),
     # when an Event about a limit of a PodDeletionFlowControl happens again
