@@ -334,6 +334,6 @@ class ReleaseReconciler:
         if isinstance(refusal, Refused):
             report = rollback.refused(current, str(refusal.cause), now)
         else:
-            report = steps.refused(current, refusal.waiting, refusal.cause.explained, now)
+            report = steps.refused(current, refusal.waiting, str(refusal), now)
         await self._executor.carry_out(current, workload, report)
         return min(_REFUSED_FIRST * 2.0 ** min(count, 10), _REFUSED_LAST)

@@ -265,12 +265,10 @@ def superseded(release: Release, now: float) -> ChangeWorkloadStatus | None:
     return with_update_time(begin(release, now).replace(rollout=rollout).status, now)
 
 
-def refused(release: Release, what: WaitingFor, cause: str, now: float) -> Decision:
-    """Report that the API server refused to change the hold, or to evict a pod. The deadline of the step stops
-    meanwhile."""
+def refused(release: Release, what: WaitingFor, why: str, now: float) -> Decision:
+    """Report that the hold is not changed, or a pod is not evicted. The deadline of the step stops meanwhile."""
     known = release.status.rollout
-    write = "change the workload" if what is WaitingFor.WRITE else "evict an old pod"
-    message = f"{step_text(known)}: the API server refuses to {write}: {cause}; AlterShield retries"
+    message = f"{step_text(known)}: {why}; AlterShield tries again"
     condition = find_condition(release.status.conditions, ConditionType.PROGRESSING)
     if condition is not None and condition.message == message:
         return Decision()
