@@ -41,10 +41,9 @@ from reconciler.releases.writes.executor import Executor
 from reconciler.releases.writes.history import HistoryWriter
 from reconciler.releases.writes.holds import HoldRefused
 from reconciler.releases.writes.reports import RETRY_SECONDS, OrderServer, Reporter, is_refused
+from reconciler.releases.writes.retries import Retries
 from reconciler.releases.writes.rollback import Refused
 
-_REFUSED_FIRST = 5.0  # seconds until the first retry of a refused write; each retry doubles them
-_REFUSED_LAST = 300.0
 _FILLING = 1.0  # seconds until the next attempt, while the caches do not have all objects of a namespace
 _CREATION_SECONDS = 10.0  # in which a workload's controller usually creates an object with the new template
 
@@ -83,8 +82,7 @@ class ReleaseReconciler:
         self._stuck_pods = StuckPodsCheck(client, caches, writer, self._live, self._events, timing, clock)
         self._reporter = Reporter(server, writer, clock)
         self._server = server is not None
-        self._refusals: dict[WorkloadKey, int] = {}
-        """How often in a row the API server refused to release the older template, by workload."""
+        self._retries = Retries[WorkloadKey]()
 
     def forget(self) -> None:
         """Forget what was seen of pods. It is rebuilt when it is needed."""
@@ -96,7 +94,7 @@ class ReleaseReconciler:
         workload = self._caches.workload(key)
         if workload is None or workload.metadata.deleting or not self._caches.governed(key.namespace):
             self.groups_cache.discard(key)
-            self._refusals.pop(key, None)
+            self._retries.forget(key)
             self._ungated.discard(key)
             self._stuck_pods.discard(key)
             return None
@@ -155,7 +153,7 @@ class ReleaseReconciler:
         paths = await self._restored_paths(workload, release) if went_back_to(release, workload) else ()
         decision = rollback.close(release, workload, self._clock(), paths)
         await self._executor.carry_out(release, workload, with_history(release, decision))
-        self._refusals.pop(key, None)
+        self._retries.forget(key)
         return 0.0
 
     async def _restored_paths(self, workload: Workload, failed: Release) -> tuple[str, ...]:
@@ -277,7 +275,7 @@ class ReleaseReconciler:
             release = await self._executor.carry_out(release, workload, decision)
         except (Refused, HoldRefused) as refusal:
             return await self._report_refusal(key, workload, snapshot.release, refusal)
-        self._refusals.pop(key, None)
+        self._retries.forget(key)
         if groups is not None and decision.lists:
             groups.lists_are_written()
         delays = [decision.requeue_after, await self._reporter.close(release, workload)]
@@ -326,9 +324,7 @@ class ReleaseReconciler:
         self, key: WorkloadKey, workload: Workload, release: Release, refusal: Refused | HoldRefused
     ) -> float:
         """Report a refused rollback, or a refused write of a hold, in the condition and as an Event. Returns the
-        seconds until the next attempt, which double with each attempt."""
-        count = self._refusals.get(key, 0)
-        self._refusals[key] = count + 1
+        seconds until the next attempt."""
         current = self._caches.releases.get(release.metadata.namespace, release.metadata.name) or release
         now = self._clock()
         if isinstance(refusal, Refused):
@@ -336,4 +332,4 @@ class ReleaseReconciler:
         else:
             report = steps.refused(current, refusal.waiting, str(refusal), now)
         await self._executor.carry_out(current, workload, report)
-        return min(_REFUSED_FIRST * 2.0 ** min(count, 10), _REFUSED_LAST)
+        return self._retries.refused(key, now)
