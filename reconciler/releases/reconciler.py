@@ -41,7 +41,7 @@ from reconciler.releases.writes.executor import Executor
 from reconciler.releases.writes.history import HistoryWriter
 from reconciler.releases.writes.holds import HoldRefused
 from reconciler.releases.writes.reports import RETRY_SECONDS, OrderServer, Reporter, is_refused
-from reconciler.releases.writes.retries import Retries
+from reconciler.releases.writes.retries import Retry, next_retry
 from reconciler.releases.writes.rollback import Refused
 
 _FILLING = 1.0  # seconds until the next attempt, while the caches do not have all objects of a namespace
@@ -82,7 +82,8 @@ class ReleaseReconciler:
         self._stuck_pods = StuckPodsCheck(client, caches, writer, self._live, self._events, timing, clock)
         self._reporter = Reporter(server, writer, clock)
         self._server = server is not None
-        self._retries = Retries[WorkloadKey]()
+        self._retries: dict[WorkloadKey, Retry] = {}
+        """The retries of refused writes."""
 
     def forget(self) -> None:
         """Forget what was seen of pods. It is rebuilt when it is needed."""
@@ -94,7 +95,7 @@ class ReleaseReconciler:
         workload = self._caches.workload(key)
         if workload is None or workload.metadata.deleting or not self._caches.governed(key.namespace):
             self.groups_cache.discard(key)
-            self._retries.forget(key)
+            self._retries.pop(key, None)
             self._ungated.discard(key)
             self._stuck_pods.discard(key)
             return None
@@ -153,7 +154,7 @@ class ReleaseReconciler:
         paths = await self._restored_paths(workload, release) if went_back_to(release, workload) else ()
         decision = rollback.close(release, workload, self._clock(), paths)
         await self._executor.carry_out(release, workload, with_history(release, decision))
-        self._retries.forget(key)
+        self._retries.pop(key, None)
         return 0.0
 
     async def _restored_paths(self, workload: Workload, failed: Release) -> tuple[str, ...]:
@@ -275,7 +276,7 @@ class ReleaseReconciler:
             release = await self._executor.carry_out(release, workload, decision)
         except (Refused, HoldRefused) as refusal:
             return await self._report_refusal(key, workload, snapshot.release, refusal)
-        self._retries.forget(key)
+        self._retries.pop(key, None)
         if groups is not None and decision.lists:
             groups.lists_are_written()
         delays = [decision.requeue_after, await self._reporter.close(release, workload)]
@@ -332,4 +333,5 @@ class ReleaseReconciler:
         else:
             report = steps.refused(current, refusal.waiting, str(refusal), now)
         await self._executor.carry_out(current, workload, report)
-        return self._retries.refused(key, now)
+        retry = self._retries[key] = next_retry(self._retries.get(key), now)
+        return retry.due - now
