@@ -136,7 +136,10 @@ def _admit(change: Change) -> Admitted | None:
         return Admitted(old.annotation, with_values(new.spec, in_force(adapter, known)), known)
     kept = msgspec.structs.replace(known, fields=own, write=known.write + 1)
     return Admitted(
-        _encoded(kept), with_values(new.spec, in_force(adapter, kept)), kept, _delayed(adapter, kept, edited)
+        hold.encoded(kept, old.annotation),
+        with_values(new.spec, in_force(adapter, kept)),
+        kept,
+        _delayed(adapter, kept, edited),
     )
 
 
@@ -189,7 +192,7 @@ def _begin(
         write=known.write + 1 if known is not None else 1,
     )
     return Admitted(
-        _encoded(begun), with_values(spec, in_force(adapter, begun)), begun, _delayed(adapter, begun, edited)
+        hold.encoded(begun), with_values(spec, in_force(adapter, begun)), begun, _delayed(adapter, begun, edited)
     )
 
 
@@ -242,7 +245,7 @@ def _again(change: Change, sent: Hold) -> Admitted | None:
         )
     if msgspec.structs.replace(sent, version=expected.version, fields=expected.fields) != expected:
         return None
-    return replace(found, annotation=change.new.annotation if sent == expected else _encoded(expected), hold=expected)
+    return replace(found, annotation=hold.encoded(expected, change.new.annotation), hold=expected)
 
 
 def _before_hold(change: Change, sent: Hold) -> State:
@@ -259,10 +262,6 @@ def _before_hold(change: Change, sent: Hold) -> State:
 
 def _steps_of(state: State | None) -> Hold | None:
     return steps({ROLLOUT: state.annotation}) if state is not None and state.annotation is not None else None
-
-
-def _encoded(known: Hold) -> str:
-    return msgspec.json.encode(known).decode()
 
 
 def _without_pause(change: Change) -> Object:

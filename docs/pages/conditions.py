@@ -106,7 +106,8 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
             Phase.FINISHING: "The user's own values of the held fields return.",
             Phase.DONE: "`True`. The last step has passed.",
             Phase.STOPPED: "`False`. The release failed, and takes no further step.",
-            "WriteRefused": "`False`. The API server refuses to change the workload. AlterShield tries again.",
+            "WriteRefused": "`False`. No gatekeeper answers, or the API server refuses to change the workload or to "
+            "evict a pod. The message has the cause. AlterShield tries again.",
             "StepsNotPossible": "`False`. The policy has steps, but the release is made without. The message says why.",
         },
     ),

@@ -42,10 +42,9 @@ from reconciler.releases.writes.executor import Executor
 from reconciler.releases.writes.history import HistoryWriter
 from reconciler.releases.writes.holds import HoldRefused
 from reconciler.releases.writes.reports import RETRY_SECONDS, OrderServer, Reporter, is_refused
+from reconciler.releases.writes.retries import Retry, next_retry
 from reconciler.releases.writes.rollback import Refused
 
-_REFUSED_FIRST = 5.0  # seconds until the first retry of a refused write; each retry doubles them
-_REFUSED_LAST = 300.0
 _FILLING = 1.0  # seconds until the next attempt, while the caches do not have all objects of a namespace
 _CREATION_SECONDS = 10.0  # in which a workload's controller usually creates an object with the new template
 
@@ -85,8 +84,8 @@ class ReleaseReconciler:
         self._gates = ReleaseGates(caches, writer, clock)
         self._reporter = Reporter(server, writer, clock)
         self._server = server is not None
-        self._refusals: dict[WorkloadKey, int] = {}
-        """How often in a row the API server refused to release the older template, by workload."""
+        self._retries: dict[WorkloadKey, Retry] = {}
+        """The retries of refused writes."""
 
     def forget(self) -> None:
         """Forget what was seen of pods. It is rebuilt when it is needed."""
@@ -98,7 +97,7 @@ class ReleaseReconciler:
         workload = self._caches.workload(key)
         if workload is None or workload.metadata.deleting or not self._caches.governed(key.namespace):
             self.groups_cache.discard(key)
-            self._refusals.pop(key, None)
+            self._retries.pop(key, None)
             self._ungated.discard(key)
             self._stuck_pods.discard(key)
             return None
@@ -157,7 +156,7 @@ class ReleaseReconciler:
         paths = await self._restored_paths(workload, release) if went_back_to(release, workload) else ()
         decision = rollback.close(release, workload, self._clock(), paths)
         await self._executor.carry_out(release, workload, with_history(release, decision))
-        self._refusals.pop(key, None)
+        self._retries.pop(key, None)
         return 0.0
 
     async def _restored_paths(self, workload: Workload, failed: Release) -> tuple[str, ...]:
@@ -279,7 +278,7 @@ class ReleaseReconciler:
             release = await self._executor.carry_out(release, workload, decision)
         except (Refused, HoldRefused) as refusal:
             return await self._report_refusal(key, workload, snapshot.release, refusal)
-        self._refusals.pop(key, None)
+        self._retries.pop(key, None)
         if groups is not None and decision.lists:
             groups.lists_are_written()
         delays = [decision.requeue_after, await self._reporter.close(release, workload)]
@@ -328,14 +327,13 @@ class ReleaseReconciler:
         self, key: WorkloadKey, workload: Workload, release: Release, refusal: Refused | HoldRefused
     ) -> float:
         """Report a refused rollback, or a refused write of a hold, in the condition and as an Event. Returns the
-        seconds until the next attempt, which double with each attempt."""
-        count = self._refusals.get(key, 0)
-        self._refusals[key] = count + 1
+        seconds until the next attempt."""
         current = self._caches.releases.get(release.metadata.namespace, release.metadata.name) or release
         now = self._clock()
         if isinstance(refusal, Refused):
             report = rollback.refused(current, str(refusal.cause), now)
         else:
-            report = steps.refused(current, refusal.waiting, refusal.cause.explained, now)
+            report = steps.refused(current, refusal.waiting, str(refusal), now)
         await self._executor.carry_out(current, workload, report)
-        return min(_REFUSED_FIRST * 2.0 ** min(count, 10), _REFUSED_LAST)
+        retry = self._retries[key] = next_retry(self._retries.get(key), now)
+        return retry.due - now

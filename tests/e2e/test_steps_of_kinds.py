@@ -167,6 +167,18 @@ def test_step_whose_labels_no_node_has_waits_until_one_has_them_or_a_person_prom
     assert found["passedSteps"][0].get("promotedBy") == USER
 
 
+def test_release_that_another_controller_makes_says_which_one(kubectl: Kubectl) -> None:
+    succeed(kubectl, DAEMON_SET, apply(kubectl, DAEMON_SET, "busybox"))
+    steps(kubectl, DAEMON_SET, 1)
+    kubectl("annotate", "daemonset", "app", "flagger.app/config-tracking=1")
+    version = apply(kubectl, DAEMON_SET, "busybox:2")
+    assert succeed(kubectl, DAEMON_SET, version) == {}
+    found = kubectl.json("changeworkload", DAEMON_SET.change_workload_name("app", version))["status"]["conditions"]
+    assert any(each["message"].endswith("is released without steps: Flagger releases it") for each in found)
+    said = kubectl.json("events", "--field-selector", "reason=StepsNotPossible")["items"]
+    assert said[-1]["message"].endswith("Flagger releases it")
+
+
 def nodes_of_version(kubectl: Kubectl, version: str) -> list[str]:
     """The nodes with a pod of this version, sorted."""
     found = kubectl.json("pods", "-l", f"{VERSION}={version}")["items"]

@@ -156,10 +156,12 @@ def _own_steps(change: Change, rollout: Rollout) -> Rollout | None:
 
 
 def _obstacle(change: Change, rollout: Rollout | None) -> str:
-    new, created = change.object, change.old_object is None
-    found = obstacles.obstacle(replicas=pods_of(change), controller=new.controller, keys=new.keys, created=created)
-    no_steps = rollout is not None and _own_steps(change, rollout) is None
-    return found or (obstacles.NO_STEPS if no_steps else "")
+    return obstacles.obstacle(
+        replicas=pods_of(change),
+        releaser=change.object.releaser,
+        created=change.old_object is None,
+        has_steps=rollout is None or _own_steps(change, rollout) is not None,
+    )
 
 
 def _only_warned(change: Change, policy: InForce[Spec] | None) -> tuple[str, ...]:

@@ -18,11 +18,11 @@ from altershield.releases import state
 from altershield.releases.release import version_of
 from altershield.releases.steps import reasons, step_text
 from altershield.rollout.obstacles import obstacle
-from altershield.rollout.steps import selects_nodes, steps_of
+from altershield.rollout.steps import of_kind, selects_nodes, steps_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
-from altershield.workloads.workload import Strategy, Workload
+from altershield.workloads.workload import Workload
 from kube_base.times import rfc3339
 from reconciler.cluster.release import Release
 from reconciler.cluster.soaks import why_soaking
@@ -234,12 +234,14 @@ def _why_not(snapshot: Snapshot) -> str:
     workload = snapshot.workload
     if not snapshot.settings.rollout:
         return ROLLOUT_OFF
-    if workload.strategy is not Strategy.ROLLING:
-        return f"its update strategy is {workload.strategy}"
-    created = not snapshot.others and not snapshot.previous.uid
-    if found := obstacle(replicas=workload.replicas, controller=None, created=created):
-        return found
-    return "the gatekeeper could not hold it, or did not answer"
+    rollout, evicts = snapshot.release.spec.policy.rollout, BY_KIND[workload.group_kind].evicts
+    found = obstacle(
+        replicas=workload.replicas,
+        releaser=workload.releaser,
+        created=not snapshot.others and not snapshot.previous.uid,
+        has_steps=rollout is None or of_kind(rollout, evicts=evicts) is not None,
+    )
+    return found or workload.obstacle or "the gatekeeper could not hold it, or did not answer"
 
 
 def _goes_back(snapshot: Snapshot) -> bool:
@@ -268,12 +270,10 @@ def superseded(release: Release, now: float) -> ChangeWorkloadStatus | None:
     return with_update_time(begin(release, now).replace(rollout=rollout).status, now)
 
 
-def refused(release: Release, what: WaitingFor, cause: str, now: float) -> Decision:
-    """Report that the API server refused to change the hold, or to evict a pod. The deadline of the step stops
-    meanwhile."""
+def refused(release: Release, what: WaitingFor, why: str, now: float) -> Decision:
+    """Report that the hold is not changed, or a pod is not evicted. The deadline of the step stops meanwhile."""
     known = release.status.rollout
-    write = "change the workload" if what is WaitingFor.WRITE else "evict an old pod"
-    message = f"{step_text(known)}: the API server refuses to {write}: {cause}; AlterShield retries"
+    message = f"{step_text(known)}: {why}; AlterShield tries again"
     condition = find_condition(release.status.conditions, ConditionType.PROGRESSING)
     if condition is not None and condition.message == message:
         return Decision()

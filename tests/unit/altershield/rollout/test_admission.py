@@ -277,6 +277,9 @@ def test_annotation_of_a_later_version_stays_as_it_is(kind: str) -> None:
     world.request()
     world.request(spec=SPECS[kind])
     assert world.state == before
+    world.request(spec=edited(kind, world.spec))
+    assert world.annotation is not None
+    assert json.loads(world.annotation)["later"] == {"a": 1}
 
 
 def test_user_field_written_while_no_gatekeeper_answered_is_the_users() -> None:

@@ -71,6 +71,7 @@ class Cluster:
         """Why the workload's controller cannot create pods."""
         self.generation = 0
         self.own_labels: dict[str, str] = {}
+        self.own_annotations: dict[str, str] = {}
         self.revisions: dict[str, Object] = {}
         """The revisions by image."""
         self.pods: dict[str, SimPod] = {}
@@ -173,7 +174,7 @@ class Cluster:
             "resourceVersion": "1",
             "generation": self.generation,
             "labels": self.own_labels,
-            "annotations": annotations,
+            "annotations": {**self.own_annotations, **annotations},
         }
         made = workloads.manifest(
             self.kind, NAME, self.image, replicas=self.replicas, template_labels=version, metadata=metadata, **spec

@@ -87,6 +87,19 @@ async def test_nothing_is_written_while_no_gatekeeper_changes_the_fields() -> No
     assert (raised.value.waiting, server.written) == (WaitingFor.WRITE, [])
 
 
+async def test_fields_of_a_later_version_stay_in_the_annotation() -> None:
+    server = Server(gatekeeper=True)
+    known = json.loads(server.raw["metadata"]["annotations"][ROLLOUT])
+    known["rollout"]["steps"] = [{"pods": 1, "later": {"a": [1]}}]
+    known["causes"][0]["later"] = 2
+    server.raw["metadata"]["annotations"][ROLLOUT] = json.dumps({**known, "later": 3})
+    await writer(server).set(WORKLOAD, NewHold("new", 2, 10, surge=False))
+    written = json.loads(server.written[0][1]["value"])
+    assert (written["later"], written["surge"]) == (3, False)
+    assert written["causes"] == [{**known["causes"][0], "pods": 2}]
+    assert written["rollout"]["steps"] == known["rollout"]["steps"]
+
+
 async def test_field_that_was_changed_without_a_gatekeeper_becomes_the_own_value() -> None:
     server = Server(gatekeeper=True)
     path = "/spec/strategy/rollingUpdate/maxSurge"
