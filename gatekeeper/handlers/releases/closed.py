@@ -44,10 +44,10 @@ def held_for(change: Change, listers: Listers) -> tuple[Closed, ...]:
     enforced = tuple(each for each in closed_for(change, listers) if each.enforced)
     if not enforced or not all(each.holds for each in enforced) or not listers.rollout:
         return ()
-    new, created = change.object, change.old_object is None
     if not BY_KIND[change.resource.group_kind].keeps_base:
         return ()
-    if obstacle(replicas=pods_of(change), controller=new.controller, keys=new.keys, created=created):
+    created = change.old_object is None
+    if obstacle(replicas=pods_of(change), releaser=change.object.releaser, created=created, has_steps=True):
         return ()
     asked = asked_for(change, released_version(change))
     return () if listers.overrides.match(enforced, asked, change.received) else enforced
