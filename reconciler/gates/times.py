@@ -66,7 +66,7 @@ def due(times: Times) -> int:
 def agree(known: Times, new: Times, now: int) -> bool:
     """Whether both say the same about every second from `now` to the end of the times that reach less far."""
     until = min(known.until, new.until)
-    return _clipped(known, now, until) == _clipped(new, now, until)
+    return until <= now or _clipped(known, now, until) == _clipped(new, now, until)
 
 
 def _clipped(times: Times, begin: int, end: int) -> list[Span]:
