@@ -15,6 +15,7 @@ from altershield.api.gates.windows import ReleaseWindow, ReleaseWindowSpec, Rele
 from altershield.api.resources import RELEASE_WINDOWS
 from kube_base.access.events import EventRecorder, ObjectRef
 from kube_base.access.objects import key_of
+from kube_base.times import unix
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.gates import WINDOWS
 from reconciler.cluster.writer import Writer
@@ -117,8 +118,5 @@ def _next(status: ReleaseWindowStatus, now: float) -> float | None:
     """The seconds until the status has to change; None: not by itself."""
     if status.accepted is None:
         return None
-    known = times.of(status)
-    return min(
-        (each - now for each in (times.next_transition(known, int(now)), times.due(known)) if each and each > now),
-        default=None,
-    )
+    wakes = (unix(status.next_transition_time), times.due(times.of(status)))
+    return min((each - now for each in wakes if each > now), default=None)

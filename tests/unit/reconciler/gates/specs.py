@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from altershield.api.release_window import ReleaseWindowSpec
+from altershield.api.gates.windows import ReleaseWindowSpec
 from reconciler.gates.terms import DAY, Span
 
 SATURDAY = datetime.datetime(2026, 11, 28, tzinfo=datetime.UTC)

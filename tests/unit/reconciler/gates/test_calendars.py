@@ -10,7 +10,7 @@ import recurring_ical_events
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.release_window import MAX_CALENDAR_BYTES, MAX_CALENDAR_EVENTS
+from altershield.api.gates.windows import MAX_CALENDAR_BYTES, MAX_CALENDAR_EVENTS
 from reconciler.gates.calendars import spans
 from reconciler.gates.problems import CalendarError, ScheduleError
 from reconciler.gates.schedules import intervals, merged

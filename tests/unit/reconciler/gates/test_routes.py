@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from altershield.api import names
-from altershield.api.release_window import ReleaseWindow, ReleaseWindowSpec, ReleaseWindowStatus
+from altershield.api.gates.windows import ReleaseWindow, ReleaseWindowSpec, ReleaseWindowStatus
 from kube_base.access.queue import WorkQueue
 from kube_base.meta import ObjectMeta, PartialObjectMeta
 from reconciler.cluster.caches import Key

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from altershield.api.release_window import Day
+from altershield.api.gates.windows import Day
 from reconciler.gates.problems import ScheduleError
 from reconciler.gates.schedules import intervals, merged
 from reconciler.gates.terms import DAY, Span

@@ -2,18 +2,16 @@
 
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.release_window import ReleaseWindowStatus, WindowType
+from altershield.api.gates.windows import ReleaseWindowStatus
 from kube_base.times import rfc3339
 from reconciler.gates import times
 from reconciler.gates.schedules import merged
 from reconciler.gates.terms import DAY, Span
 from reconciler.gates.times import Times
 
-ALLOW, DENY = WindowType.ALLOW, WindowType.DENY
 KNOWN = Times(((10, 20), (30, 40)), 100)
 
 
@@ -21,23 +19,6 @@ def test_times_go_into_a_status_and_come_back() -> None:
     status = ReleaseWindowStatus(intervals=times.intervals(KNOWN), computed_until=rfc3339(KNOWN.until))
     assert times.of(status) == KNOWN
     assert times.of(ReleaseWindowStatus()) == Times((), 0)
-
-
-@pytest.mark.parametrize(
-    ("now", "inside", "transition"),
-    [(0, False, 10), (10, True, 20), (19, True, 20), (20, False, 30), (39, True, 40), (40, False, None)],
-)
-def test_window_changes_at_the_edges(now: int, inside: bool, transition: int | None) -> None:
-    assert times.is_open(ALLOW, KNOWN, now) is inside
-    assert times.is_open(DENY, KNOWN, now) is not inside
-    assert times.next_transition(KNOWN, now) == transition
-
-
-def test_after_the_times_allow_is_closed_and_deny_is_as_its_last_time_says() -> None:
-    long = Times(((10, 200),), 100)
-    assert times.next_transition(long, 50) is None
-    assert (times.is_open(ALLOW, long, 99), times.is_open(ALLOW, long, 100)) == (True, False)
-    assert [times.is_open(DENY, long, now) for now in (100, 199, 200)] == [False, False, True]
 
 
 def test_more_than_200_times_reach_to_the_next_one() -> None:

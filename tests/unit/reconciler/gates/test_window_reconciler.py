@@ -8,8 +8,8 @@ import pytest
 
 from altershield.api import labels, names
 from altershield.api.condition_types import ConditionType
+from altershield.api.gates.windows import ReleaseWindow, ReleaseWindowSpec, ReleaseWindowStatus, WindowType
 from altershield.api.meta import Condition, find_condition
-from altershield.api.release_window import ReleaseWindow, ReleaseWindowSpec, ReleaseWindowStatus
 from kube_base.access.events import RETRY, ObjectRef
 from kube_base.meta import ObjectMeta, PartialObjectMeta
 from reconciler.cluster.caches import Caches
@@ -154,7 +154,7 @@ async def test_status_is_written_only_at_the_edges_and_before_the_times_run_out(
 
 
 async def test_window_opens_and_closes(world: World) -> None:
-    allow = msgspec.structs.replace(spec(WEEKEND), type="Allow")
+    allow = msgspec.structs.replace(spec(WEEKEND), type=WindowType.ALLOW)
     for new, outside in ((spec(WEEKEND), True), (allow, False)):
         world.now = float(NOW)
         await world.apply(new)
@@ -162,6 +162,23 @@ async def test_window_opens_and_closes(world: World) -> None:
         world.now = float(at("2026-11-28 00:00"))
         await world.reconcile()
         assert (world.status.open, world.status.next_transition_time) == (not outside, "2026-11-30T00:00:00Z")
+
+
+async def test_status_says_what_the_gate_says(world: World) -> None:
+    """An Allow that has to stay open for an hour closes an hour before its end."""
+    allow = msgspec.structs.replace(spec(WEEKEND), type=WindowType.ALLOW, min_remaining_seconds=3600)
+    world.now = float(at("2026-11-28 00:00"))
+    await world.apply(allow)
+    assert (world.status.open, world.status.next_transition_time) == (True, "2026-11-29T23:00:00Z")
+    world.now = float(at("2026-11-29 23:00")) + 1
+    await world.reconcile()
+    assert (world.status.open, world.status.next_transition_time) == (False, "2026-12-05T00:00:00Z")
+
+
+async def test_end_that_lies_beyond_the_times_is_no_transition(world: World) -> None:
+    await world.apply(spec({"dates": {"from": "2026-11-01", "to": "2027-12-31"}}))
+    assert (world.status.open, world.status.next_transition_time) == (False, "")
+    assert world.intervals == [("2026-11-01T00:00:00Z", "2028-01-01T00:00:00Z")]
 
 
 async def test_new_process_works_the_times_out_and_writes_nothing(world: World) -> None:
@@ -197,7 +214,7 @@ async def test_wrong_edit_leaves_the_accepted_spec_in_force(world: World) -> Non
 
 
 async def test_wrong_new_window_is_not_in_force(world: World) -> None:
-    deny, allow = spec(WRONG), msgspec.structs.replace(spec(WRONG), type="Allow")
+    deny, allow = spec(WRONG), msgspec.structs.replace(spec(WRONG), type=WindowType.ALLOW)
     assert await world.apply(deny) is None
     assert world.accepted.message.endswith("; no spec is in force")
     assert (world.status.open, world.status.accepted, world.intervals) == (True, None, [])
