@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import sys
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -20,16 +21,22 @@ class StoppedError(Exception):
 
 
 class Expansion:
-    """`await expansion(request)` works out the times of a window. One worker at a time reads calendars, and one reads
-    none, so that no calendar delays windows that need no calendar."""
+    """`await expansion(request, namespace)` works out the times of a window of this namespace.
+
+    One worker at a time reads calendars, and one reads none, so that no calendar delays windows that need no calendar.
+    The namespaces take turns, so that the windows of one of them do not delay those of the others.
+    """
 
     def __init__(self, command: tuple[str, ...] = (sys.executable, "-m", "reconciler.gates.worker")) -> None:
         self._command = command
-        self._turns = {False: asyncio.Lock(), True: asyncio.Lock()}
+        self._workers = {False: asyncio.Lock(), True: asyncio.Lock()}
+        self._turns: WeakValueDictionary[tuple[str, bool], asyncio.Lock] = WeakValueDictionary()
 
-    async def __call__(self, request: Request) -> Times | Problem:
+    async def __call__(self, request: Request, namespace: str) -> Times | Problem:
         """The times, or why there are none. StoppedError: try again later."""
-        async with self._turns[bool(request.texts)]:
+        reads = bool(request.texts)
+        turn = self._turns.setdefault((namespace, reads), asyncio.Lock())
+        async with turn, self._workers[reads]:  # locks are first come, first served
             output, code = await self._run(msgspec.json.encode(request))
         try:
             answer = msgspec.json.decode(output, type=Answer)

@@ -54,7 +54,8 @@ class World(Announcing):
         own = WindowReconciler(self._caches, self, self, lambda: self.now, self._expand)  # type: ignore[arg-type]
         self._reconcile = own.reconcile
 
-    async def _expand(self, request: Request) -> Times | Problem:
+    async def _expand(self, request: Request, namespace: str) -> Times | Problem:
+        assert namespace == self.where
         self.requests.append(request)
         if self.stopped:
             raise StoppedError("the worker was stopped")
@@ -307,7 +308,9 @@ async def test_key_that_the_calendar_lacks_is_named(system: World) -> None:
 async def test_worker_that_was_stopped_is_asked_again(world: World) -> None:
     world.stopped = True
     await world.apply(spec(WEEKEND))
-    assert world.accepted.message == ("the times could not be worked out: the worker was stopped; no spec is in force")
+    assert world.accepted.message == (
+        "the times could not be worked out, which is tried again: the worker was stopped; no spec is in force"
+    )
     world.stopped = False
     await world.reconcile()
     assert world.accepted.is_true
