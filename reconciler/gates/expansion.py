@@ -48,15 +48,7 @@ class Expansion:
 
     async def _run(self, request: bytes) -> tuple[bytes, int]:
         """The output of a worker and its exit code."""
-        environment = {name: value for name, value in os.environ.items() if name.startswith("PYTHON")}
-        # vfork; uvloop would copy the page tables of this process, which takes as long as dozens of reconciles
-        process = subprocess.Popen(  # noqa: S603  (the command is fixed)
-            self._command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=environment,  # without the credentials of this process
-        )
+        process = self._start()
         try:
             output, _ = await asyncio.to_thread(process.communicate, request, _SECONDS)
         except subprocess.TimeoutExpired as error:
@@ -65,3 +57,15 @@ class Expansion:
             process.kill()
             code = process.wait()  # at once
         return output, code
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        """Start a worker by vfork. uvloop would copy the page tables of this process, which takes as long as dozens of
+        reconciles."""
+        environment = {name: value for name, value in os.environ.items() if name.startswith("PYTHON")}
+        return subprocess.Popen(  # noqa: S603  (the command is fixed)
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,  # without the credentials of this process
+        )
