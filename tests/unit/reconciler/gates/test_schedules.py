@@ -250,6 +250,20 @@ def _clock(minutes: int) -> str:
     return f"{minutes // 60:02}:{minutes % 60:02}"
 
 
+@given(moments, st.integers(-3, 3), st.integers(0, 4))
+def test_dates_are_the_days_of_a_clock_on_the_wall(moment: tuple[str, str], first: int, days: int) -> None:
+    zone, (begin, end, walk) = moment[0], around(*moment)
+    from_ = datetime.date.fromisoformat(moment[1][:10]) + datetime.timedelta(days=first)
+    to = from_ + datetime.timedelta(days=days)
+    inside = [
+        minute
+        for minute, clock in zip(walk.minutes, walk.clock, strict=True)
+        if from_ <= clock.date() <= to and begin <= minute < end
+    ]
+    dates = {"from": from_.isoformat(), "to": to.isoformat()}
+    assert members(intervals(spec({"dates": dates}, zone=zone), {}, begin, end), begin, end) == inside
+
+
 small_sets = st.lists(st.integers(0, 59), min_size=1, max_size=3, unique=True)
 
 
