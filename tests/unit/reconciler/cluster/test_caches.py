@@ -17,6 +17,7 @@ from kube_base.times import unix
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.gates import FREEZES, OVERRIDES, WINDOWS
 from reconciler.cluster.ownership import WorkloadKey, is_batch_of, is_controlled_by, workload_key
+from reconciler.manager import SUBJECTS
 from tests.support.stub_api import is_list, serving
 from tests.support.workloads import BY_NAME, GROUP_KINDS
 from tests.unit.altershield.releases import builders
@@ -147,6 +148,7 @@ async def test_workloads_of_a_namespace_are_read_last(caches: Caches) -> None:
     assert set(filled) == {
         caches.policies,
         *caches.budgets.governed,
+        *(caches[each] for subject in SUBJECTS for each in subject.watches if each.scope.follows_namespaces),
         caches.batches,
         caches.releases,
         caches.pods,
