@@ -40,6 +40,7 @@ _OF_POLICIES = (
     "test_steps.py",
     "test_steps_taken.py",
     "test_steps_of_kinds.py",
+    "test_steps_and_policies.py",
     "test_steps_of_people.py",
     "test_steps_under_limits.py",
     "test_steps_without_gatekeeper.py",
