@@ -39,6 +39,7 @@ _OF_POLICIES = (
     "test_status.py",
     "test_steps.py",
     "test_steps_taken.py",
+    "test_steps_observed.py",
     "test_steps_of_kinds.py",
     "test_steps_and_policies.py",
     "test_steps_of_people.py",
