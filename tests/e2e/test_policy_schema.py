@@ -175,6 +175,8 @@ def test_policy_with_all_fields_is_accepted_with_its_defaults(space: Kubectl) ->
         "minCount": 0, "intervalSeconds": 15, "samples": 4, "failureLimit": 0, "initialDelaySeconds": 0,
         "lagSeconds": 5,
     }  # fmt: skip
+    for check in wanted["checks"]:
+        check["phase"] = "PostBatch"
     assert space.json("defensepolicy", "policy")["spec"] == wanted
     space.apply(manifest({}))
     defaults = {
