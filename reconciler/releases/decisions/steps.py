@@ -186,7 +186,7 @@ def with_steps(draft: Draft, snapshot: Snapshot, found: Progress | None) -> Step
     if found.ends_hold:
         after.append(EndHold())
     before: list[Before] = [FreeFields()] * found.frees_fields
-    phase = "" if found.overdue else release_checks.due(snapshot, found.status)
+    phase = release_checks.due(snapshot, found.status)
     if phase and found.status.phase == snapshot.release.status.rollout.phase:  # the phase Held is stored
         before += release_checks.created(snapshot, phase, found.status.step)
     return Steps(draft, tuple(before), tuple(after), found.wake)

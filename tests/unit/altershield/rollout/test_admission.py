@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from altershield.api.check_specs import CheckPhase, CheckSpec
 from altershield.api.rollout import Rollout
 from altershield.rollout.admission import State, Wanted, admit
+from altershield.rollout.waits import waits_of
 from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE, in_force, plain, with_values
 from altershield.workloads.hold import Hold
 from tests.support.workloads import BY_NAME
 
-from .world import SPECS, World, fields_of
+from .world import SPECS, STEPS, World, fields_of
 
 KINDS = sorted(SPECS)
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -413,3 +415,19 @@ def test_hold_in_the_annotation_is_small() -> None:
     world = held("Deployment")
     assert len(world.annotation or "") < 600
     assert msgspec.json.decode(world.annotation or "")["rollout"] == {"pods": [1, "30%"]}
+
+
+@every_kind
+def test_release_that_waits_for_a_check_begins_without_pods(kind: str) -> None:
+    waits = waits_of([CheckSpec("smoke", phase=CheckPhase.PRE_RELEASE)])
+    world = World(kind, SPECS[kind], wanted=Wanted(STEPS, "shop/web@1", waits))
+    before = world.spec
+    world.request(version="2")
+    assert world.hold is not None
+    assert world.hold.pods == 0
+    world.step(1)
+    assert world.hold.pods == 1
+    world.request(version="3")
+    assert (world.hold.pods, world.hold.at_least, world.hold.base) == (0, 1, "1")
+    world.request(version="1")
+    assert (world.hold, world.spec) == (None, before)
