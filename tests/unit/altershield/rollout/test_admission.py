@@ -102,14 +102,18 @@ def test_edited_field_takes_effect_when_the_release_is_over(kind: str) -> None:
 
 
 @every_kind
-def test_applying_the_manifest_again_changes_nothing(kind: str) -> None:
+def test_value_that_the_field_has_already_is_the_users_if_it_is_newly_applied(kind: str) -> None:
     world = held(kind)
-    before = world.state
-    for annotation in (None, "kept"):
-        answer = world.request(spec=SPECS[kind], annotation=annotation)
-        assert world.state == before
-        assert answer is not None
-        assert (answer.edited, answer.restored) == ((), annotation is None)
+    before, own = fields_of(kind, world.spec), fields_of(kind, SPECS[kind])
+    world.applied = {path: value for path, value in before.items() if value != own[path]}
+    new = {path: value for path, value in world.applied.items() if value not in (NEVER_AVAILABLE, NO_DEADLINE)}
+    world.request()
+    world.applied = {}
+    world.request()
+    assert world.hold is not None
+    assert world.hold.fields == {**own, **new} != own
+    world.finish()
+    assert fields_of(kind, world.spec) == {**own, **new}
 
 
 @every_kind
