@@ -4,8 +4,8 @@ Measured: many Deployments are released at the same time in three steps, on the 
 gatekeeper and a reconciler. The reconciler runs in this process, which follows its caches.
 
 How to read it: the writes and the overshoot do not depend on the machine. The writes of a pod are those to the pod and
-its ChangePod; all other writes are those of a release, without Events and leases. `overshoot` is the number of pods that
-versions had beyond their steps. The time to the next step is from the end of the soak, of which the status has whole
+its ChangePod; all other writes are those of a release, without Events and leases. `overshoot` is the number of pods
+that versions had beyond their steps. The time to the next step is from the end of the soak, of which the status has whole
 seconds, to the first pod of the next step; the sandbox and all processes share the cores.
 """
 
@@ -136,8 +136,8 @@ def _succeeded(manager: Manager, versions: list[str]) -> bool:
 
 
 class Follower:
-    """Follows the caches. `waits`: seconds from the end of each soak to the first pod of the next step. `overshoot`: how
-    many pods versions had beyond their steps."""
+    """Follows the caches. `waits`: seconds from the end of each soak to the first pod of the next step. `overshoot`:
+    how many pods versions had beyond their steps."""
 
     def __init__(self, manager: Manager) -> None:
         self.waits: list[float] = []
