@@ -28,6 +28,7 @@ _NOT_RESUMED = Resumption()
 _NO_WORKLOAD = WorkloadRef()
 _NO_POLICY = Policy()
 _NO_SOURCE = SourceRef()
+_NOTHING = msgspec.Raw()
 
 
 class Spec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -35,6 +36,8 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     workload_generation: int = 0
     create_time_unix: int = 0
     policy: Policy = _NO_POLICY
+    written: msgspec.Raw = _NOTHING
+    """Decoded for the workloads of which a FieldGuard asks for it."""
 
 
 class Status(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -74,6 +77,8 @@ def read(data: bytes | msgspec.Raw) -> Release:
     if workload is not _NO_WORKLOAD:
         replace(workload, "api_version", sys.intern(workload.api_version))
         replace(workload, "kind", sys.intern(workload.kind))
+    if release.spec.written:
+        replace(release.spec, "written", release.spec.written.copy())  # not the whole answer of the API server
     policy = release.spec.policy
     if policy is not _NO_POLICY:
         for field in Policy.__struct_fields__:

@@ -75,7 +75,7 @@ class ReleaseReconciler:
         self._live = LiveReader(client)
         self._targets = TargetReader(client, caches, self._live)
         policies = AppliedPolicies(client, caches, url_rule)
-        self._creator = ReleaseCreator(caches, writer, policies, clock, batch_wait, timing)
+        self._creator = ReleaseCreator(caches, writer, policies, clock, batch_wait, timing, self._live)
         history = HistoryWriter(caches, writer, self._live, history_limit)
         self._executor = Executor(caches, writer, self._live, recorder, metrics, clock, history=history)
         self._events = ReleaseEvents(recorder, clock)
