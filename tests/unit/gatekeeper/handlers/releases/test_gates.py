@@ -240,7 +240,7 @@ def test_a_revert_is_by_the_same_field_manager_or_user(user: str, manager: str, 
         assert "is busybox now, was busybox:2 in the last release by" in answer["status"]["message"]
 
 
-@pytest.mark.parametrize(("state", "denied"), [("Success", True), ("Running", False), ("Suspend", False)])
+@pytest.mark.parametrize(("state", "denied"), [("Success", True), ("Running", False), ("TimeOutPreThreshold", False)])
 def test_putting_own_old_values_back_over_a_version_that_succeeded_is_no_going_back(state: str, denied: bool) -> None:
     last = {
         "user": "argocd",
