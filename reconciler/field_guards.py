@@ -102,7 +102,7 @@ def kept_paths(caches: Caches, namespace: str) -> Mapping[str, Path]:
         for each in caches[WATCH].all()
         if each.metadata.namespace in (namespace, caches.system_namespace)
         and each.status.accepted is not None
-        and any(FieldChange.REVERTED in rule.on for rule in each.status.accepted.rules)
+        and any(FieldChange.REVERTED in rule.changes for rule in each.status.accepted.rules)
     )
     return guarded(each for each in guards if each is not None)
 

@@ -73,7 +73,7 @@ def closed(guards: Iterable[Guard], release: Release, now: float) -> Iterator[Cl
     if not selecting:
         return
     fields = release.fields()
-    asks = any(FieldChange.REVERTED in rule.rule.on for guard in selecting for rule in guard.read)
+    asks = any(FieldChange.REVERTED in rule.rule.changes for guard in selecting for rule in guard.read)
     last = release.written() if asks else None
     for guard in selecting:
         for rule in guard.read:
@@ -109,9 +109,9 @@ def matches(rule: Rule, fields: Fields, last: Written | None) -> list[Match]:
 
 
 def _match(rule: FieldRule, path: str, field: Field, last: Written | None) -> Match | None:
-    if FieldChange.REVERTED in rule.on and last is not None and path in last.paths and _reverts(field, last):
+    if FieldChange.REVERTED in rule.changes and last is not None and path in last.paths and _reverts(field, last):
         return Match(field, FieldChange.REVERTED, last)
-    change = next((each for each in _changes(field) if each in rule.on), None)
+    change = next((each for each in _changes(field) if each in rule.changes), None)
     return Match(field, change) if change is not None else None
 
 
@@ -174,7 +174,7 @@ def guarded(guards: Iterable[Guard]) -> dict[str, Path]:
         text: path
         for guard in guards
         for rule in guard.read
-        if FieldChange.REVERTED in rule.rule.on
+        if FieldChange.REVERTED in rule.rule.changes
         for text, path in rule.paths
     }
 

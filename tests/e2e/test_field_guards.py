@@ -4,13 +4,17 @@ import json
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from altershield.api.resources import API_VERSION
 from command.gates.command import EXIT_CLOSED
+from tests.docs.pages import ROOT, blocks
 from tests.e2e.sleep import VERSION, release, sleep, succeed
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import Run
 
+PAGE = ROOT / "docs" / "release-gates.md"
 MEMORY = "spec.containers[*].resources.limits.memory"
 FIELD = "spec.containers[sleep].resources.limits.memory"
 ARGOCD = ("--server-side", "--force-conflicts", "--field-manager=argocd-controller")
@@ -23,8 +27,8 @@ def manifest(memory: str = "64Mi", **options: Any) -> str:
     return json.dumps(found)
 
 
-def guard(*on: str, path: str = MEMORY, **rule: Any) -> str:
-    rules = [{"name": "memory", "paths": [path], "on": list(on), "message": "ask the platform team", **rule}]
+def guard(*changes: str, path: str = MEMORY, **rule: Any) -> str:
+    rules = [{"name": "memory", "paths": [path], "changes": list(changes), "message": "ask the platform team", **rule}]
     metadata = {"name": "limits"}
     return json.dumps({"apiVersion": API_VERSION, "kind": "FieldGuard", "metadata": metadata, "spec": {"rules": rules}})
 
@@ -127,3 +131,42 @@ def test_going_back_on_purpose_is_no_revert(kubectl: Kubectl) -> None:
     known(kubectl, manifest(), *ARGOCD)
     kubectl("rollout", "undo", "deployment/sleep")
     assert kubectl.labels("deployment", "sleep")[VERSION] == first
+
+
+def test_recipes_of_the_page_are_accepted_and_deny_what_they_say(kubectl: Kubectl) -> None:
+    parts = [
+        part
+        for block in blocks(PAGE.read_text())
+        if block.language == "yaml"
+        for part in yaml.safe_load_all(block.text)
+    ]
+    recipes = {part["metadata"]["name"]: part for part in parts if part["kind"] == "FieldGuard"}
+    assert set(recipes) == {"dangerous-fields", "resources"}
+    release(kubectl, manifest())
+    for name, recipe in recipes.items():
+        del recipe["metadata"]["namespace"]
+        kubectl.apply(json.dumps(recipe))
+        kubectl.wait(f"fieldguard/{name}", "condition=Accepted")
+    dangerous = json.loads(manifest())
+    dangerous["spec"]["template"]["spec"] |= {
+        "hostNetwork": True,
+        "volumes": [{"name": "v", "hostPath": {"path": "/"}}],
+    }
+    assert "rule host: spec.hostNetwork is added: true (and another field)" in known(kubectl, json.dumps(dangerous))
+    dangerous["metadata"]["name"] = "created"
+    assert "rule host: spec.hostNetwork is added" in known(kubectl, json.dumps(dangerous))
+    warned = kubectl.run("apply", "-f", "-", stdin=manifest("32Mi"))
+    assert (
+        "rule less-memory: spec.containers[sleep].resources.limits.memory decreases from 64Mi to 32Mi" in warned.stderr
+    )
+    assert warned.returncode == 0
+
+
+def test_an_override_passes_a_guard(kubectl: Kubectl, altershield: Run) -> None:
+    release(kubectl, manifest())
+    put(kubectl, guard("Decreased"))
+    less = manifest("32Mi")
+    known(kubectl, less)
+    altershield("override", "deploy/sleep", "--gates", "Field", "--reason", "the memory is not needed")
+    known(kubectl, less, denied=False)
+    assert "lets this release pass FieldGuard" in kubectl.run("apply", "-f", "-", stdin=less).stderr

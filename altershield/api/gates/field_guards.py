@@ -77,14 +77,14 @@ class FieldRule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
         ),
         extra(x_kubernetes_list_type="set"),
     ]
-    on: Annotated[
+    changes: Annotated[
         tuple[FieldChange, ...],
         msgspec.Meta(
             min_length=1,
             max_length=6,
-            description="The changes: `Changed` (the value), `Added`, `Removed`, `Increased` and `Decreased` (of a "
-            "number or a quantity), and `Reverted`: somebody has changed the field since the last release by the same "
-            "field manager or user, and this release writes its own old value again.",
+            description="The changes that are not admitted: `Changed` (the value), `Added`, `Removed`, `Increased` and "
+            "`Decreased` (of a number or a quantity), and `Reverted`: somebody has changed the field since the last "
+            "release by the same field manager or user, and this release writes its own old value again.",
         ),
         extra(x_kubernetes_list_type="set"),
     ] = (FieldChange.CHANGED, FieldChange.ADDED, FieldChange.REMOVED)

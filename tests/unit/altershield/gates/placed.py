@@ -45,7 +45,7 @@ def guard(*rules: FieldRule, name: str = "g", namespace: str = SYSTEM_NAMESPACE,
 
 
 def rule(path: str, *on: FieldChange, name: str = "r", **fields: Any) -> FieldRule:
-    return FieldRule(name, (path,), on or FieldRule(name, ()).on, **fields)
+    return FieldRule(name, (path,), on or FieldRule(name, ()).changes, **fields)
 
 
 class Objects:
