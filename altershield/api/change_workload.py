@@ -192,6 +192,9 @@ class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename
         Text, doc("The user who released it, as the gatekeeper saw the request; empty if no gatekeeper did.")
     ] = ""
     release_time: Annotated[Name, doc("When the gatekeeper admitted it, UTC, in the format of Kubernetes.")] = ""
+    field_manager: Annotated[
+        Name, doc("The field manager that the client named for its request; empty if it named none.")
+    ] = ""
     policy: Annotated[
         AppliedPolicy, doc("The DefensePolicy that applies to this release, as it was when the release began.")
     ] = AppliedPolicy()

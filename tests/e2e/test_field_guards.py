@@ -121,6 +121,15 @@ def test_git_does_not_put_back_what_a_person_has_raised_since(kubectl: Kubectl) 
     known(kubectl, manifest("256Mi"), *ARGOCD, denied=False)
 
 
+def test_a_guard_that_is_younger_than_the_release_by_git_knows_its_values(kubectl: Kubectl) -> None:
+    kubectl("apply", *ARGOCD, "-f", "-", stdin=manifest())
+    succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
+    put(kubectl, guard("Reverted"))
+    kubectl("set", "resources", "deployment/sleep", "--limits=memory=128Mi")
+    succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
+    assert "was 64Mi in the last release by argocd-controller" in known(kubectl, manifest(), *ARGOCD)
+
+
 def test_going_back_on_purpose_is_no_revert(kubectl: Kubectl) -> None:
     put(kubectl, guard("Reverted", "Decreased"))
     kubectl("apply", *ARGOCD, "-f", "-", stdin=manifest())

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 import msgspec
-import orjson
 
 from altershield.api import labels, names, released_by
 from altershield.api.announcements import Announcement, added, announcement
@@ -14,22 +13,16 @@ from altershield.api.change_workload import (
     SourceRef,
     WorkloadRef,
     WorkloadState,
-    Written,
-    releaser,
 )
 from altershield.api.condition_types import ConditionType
-from altershield.api.fingerprint import canonical
 from altershield.api.json_patch import Operation, at_version, label_path
 from altershield.api.meta import Condition, find_condition, plain_time
-from altershield.api.released_by import ReleasedBy
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Result
-from altershield.gates.fields.written import followed, written
 from altershield.releases import passed, rolled_back, state
 from altershield.releases.release import version_of
 from altershield.rollout.steps import of_kind
 from altershield.workloads import BY_KIND, change_workload_name
-from altershield.workloads.adapter import template_of
 from altershield.workloads.workload import Workload
 from kube_base.meta import ObjectMeta
 from kube_base.times import rfc3339
@@ -37,14 +30,13 @@ from reconciler.cluster.caches import Caches
 from reconciler.cluster.ownership import is_controlled_by
 from reconciler.cluster.release import Release
 from reconciler.cluster.writer import Writer, owner
-from reconciler.field_guards import kept_paths
 from reconciler.policies.applied import AppliedPolicies
 from reconciler.releases.decisions.answers import text
 from reconciler.releases.findings.restarts import restarts_before
 from reconciler.releases.pods.health import Timing
-from reconciler.releases.reads.live import LiveReader
 from reconciler.releases.terms.rules import settings_of, settle_of, timing_of
 from reconciler.releases.terms.snapshot import RollbackReason
+from reconciler.releases.writes.written import WrittenReader
 
 
 class ReleaseCreator:
@@ -59,7 +51,7 @@ class ReleaseCreator:
         clock: Callable[[], float],
         batch_wait: int,
         timing: Timing,
-        live: LiveReader,
+        written: WrittenReader,
     ) -> None:
         self._caches = caches
         self._writer = writer
@@ -67,7 +59,7 @@ class ReleaseCreator:
         self._clock = clock
         self._batch_wait = batch_wait
         self._timing = timing
-        self._live = live
+        self._written = written
 
     async def existing(self, workload: Workload, version: str) -> Release | None:
         """The ChangeWorkload of a version of exactly this workload, or None.
@@ -180,28 +172,11 @@ class ReleaseCreator:
             workload_generation=workload.generation,
             released_by=by.user if by is not None else "",
             release_time=by.time if by is not None else "",
+            field_manager=by.manager if by is not None else "",
             policy=policy,
             restarts_before=restarts_before(pods, releases, version, settle, settings, now),
-            written=await self._written(workload, version, by, releases),
+            written=await self._written.read(workload, version, by, releases),
         )
-
-    async def _written(
-        self, workload: Workload, version: str, by: ReleasedBy | None, releases: Sequence[Release]
-    ) -> tuple[Written, ...]:
-        """What this release and those before it wrote to guarded fields. Nothing after a release that no gatekeeper
-        reviewed: it is not known whose last release it is."""
-        paths = kept_paths(self._caches, workload.metadata.namespace)
-        if not paths or by is None:
-            return ()
-        latest = max(
-            releases, key=lambda each: (each.spec.workload_generation, each.spec.create_time_unix), default=None
-        )
-        before = await self._live.written(latest) if latest is not None else ()
-        live = await self._live.workload(workload)
-        template = template_of(live.template)
-        is_released = live.workload.version == live.workload.template_version == version
-        new = written(paths, orjson.loads(canonical(template)), by) if is_released else None
-        return followed(before, releaser(by.user, by.manager), new)
 
 
 def processed(workload: Workload, *, keep_pass: bool = False) -> list[Operation]:
