@@ -2,10 +2,11 @@
 these, because there are many ChangeWorkloads."""
 
 import sys
+import zlib
 
 import msgspec
 
-from altershield.api.change_workload import Resumption, SourceRef, WorkloadRef
+from altershield.api.change_workload import Resumption, SourceRef, WorkloadRef, Written
 from altershield.api.meta import Condition
 from altershield.releases import version_of
 from kube_base.meta import ObjectMeta
@@ -37,7 +38,6 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     create_time_unix: int = 0
     policy: Policy = _NO_POLICY
     written: msgspec.Raw = _NOTHING
-    """Decoded for the workloads of which a FieldGuard asks for it."""
 
 
 class Status(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -62,9 +62,17 @@ class Release(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: ObjectMeta
     spec: Spec = _NO_SPEC
     status: Status = _NO_STATUS
+    packed: bytes = b""
+    """`spec.written`, compressed. It is decoded for those workloads of which a FieldGuard asks for it."""
+
+    @property
+    def written(self) -> tuple[Written, ...]:
+        """What releases wrote to guarded fields, until this one."""
+        return _decode_written(zlib.decompress(self.packed)) if self.packed else ()
 
 
 _decode = msgspec.json.Decoder(Release).decode
+_decode_written = msgspec.json.Decoder(tuple[Written, ...]).decode
 
 
 def read(data: bytes | msgspec.Raw) -> Release:
@@ -78,7 +86,8 @@ def read(data: bytes | msgspec.Raw) -> Release:
         replace(workload, "api_version", sys.intern(workload.api_version))
         replace(workload, "kind", sys.intern(workload.kind))
     if release.spec.written:
-        replace(release.spec, "written", release.spec.written.copy())  # not the whole answer of the API server
+        replace(release, "packed", zlib.compress(memoryview(release.spec.written)))
+        replace(release.spec, "written", _NOTHING)
     policy = release.spec.policy
     if policy is not _NO_POLICY:
         for field in Policy.__struct_fields__:

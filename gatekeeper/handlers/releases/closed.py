@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-import msgspec
 import orjson
 
 from altershield.api import labels
@@ -109,11 +108,8 @@ def _decoded(template: Template) -> dict[str, Any]:
 def _written(change: Change, listers: Listers) -> Written | None:
     """What the same field manager or user wrote last, as the ChangeWorkload of the present version knows it."""
     found = present_release(change, listers)
-    if found is None or not found.spec.written:
-        return None
-    written = msgspec.json.decode(found.spec.written, type=tuple[Written, ...])
     own = releaser(change.user[:MAX_USER], change.field_manager[:MAX_MANAGER])
-    return next((each for each in written if each.releaser == own), None)
+    return next((each for each in found.written if each.releaser == own), None) if found is not None else None
 
 
 def _judged(change: Change) -> Judged:
