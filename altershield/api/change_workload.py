@@ -157,15 +157,15 @@ class Written(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", g
     ] = {}
 
     @property
-    def releaser(self) -> str:
-        """Who made the release: the field manager, or the user, if many people use this manager."""
+    def releaser(self) -> tuple[str, str]:
+        """Who made the release, to compare; see `releaser`."""
         return releaser(self.user, self.manager)
 
 
-def releaser(user: str, manager: str) -> str:
-    """The name by which a later release is known to be by the same field manager or user. Many people share the
-    managers of kubectl, and some clients name none."""
-    return manager if manager and not manager.startswith("kubectl") else f"{user} ({manager})" if manager else user
+def releaser(user: str, manager: str) -> tuple[str, str]:
+    """Field manager and user, by which a later release is known to be by the same one. The user is empty, if the field
+    manager is enough: many people share the managers of kubectl, and some clients name none."""
+    return manager, "" if manager and not manager.startswith("kubectl") else user
 
 
 class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):

@@ -142,7 +142,8 @@ def _text(found: list[Match]) -> str:
 
 def _sentence(match: Match) -> str:
     field = match.field
-    path = field.path if len(field.path) <= _MAX_PATH else f"{field.path[: _MAX_PATH - 1]}…"
+    path = field.path if field.path.isascii() and field.path.isprintable() else ascii(field.path)
+    path = path if len(path) <= _MAX_PATH else f"{path[: _MAX_PATH - 1]}…"
     old, new = shown(field.old, field.names), shown(field.new, field.names)
     if match.last is not None:
         return f"{path} {_reverted(match.last, field, old, new)}"
@@ -161,7 +162,9 @@ def _sentence(match: Match) -> str:
 
 
 def _reverted(last: Written, field: Field, old: str, new: str) -> str:
-    release = f"the last release by {last.releaser} ({last.time})"
+    manager, user = last.releaser
+    by = f"{user} with {manager}" if user and manager else user or manager
+    release = f"the last release by {by} ({last.time})"
     was = shown_kept(last.values.get(field.path), field.names)
     if not (old and new and was):
         return f"goes back to its value in {release}, but somebody has changed it since"

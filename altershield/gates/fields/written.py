@@ -31,7 +31,7 @@ def written(paths: Mapping[str, Path], template: Mapping[str, Any], by: Released
     return Written(by.user, by.manager, by.time, tuple(known), values)
 
 
-def followed(before: Sequence[Written], releaser: str, new: Written | None) -> tuple[Written, ...]:
+def followed(before: Sequence[Written], releaser: tuple[str, str], new: Written | None) -> tuple[Written, ...]:
     """The entries after a release. `new`: None, if its values are not known: then an older entry of the same releaser
     is not its last release any more."""
     others = [each for each in before if each.releaser != releaser]

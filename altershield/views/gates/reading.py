@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from altershield.api.annotations import PROBE
 from altershield.api.gates.field_guards import FieldGuard
 from altershield.api.gates.freezes import ReleaseFreeze
 from altershield.api.gates.windows import ReleaseWindow
@@ -16,9 +17,6 @@ from kube_base.errors import ReportedError
 from kube_base.times import rfc3339
 
 Object = dict[str, Any]
-
-PROBE = "altershield.defense.antgroup.com/probe"
-"""The annotation of the pod template that a question changes. It is never stored."""
 
 _MANAGER = "altershield-gates"
 

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from altershield.api import labels
+from altershield.api.annotations import PROBE
 from altershield.api.change_workload import Written, releaser
 from altershield.api.fingerprint import Template, canonical, metadata
 from altershield.api.gates.rules import Judged
@@ -102,6 +103,9 @@ def _decoded(template: Template) -> dict[str, Any]:
         found: dict[str, Any] = orjson.loads(canonical(template))
     except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError) as error:  # encoding fails for deep nesting
         raise ReviewError(f"a pod template in the request cannot be read: {error}") from error
+    annotations = (found["metadata"] or {}).get("annotations")
+    if isinstance(annotations, dict):
+        annotations.pop(PROBE, None)  # this is a question about the time, not about fields
     return found
 
 

@@ -64,6 +64,12 @@ def test_a_text_names_the_field_and_both_values() -> None:
     )
 
 
+def test_names_in_a_template_cannot_write_into_a_text() -> None:
+    odd = app("a\n\x1b[31mdenied")
+    (text,) = texts(template(odd), template({**odd, "image": "x"}), rule("spec.containers[*].image"))
+    assert text.isprintable()
+
+
 def test_several_fields_of_a_rule_are_one_text() -> None:
     old = template(*(app(each) for each in "abc"))
     new = template(*(app(each, "2Gi") for each in "abc"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from altershield.api.annotations import ROLLOUT
+from altershield.api.annotations import PROBE, ROLLOUT
 from altershield.api.gates.field_guards import FieldChange, GuardAction
 from altershield.api.gates.overrides import GateName, ReleaseOverride, ReleaseOverrideSpec, Target
 from altershield.api.gates.rules import GateMode, Judged
@@ -200,6 +200,15 @@ def test_versions_in_the_labels_of_a_template_are_no_change_for_a_guard() -> Non
     assert text.endswith("FieldGuard altershieldoperator-system/g, rule r: metadata.labels changes")
 
 
+def test_the_annotation_of_a_question_is_no_change_for_a_guard() -> None:
+    gates = StaticGates({GUARDS: [guard(rule("metadata.annotations"), rule("metadata.annotations[*]", name="each"))]})
+    new = released()
+    new["spec"]["template"]["metadata"]["annotations"] = {PROBE: "2026-11-28T00:00:00Z"}
+    assert validate(new, released(), listers(gates))["allowed"]
+    new["spec"]["template"]["metadata"]["annotations"]["other"] = "x"
+    assert not validate(new, released(), listers(gates))["allowed"]
+
+
 def test_a_rule_with_action_warn_admits_with_a_warning() -> None:
     gates = StaticGates({GUARDS: [guard(rule(IMAGES, action=GuardAction.WARN))]})
     answer = validate(*RELEASE, listers(gates))
@@ -218,6 +227,9 @@ def test_a_rule_with_action_warn_admits_with_a_warning() -> None:
         ("bob", "kubectl-set", False),
         ("eve", "", True),
         ("zoe", "", False),
+        ("eve", "kubectl-set", False),
+        ("argocd-controller", "", False),
+        ("", "eve", False),
     ],
 )
 def test_a_revert_is_by_the_same_field_manager_or_user(user: str, manager: str, denied: bool) -> None:
