@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.change_workload import Written
+from altershield.api.change_workload import Written, releaser
 from altershield.api.gates.field_guards import FieldChange, FieldGuard, FieldGuardSpec, FieldGuardStatus, FieldRule
 from altershield.api.gates.field_guards import GuardAction as Action
 from altershield.api.gates.rules import GateMode
@@ -17,7 +17,7 @@ from altershield.api.released_by import ReleasedBy
 from altershield.gates.field_guards import in_force
 from altershield.gates.fields.changes import Fields
 from altershield.gates.fields.paths import parse
-from altershield.gates.fields.written import written
+from altershield.gates.fields.written import followed, written
 from altershield.gates.judge import judge
 from altershield.gates.release import Closed
 from altershield.gates.texts import sentence
@@ -336,3 +336,35 @@ def test_a_guard_finds_what_a_slow_and_obvious_one_finds(
         assert shown[0].split(" ")[0] in expected
         more = {1: "fields)", 2: "(and another field)", 3: "(and 2 more fields)"}[len(expected)]
         assert len(expected) == 1 or shown[0].endswith(more)
+
+
+_CLIENTS = [ReleasedBy(user, "", "", manager) for user in "abc" for manager in ("", "kubectl-set", "helm")]
+
+
+@given(st.lists(st.tuples(st.sampled_from(_CLIENTS), _MEMORIES, st.booleans()), max_size=12))
+def test_reverts_in_any_story_are_those_of_a_slow_and_obvious_model(
+    story: list[tuple[ReleasedBy, str | None, bool]],
+) -> None:
+    kept: tuple[Written, ...] = ()
+    live: str | None = None
+    model: list[tuple[object, str | None]] = []  # who wrote what, the newest first
+    for by, memory, is_seen in story:
+        who = by.manager if by.manager == "helm" else (by.user, by.manager)
+        last = next((each for each in kept if each.releaser == releaser(by.user, by.manager)), None)
+        shown = texts(
+            template(app(memory=live)), template(app(memory=memory)), rule(MEMORY, FieldChange.REVERTED), last=last
+        )
+        known = [value for name, value in model[:4] if name == who]
+        same_amount = {frozenset({"1Gi", "1024Mi"})}
+        reverts = [
+            value
+            for value in known
+            if (memory == value or frozenset({memory, value}) in same_amount)
+            and not (live == value or frozenset({live, value}) in same_amount)
+        ]
+        assert bool(shown) is bool(reverts)
+        new = written({MEMORY: parse(MEMORY)}, template(app(memory=memory)), by) if is_seen else None
+        kept = followed(kept, releaser(by.user, by.manager), new)
+        model = [each for each in model[:4] if each[0] != who]
+        model = [(who, memory), *model] if is_seen else model
+        live = memory
