@@ -130,7 +130,7 @@ def _changes(field: Field) -> Iterator[FieldChange]:
         yield FieldChange.REMOVED
         return
     old, new = quantity(field.old), quantity(field.new)
-    if old is not None and new is not None:
+    if old is not None and new is not None and old != new:
         yield FieldChange.INCREASED if new > old else FieldChange.DECREASED
     yield FieldChange.CHANGED
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from altershield.api import labels
 from altershield.api.change_workload import MAX_RESTORED
-from altershield.workloads.list_keys import MERGE_KEYS, element_name, step
+from altershield.gates.fields.list_keys import MERGE_KEYS, element_name, step
 
 Object = dict[str, Any]
 

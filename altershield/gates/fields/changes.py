@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from altershield.gates.fields.list_keys import MERGE_KEYS, element_name, step
 from altershield.gates.fields.paths import Elements, Member, Path
 from altershield.gates.fields.values import ABSENT, MAX_DEPTH, default, normal, same
-from altershield.workloads.list_keys import MERGE_KEYS, element_name, step
 
 MAX_WORK = 50_000
 """The maximum number of parts that are looked at for one release, for all guards together."""
@@ -38,12 +38,7 @@ class Field(NamedTuple):
 class Fields:
     """The fields by which two pod templates differ. `old`: None, if the workload is created."""
 
-    def __init__(
-        self,
-        old: Mapping[str, Any] | None,
-        new: Mapping[str, Any],
-        max_work: int = MAX_WORK,
-    ) -> None:
+    def __init__(self, old: Mapping[str, Any] | None, new: Mapping[str, Any], max_work: int = MAX_WORK) -> None:
         self._left = max_work
         self._found: dict[Path, tuple[Field, ...]] = {(): (Field("", (), ABSENT if old is None else old, new),)}
         self._changed: dict[Path, tuple[Field, ...]] = {}
@@ -169,8 +164,3 @@ def _size(value: Any) -> int:
             below = each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
             left += [(one, depth - 1) for one in below]
     return count
-
-
-def every(path: Path, template: Mapping[str, Any]) -> tuple[Field, ...]:
-    """All fields of a path in a template, with their values as `new`. TooMuchWorkError."""
-    return Fields(None, template).changed(path)

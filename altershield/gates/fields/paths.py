@@ -4,7 +4,7 @@ import itertools
 import string
 from typing import NamedTuple
 
-from altershield.workloads.list_keys import MERGE_KEYS
+from altershield.gates.fields.list_keys import MERGE_KEYS
 
 MAX_PARTS = 16
 """The maximum number of parts of a path."""

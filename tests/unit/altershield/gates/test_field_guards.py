@@ -147,6 +147,13 @@ def test_a_default_that_changes_is_a_change_from_the_default() -> None:
     ]
 
 
+def test_another_text_of_the_same_number_is_no_less() -> None:
+    old, new = (template(app(env=[{"name": "A", "value": each}])) for each in ("1", "1.0"))
+    path = "spec.containers[*].env[*].value"
+    assert texts(old, new, rule(path, FieldChange.DECREASED, FieldChange.INCREASED)) == []
+    assert texts(old, new, rule(path)) == ["spec.containers[app].env[A].value changes"]
+
+
 def test_equal_quantities_are_no_change() -> None:
     for one, other in (("1Gi", "1024Mi"), ("0.5", "500m"), ("1e3", "1k")):
         assert texts(template(app(memory=one)), template(app(memory=other)), rule(MEMORY)) == []

@@ -1,4 +1,4 @@
-"""How the elements of lists in pod templates are named, and the values that the API server adds. Pure functions."""
+"""How the elements of lists in pod templates are named. Pure functions."""
 
 from collections.abc import Mapping
 from typing import Any
