@@ -8,10 +8,14 @@ from kube_base.times import rfc3339
 
 ANNOTATION = "altershield.defense.antgroup.com/released-by"
 
-_MAX_USER = 253
+MAX_USER = 253
+"""The maximum length of a user name in the annotation."""
+
+MAX_MANAGER = 128
+"""The maximum length of a field manager in it."""
 
 
-class ReleasedBy(msgspec.Struct, frozen=True):
+class ReleasedBy(msgspec.Struct, frozen=True, omit_defaults=True):
     """The value of the annotation, as JSON."""
 
     user: str
@@ -20,11 +24,13 @@ class ReleasedBy(msgspec.Struct, frozen=True):
     """In the format of Kubernetes, by the clock of the gatekeeper: `2026-08-21T07:29:49Z`."""
     version: str
     """The version that was released. After a release without a gatekeeper, it is an earlier version."""
+    manager: str = ""
+    """The field manager that the client named, cut to 128 characters; empty: it named none."""
 
 
-def encode(user: str, version: str, now: float) -> str:
+def encode(user: str, version: str, now: float, manager: str = "") -> str:
     """The value for a release at `now` (Unix seconds)."""
-    return _encode(ReleasedBy(user[:_MAX_USER], _time(int(now)), version)).decode()
+    return _encode(ReleasedBy(user[:MAX_USER], _time(int(now)), version, manager[:MAX_MANAGER])).decode()
 
 
 def decode(value: str | None, version: str) -> ReleasedBy | None:

@@ -1,13 +1,15 @@
 """What is judged, and what a closed gate says about it."""
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from altershield.api.gates.rules import GateMode, GateRules, Judged, Running, WhenClosed
+from altershield.api.change_workload import Written
+from altershield.api.gates.rules import GateMode, GateRules, GateScope, Judged, Running, WhenClosed
 from altershield.api.label_selectors import selects
 from altershield.api.selectors import Selector
+from altershield.gates.fields.changes import Fields
 
 Labels = Mapping[str, str]
 
@@ -22,6 +24,11 @@ class Release:
     """The labels of the workload: before the release, after it, and at its last verified release, as far as they exist.
     So no gate can be evaded by another label in the same request, or in one before."""
     judged: Judged = Judged.UPDATE
+    fields: Callable[[], Fields] | None = None
+    """The fields that the release changes, read when they are needed; None: only times are asked, because the release
+    was admitted before."""
+    written: Callable[[], Written | None] = lambda: None
+    """What the field manager or user who releases wrote last to guarded fields; None: that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,7 @@ class Closed:
     kind: str
     namespace: str
     name: str
-    rules: GateRules
+    rules: GateScope
     reason: str
     """Why no release may begin, by the person who wrote the object; may be empty."""
     what: str
@@ -42,20 +49,26 @@ class Closed:
     """When it opens, in the format of Kubernetes; empty: it is not known, or a person decides."""
     zone: datetime.tzinfo = datetime.UTC
     """The time zone in which people think about the gate."""
+    rule: str = ""
+    """The rule of the object that the release meets; empty: the object is closed for each release that it selects."""
+    judges_back: bool = False
+    """Whether it also judges a release that goes back from a version that succeeded."""
+    only_warns: bool = False
+    """Whether releases pass with a warning, although the mode of the object is `enforce`."""
 
     @property
     def enforced(self) -> bool:
-        return self.rules.mode is GateMode.ENFORCE
+        return self.rules.mode is GateMode.ENFORCE and not self.only_warns
 
     @property
     def holds(self) -> bool:
         """Whether a release is held rather than denied, if it can be."""
-        return self.rules.when_closed is WhenClosed.HOLD
+        return isinstance(self.rules, GateRules) and self.rules.when_closed is WhenClosed.HOLD
 
     @property
     def stops_running(self) -> bool:
         """Whether a release in steps waits before its next step."""
-        return self.enforced and self.rules.running is Running.HOLD
+        return self.enforced and isinstance(self.rules, GateRules) and self.rules.running is Running.HOLD
 
 
 class Placed(Protocol):
@@ -66,7 +79,7 @@ class Placed(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def rules(self) -> GateRules: ...
+    def rules(self) -> GateScope: ...
 
 
 def selects_namespace(gate: Placed, release: Release, system_namespace: str) -> bool:

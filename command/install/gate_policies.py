@@ -5,7 +5,8 @@ the status of gates: whoever could write the times of a window could open it.
 """
 
 from altershield.api import pages
-from altershield.api.resources import RELEASE_FREEZES, RELEASE_OVERRIDES, RELEASE_WINDOWS
+from altershield.api.resources import RELEASE_FREEZES, RELEASE_OVERRIDES
+from altershield.gates.judge import GATES
 from command.install.admission_policy import USER, Object, admission_policy, validation
 
 _SEE = f"; see {pages.GATES}"
@@ -54,7 +55,7 @@ def gate_policies(gatekeeper: str, reconciler: str) -> list[Object]:
         ],
         operations=("CREATE", "UPDATE"),
     )
-    gates = [RELEASE_WINDOWS, RELEASE_FREEZES]
+    gates = [each.resource for each in GATES]
     status = admission_policy(
         "gates",
         gates,

@@ -54,8 +54,8 @@ class Judged(enum.StrEnum):
     """Only the annotation of `kubectl rollout restart` changes."""
 
 
-class GateRules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """Which releases an object judges, and what happens to a release while its gate is closed."""
+class GateScope(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Which releases an object judges, and whether it denies or warns."""
 
     selector: Annotated[
         Selector,
@@ -73,6 +73,21 @@ class GateRules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
     mode: Annotated[GateMode, doc("`enforce`, or `warn`: releases pass with a warning while the gate is closed.")] = (
         GateMode.ENFORCE
     )
+    judges: Annotated[
+        tuple[Judged, ...],
+        msgspec.Meta(
+            min_length=1,
+            max_length=3,
+            description="The changes that are judged: `Update` (the pod template changes), `Create`, and `Restart` "
+            "(`kubectl rollout restart`).",
+        ),
+        extra(x_kubernetes_list_type="set"),
+    ] = (Judged.UPDATE,)
+
+
+class GateRules(GateScope, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Which releases an object judges, and what happens to a release while its gate is closed."""
+
     when_closed: Annotated[
         WhenClosed,
         doc(
@@ -87,13 +102,3 @@ class GateRules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
             "goes on."
         ),
     ] = Running.HOLD
-    judges: Annotated[
-        tuple[Judged, ...],
-        msgspec.Meta(
-            min_length=1,
-            max_length=3,
-            description="The changes that are judged: `Update` (the pod template changes), `Create`, and `Restart` "
-            "(`kubectl rollout restart`).",
-        ),
-        extra(x_kubernetes_list_type="set"),
-    ] = (Judged.UPDATE,)

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from altershield.api.annotations import PROBE
+from altershield.api.gates.field_guards import FieldGuard
 from altershield.api.gates.freezes import ReleaseFreeze
 from altershield.api.gates.windows import ReleaseWindow
-from altershield.api.resources import RELEASE_FREEZES, RELEASE_WINDOWS
+from altershield.api.resources import FIELD_GUARDS, RELEASE_FREEZES, RELEASE_WINDOWS
 from altershield.views import permission
 from altershield.views.gates.model import Gate, gates
 from altershield.workloads.adapter import Adapter
@@ -15,9 +17,6 @@ from kube_base.errors import ReportedError
 from kube_base.times import rfc3339
 
 Object = dict[str, Any]
-
-PROBE = "altershield.defense.antgroup.com/probe"
-"""The annotation of the pod template that a question changes. It is never stored."""
 
 _MANAGER = "altershield-gates"
 
@@ -48,12 +47,14 @@ async def read(client: Client, namespaces: Sequence[str], now: float) -> Found:
     read none of them."""
     windows: list[ReleaseWindow] = []
     freezes: list[ReleaseFreeze] = []
+    guards: list[FieldGuard] = []
     unread: list[str] = []
     refusal: ForbiddenError | None = None
     for namespace in dict.fromkeys(namespaces):
         try:
             windows += (await client.list(RELEASE_WINDOWS, namespace, as_=ReleaseWindow)).items
             freezes += (await client.list(RELEASE_FREEZES, namespace, as_=ReleaseFreeze)).items
+            guards += (await client.list(FIELD_GUARDS, namespace, as_=FieldGuard)).items
         except NotFoundError:
             raise GateError(
                 f"the cluster at {client.server} has no release gates: install this version of AlterShield"
@@ -64,7 +65,7 @@ async def read(client: Client, namespaces: Sequence[str], now: float) -> Found:
     if refusal is not None and len(unread) == len(dict.fromkeys(namespaces)):
         asked = permission.role("view", unread[0])
         raise GateError(permission.refused(f"list gates {permission.place(unread[0])}", refusal, asked)) from refusal
-    return Found(gates(windows, freezes, now), tuple(unread))
+    return Found(gates(windows, freezes, guards, now), tuple(unread))
 
 
 async def ask(client: Client, adapter: Adapter, name: str, namespace: str, now: float) -> Verdict:

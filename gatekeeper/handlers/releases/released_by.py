@@ -20,7 +20,7 @@ def attribute(change: Change, listers: Listers) -> Response:
     if version:
         if _is_ours(change, listers, version):
             return NOTHING
-        by = released_by.encode(change.user, version, change.received)
+        by = released_by.encode(change.user, version, change.received, change.field_manager)
         return Response(annotations={released_by.ANNOTATION: by})
     before = old.released_by if old is not None else None
     if sent == before or change.user == listers.reconciler:
@@ -38,5 +38,6 @@ def _is_ours(change: Change, listers: Listers, version: str) -> bool:
         return True
     now = change.received
     return any(
-        change.object.released_by == released_by.encode(change.user, version, now - ago) for ago in range(_CALLED_AGAIN)
+        change.object.released_by == released_by.encode(change.user, version, now - ago, change.field_manager)
+        for ago in range(_CALLED_AGAIN)
     )

@@ -69,6 +69,7 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         "podunavailablebudgets.app.ops.cloud.alipay.com",
         "releasewindows.app.ops.cloud.alipay.com",
         "releasefreezes.app.ops.cloud.alipay.com",
+        "fieldguards.app.ops.cloud.alipay.com",
     }
     for crd in CRDS.values():
         assert crd["spec"]["names"]["categories"] == ["altershield"]
@@ -85,6 +86,7 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         ("ReleaseWindow", ["TYPE", "OPEN", "MODE", "ACCEPTED", "AGE"]),
         ("ReleaseFreeze", ["REASON", "MODE", "AGE"]),
         ("ReleaseOverride", ["TARGET", "USES", "USED", "AGE"]),
+        ("FieldGuard", ["MODE", "ACCEPTED", "AGE"]),
         ("PodDeletionFlowControl", ["MODE", "BREAKER", "INTERVAL", "USED", "LIMIT", "AGE"]),
         ("PodUnavailableBudget", ["MODE", "ALLOWED", "CURRENT", "DESIRED", "TOTAL", "AGE"]),
     ],
@@ -101,6 +103,7 @@ FRESH: dict[str, dict[str, Any]] = {  # the required fields
     "ReleaseWindow": {"type": "Deny", "schedules": [{"weekly": {"days": ["Sat"]}}]},
     "ReleaseFreeze": {"reason": "an incident"},
     "ReleaseOverride": {"reason": "an emergency", "target": {"kind": "Deployment", "name": "web"}, "gates": ["Freeze"]},
+    "FieldGuard": {"rules": [{"name": "images", "paths": ["spec.containers[*].image"]}]},
     "PodDeletionFlowControl": {"limitRules": [{"interval": "1m", "limit": 0}]},
     "PodUnavailableBudget": {"selector": {}, "maxUnavailable": 0},
 }
