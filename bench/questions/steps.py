@@ -5,8 +5,8 @@ gatekeeper and a reconciler. The reconciler runs in this process, which follows 
 
 How to read it: the writes and the overshoot do not depend on the machine. The writes of a pod are those to the pod and
 its ChangePod; all other writes are those of a release, without Events and leases. `overshoot` is the number of pods
-that versions had beyond their steps. The time to the next step is from the end of the soak, of which the status has whole
-seconds, to the first pod of the next step; the sandbox and all processes share the cores.
+that versions had beyond their steps. The time to the next step is from the end of the soak, of which the status has
+whole seconds, to the first pod of the next step; the sandbox and all processes share the cores.
 """
 
 import asyncio
