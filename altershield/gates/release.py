@@ -21,8 +21,8 @@ class Release:
     namespace: str
     namespace_labels: Labels
     labels: tuple[Labels, ...]
-    """The labels of the workload: before the release, after it, and at its last verified release, as far as they exist.
-    So no gate can be evaded by another label in the same request, or in one before."""
+    """The labels of the workload: before the release, after it, and at the release before it, as far as they exist. So
+    no gate can be evaded by another label in the same request, or in one before."""
     judged: Judged = Judged.UPDATE
     fields: Callable[[], Fields] | None = None
     """The fields that the release changes, read when they are needed; None: only times are asked, because the release

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from altershield.api import labels
+from altershield.api import labels, released_by
 from altershield.api.annotations import PROBE
 from altershield.api.change_workload import Written, releaser
 from altershield.api.fingerprint import Template, canonical, metadata
@@ -78,6 +78,9 @@ def judgeable(change: Change, listers: Listers) -> Judgeable:
     """The release, for gates."""
     new, old = change.object, change.old_object
     found = [each.labels or {} for each in (old, new) if each is not None]
+    last = released_by.read(old.released_by) if old is not None else None
+    if last is not None and last.labels:
+        found.append(last.labels)
     return Judgeable(
         namespace=change.namespace,
         namespace_labels=listers.gates.labels_of(change.namespace),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from altershield.api import released_by
 from altershield.api.annotations import PROBE, ROLLOUT
 from altershield.api.gates.field_guards import FieldChange, GuardAction
 from altershield.api.gates.overrides import GateName, ReleaseOverride, ReleaseOverrideSpec, Target
@@ -29,6 +30,7 @@ from tests.unit.gatekeeper.reviews import (
     deployment,
     encode,
     kind,
+    mutate,
     release,
     released,
     review,
@@ -158,6 +160,21 @@ def test_a_label_in_the_same_request_is_no_way_around_a_gate() -> None:
     old["metadata"]["labels"]["team"] = "shop"
     assert not validate(released("busybox:2"), old, listers(gates))["allowed"]
     assert validate(*RELEASE, listers(gates))["allowed"]
+
+
+def test_a_label_in_a_request_before_the_release_is_no_way_around_a_gate() -> None:
+    """The labels of the last release are in its annotation."""
+    gates = StaticGates({FREEZES: [freeze(0, 1, selector=labelled(team="shop"))]})
+    first = released()
+    first["metadata"]["labels"]["team"] = "shop"
+    stored, _ = mutate(first, None, listers(gates))
+    value = stored["metadata"]["annotations"][released_by.ANNOTATION]
+    assert "team" in value
+    relabelled = {**released(), "metadata": {**released()["metadata"], "annotations": {released_by.ANNOTATION: value}}}
+    gates.placed[FREEZES] = [freeze(selector=labelled(team="shop"))]
+    new = released("busybox:2")
+    assert not validate(new, relabelled, listers(gates))["allowed"]
+    assert validate(new, released(), listers(gates))["allowed"]
 
 
 def test_mode_warn_admits_with_a_warning() -> None:
