@@ -50,6 +50,8 @@ class Progress:
     wake: float | None = None
     overdue: str = ""
     """Why the step is overdue; empty if it is not."""
+    checks_said: str = ""
+    """See `View.checks_said`."""
 
     @property
     def done(self) -> bool:
@@ -253,6 +255,7 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
         evicts=view.evictable if evicts else (),
         events=tuple(draft.events),
         wake=_next(due, _soak_end(known, now), view.opens_at if draft.status.gates else None),
+        checks_said=view.checks_said,
     )
 
 
