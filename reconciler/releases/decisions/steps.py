@@ -45,6 +45,7 @@ _REFUSED = "WriteRefused"
 """The reason of the condition Progressing while the API server refuses to change the hold, or to evict a pod."""
 _STOPPED = (Phase.STOPPED, Phase.ABORTED)
 _UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
+_NOT_UP = (Group.OVERDUE, Group.FAULT, Group.DOWN, Group.OBSERVING)
 _MAX_GATES = 8  # that a status names
 _QUOTA = "exceeded quota"
 """What the API server says if a ResourceQuota refuses a pod (plugin/pkg/admission/resourcequota)."""
@@ -75,6 +76,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
     )  # fmt: skip
     surge = not quota and (hold is None or hold.surge)
     nodes = _node_sets(rollout, groups, release.status.rollout.step) if hold is not None else ()
+    lost_nodes, kept_nodes = _unready_nodes(workload, groups) if hold is not None else ((), ())
     return View(
         rollout=rollout,
         version=version_of(release),
@@ -92,6 +94,8 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         follows=workload.hold is None or workload.hold.follows,
         surge_refused=quota and without_surge != 0,
         evictable=_evictable(rollout, workload, groups, nodes, release.status.rollout.step),
+        lost_nodes=lost_nodes,
+        kept_nodes=kept_nodes,
         node_sets=nodes,
         let_go="" if snapshot.settings.rollout else ROLLOUT_OFF,
         waits=release_checks.waits(snapshot),
@@ -118,6 +122,22 @@ def _node_sets(rollout: Rollout, groups: PodGroups | None, number: int) -> tuple
     if groups is None or not any(each.node_selector for each in found):
         return ()
     return groups.node_sets(found)
+
+
+def _unready_nodes(workload: Workload, groups: PodGroups | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """`View.lost_nodes` and `View.kept_nodes`. While a pod is replaced, the release waits for that pod, not for a
+    node."""
+    if groups is None:
+        return (), ()
+    down = [tracked.pod for group in _NOT_UP for tracked in groups.pods_in(group)]
+    lost = [pod.node for pod in down if pod.node and not groups.on_ready_node(pod)]
+    if groups.count(Group.PASSED) + len(lost) < len(groups):
+        return (), ()
+    there, older = len(groups) + len(groups.older), groups.older
+    kept: list[str] = []
+    if BY_KIND[workload.group_kind].evicts and not older.ending and there >= workload.replicas:
+        kept = [pod.node for pod in older.staying() if not groups.on_ready_node(pod)]
+    return tuple(sorted(set(lost))), tuple(sorted(kept))
 
 
 def _evictable(
