@@ -168,7 +168,7 @@ def _evictable(
 
 def _at_once(workload: Workload, hold: Hold | None, *, surge: bool) -> int | None:
     """How many pods may get the version before one of them is available, by the user's own strategy."""
-    fields = hold.fields if hold is not None else {}
+    fields = hold.strategy if hold is not None else {}
     return BY_KIND[workload.group_kind].at_once(fields, workload.replicas, surge=surge)
 
 
