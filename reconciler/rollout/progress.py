@@ -15,6 +15,7 @@ from altershield.releases.steps import labels_text, reasons, step_text
 from altershield.rollout.steps import first_step, is_last, next_step, selects_nodes, steps_of
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
+from reconciler.rollout.soaks import all_replaced, is_given_up, is_steady
 from reconciler.rollout.targets import NewHold, lacks_nodes, new_hold_of, nodes_of, target_of
 from reconciler.rollout.view import View
 
@@ -259,7 +260,7 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
         new_hold,
         evicts=view.evictable if evicts else (),
         events=tuple(draft.events),
-        wake=_next(due, _soak_end(known, now), view.opens_at if draft.status.gates else None),
+        wake=_next(due, _soak_end(draft.status, now), view.opens_at if draft.status.gates else None),
         checks_said=view.checks_said,
     )
 
@@ -279,13 +280,29 @@ def _after_soak(draft: _Draft, view: View) -> None:
     if not view.complete or known.held_by:
         return
     if known.phase == Phase.SOAKING and draft.now >= known.soak_end_time_unix:
-        if steps_of(view.rollout)[known.step - 1].approval and not known.full:
+        if not is_steady(known, view, draft.now):
+            _soak_again(draft, view)
+        elif steps_of(view.rollout)[known.step - 1].approval and not known.full:
             draft.enter(Phase.WAITING_FOR_APPROVAL)
             draft.say("StepHeld", f"{step_text(known)} has passed, and waits until a person promotes the release")
         else:
             _pass(draft, view, "")
     elif known.phase == Phase.WAITING_FOR_APPROVAL and known.full:
         _pass(draft, view, "")
+
+
+def _soak_again(draft: _Draft, view: View) -> None:
+    """Begin the soak anew: all pods restarted or were replaced in it. The deadline goes on, unless they were all
+    replaced. When it is over, the soak does not begin anew, and the step fails."""
+    known, now = draft.status, int(draft.now)
+    if all_replaced(known, view):
+        draft.set(stopped_seconds=max(0, now - known.step_time_unix))
+    elif is_given_up(known, view, now):
+        return
+    _soak(draft, view)
+    draft.set(phase_time=plain_time(now), phase_time_unix=now)
+    until = draft.status.soak_end_time
+    draft.say("StepHeld", f"{step_text(known)} soaks anew until {until} UTC: no pod stayed ready for the whole soak")
 
 
 def _soak_end(known: RolloutStatus, now: float) -> float | None:
@@ -303,6 +320,9 @@ def _deadline(status: RolloutStatus, view: View, now: float) -> tuple[str, float
     if status.waiting_since_unix or status.phase not in _TIMED:
         return "", None
     seconds = view.rollout.step_deadline_seconds
+    soaked = status.phase == Phase.SOAKING and view.complete and now >= status.soak_end_time_unix
+    if soaked and is_given_up(status, view, now) and not is_steady(status, view, now):
+        return f"{step_text(status)}: no pod stayed ready for a whole soak within {seconds} s", None
     since = status.soak_end_time_unix if status.phase == Phase.SOAKING else status.step_time_unix
     due = since + seconds + (0 if status.phase == Phase.SOAKING else status.stopped_seconds)
     if now < due:

@@ -34,6 +34,10 @@ class View:
     """Whether all pods that the hold allows, or that the release is to reach in its last step, are up and passed."""
     failed: bool
     """Whether the release failed."""
+    oldest: int = 0
+    """In a soak: when the first of the verified pods was created, Unix seconds."""
+    steady: int = 0
+    """In a soak: since when the verified pod is ready that is ready for longest, Unix seconds."""
     waiting: tuple[WaitingFor, ...] = ()
     """Why no further pod gets the version now, apart from a person's hold."""
     waits: Waits = NO_WAITS

@@ -6,6 +6,7 @@ import time
 import pytest
 
 from altershield.api.annotations import ROLLOUT
+from kube_base.times import unix
 from tests.e2e import ready_pods
 from tests.e2e.held_releases import (
     RESTS,
@@ -182,6 +183,24 @@ def test_approval_waits_for_a_person(kubectl: Kubectl) -> None:
     request(kubectl, version, "Promote")
     kubectl.wait(f"changeworkload/sleep--x--{version}", "jsonpath={.status.status}=Success")
     assert rollout(kubectl, version)["passedSteps"][0]["promotedBy"] == USER
+
+
+@pytest.mark.parametrize("image", ["other", "exits-once-after-4s"])
+def test_soak_begins_anew_if_its_only_pod_restarted_or_was_replaced(kubectl: Kubectl, image: str) -> None:
+    release(kubectl, sleep(replicas=4))
+    policy(kubectl, {"steps": [{"pods": 1, "soakSeconds": 6, "approval": True}]})
+    version = apply(kubectl, sleep(image=image, replicas=4))
+    reach(kubectl, version, 1, "Soaking")
+    if image == "other":
+        began = rollout(kubectl, version)["phaseTimeUnix"]
+        eventually(lambda: time.time() > began + 2, "a second after the begin")
+        kubectl("delete", "pod", "-l", f"{VERSION}={version}", "--wait=false")
+    reach(kubectl, version, 1, "WaitingForApproval")
+    (pod,) = kubectl.json("pods", "-l", f"{VERSION}={version}")["items"]
+    (ready,) = (each for each in pod["status"]["conditions"] if each["type"] == "Ready")
+    assert rollout(kubectl, version)["soakEndTimeUnix"] - unix(ready["lastTransitionTime"]) >= 6
+    said = [each["message"] for each in kubectl.json("events")["items"] if each["reason"] == "StepHeld"]
+    assert any("no pod stayed ready for the whole soak" in each for each in said)
 
 
 @pytest.mark.parametrize("replicas", [1, 2])

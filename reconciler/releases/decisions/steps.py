@@ -77,6 +77,8 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
     surge = not quota and (hold is None or hold.surge)
     nodes = _node_sets(rollout, groups, release.status.rollout.step) if hold is not None else ()
     lost_nodes, kept_nodes = _unready_nodes(workload, groups) if hold is not None else ((), ())
+    soaking = groups if phase == Phase.SOAKING else None
+    passed = [each.pod for each in soaking.pods_in(Group.PASSED)] if soaking is not None else []
     return View(
         rollout=rollout,
         version=version_of(release),
@@ -90,6 +92,8 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         passed=groups.count(Group.PASSED) if groups is not None else 0,
         complete=groups is not None and verification.complete(snapshot, groups) and not _repeats(snapshot, groups),
         failed=next_state is WorkloadState.SUSPEND or exceeded_deadline(snapshot),
+        oldest=int(min((pod.metadata.created for pod in passed), default=0)),
+        steady=int(min((max(pod.metadata.created, pod.ready_at) for pod in passed), default=0)),
         waiting=waiting,
         follows=workload.hold is None or workload.hold.follows,
         surge_refused=quota and without_surge != 0,
