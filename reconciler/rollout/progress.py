@@ -15,12 +15,10 @@ from altershield.releases.steps import labels_text, reasons, step_text
 from altershield.rollout.steps import first_step, is_last, next_step, selects_nodes, steps_of
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
+from reconciler.rollout.deadline import deadline
 from reconciler.rollout.soaks import all_replaced, is_given_up, is_steady
 from reconciler.rollout.targets import NewHold, lacks_nodes, new_hold_of, nodes_of, target_of
 from reconciler.rollout.view import View
-
-_TIMED = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING)
-"""The phases in which the deadline of the step runs."""
 
 _REACHED = (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL)
 """The phases in which the step has its pods, and they are verified."""
@@ -250,7 +248,7 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
             _after_soak(draft, view)
     if (draft.status.phase, draft.status.step) != (known.phase, known.step):
         return Progress(draft.status, events=tuple(draft.events), wake=now)
-    overdue, due = _deadline(draft.status, view, now)
+    overdue, due = deadline(draft.status, view, now)
     if overdue:
         _stop(draft)
         return Progress(draft.status, events=tuple(draft.events), overdue=overdue)
@@ -313,28 +311,6 @@ def _soak_end(known: RolloutStatus, now: float) -> float | None:
 
 def _next(*times: float | None) -> float | None:
     return min((each for each in times if each is not None), default=None)
-
-
-def _deadline(status: RolloutStatus, view: View, now: float) -> tuple[str, float | None]:
-    """Why the step is overdue, or empty; and when it will be, Unix seconds."""
-    if status.waiting_since_unix or status.phase not in _TIMED:
-        return "", None
-    seconds = view.rollout.step_deadline_seconds
-    soaked = status.phase == Phase.SOAKING and view.complete and now >= status.soak_end_time_unix
-    if soaked and is_given_up(status, view, now) and not is_steady(status, view, now):
-        return f"{step_text(status)}: no pod stayed ready for a whole soak within {seconds} s", None
-    since = status.soak_end_time_unix if status.phase == Phase.SOAKING else status.step_time_unix
-    due = since + seconds + (0 if status.phase == Phase.SOAKING else status.stopped_seconds)
-    if now < due:
-        return "", float(due)
-    if status.phase == Phase.HELD:
-        said = view.checks_said or "its checks have no result yet"
-        return f"{step_text(status)} has not begun within {seconds} s: {said}", None
-    return (
-        f"{step_text(status)} is not verified within {seconds} s: {view.passed} of {status.pods} pods passed, "
-        f"{view.up} are up",
-        None,
-    )
 
 
 def _soak(draft: _Draft, view: View) -> None:

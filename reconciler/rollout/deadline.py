@@ -1,0 +1,31 @@
+"""When a step is overdue. Pure functions. Times are Unix seconds."""
+
+from altershield.api.rollout import Phase, RolloutStatus
+from altershield.releases.steps import step_text
+from reconciler.rollout.soaks import is_given_up, is_steady
+from reconciler.rollout.view import View
+
+_TIMED = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING)
+"""The phases in which the deadline of the step runs."""
+
+
+def deadline(status: RolloutStatus, view: View, now: float) -> tuple[str, float | None]:
+    """Why the step is overdue, or empty; and when it will be, Unix seconds."""
+    if status.waiting_since_unix or status.phase not in _TIMED:
+        return "", None
+    seconds = view.rollout.step_deadline_seconds
+    soaked = status.phase == Phase.SOAKING and view.complete and now >= status.soak_end_time_unix
+    if soaked and is_given_up(status, view, now) and not is_steady(status, view, now):
+        return f"{step_text(status)}: no pod stayed ready for a whole soak within {seconds} s", None
+    since = status.soak_end_time_unix if status.phase == Phase.SOAKING else status.step_time_unix
+    due = since + seconds + (0 if status.phase == Phase.SOAKING else status.stopped_seconds)
+    if now < due:
+        return "", float(due)
+    if status.phase == Phase.HELD:
+        said = view.checks_said or "its checks have no result yet"
+        return f"{step_text(status)} has not begun within {seconds} s: {said}", None
+    return (
+        f"{step_text(status)} is not verified within {seconds} s: {view.passed} of {status.pods} pods passed, "
+        f"{view.up} are up",
+        None,
+    )
