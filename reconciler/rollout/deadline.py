@@ -5,13 +5,13 @@ from altershield.releases.steps import step_text
 from reconciler.rollout.soaks import is_given_up, is_steady
 from reconciler.rollout.view import View
 
-_TIMED = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING)
+TIMED = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING)
 """The phases in which the deadline of the step runs."""
 
 
 def deadline(status: RolloutStatus, view: View, now: float) -> tuple[str, float | None]:
     """Why the step is overdue, or empty; and when it will be, Unix seconds."""
-    if status.waiting_since_unix or status.phase not in _TIMED:
+    if status.waiting_since_unix or status.phase not in TIMED:
         return "", None
     seconds = view.rollout.step_deadline_seconds
     soaked = status.phase == Phase.SOAKING and view.complete and now >= status.soak_end_time_unix

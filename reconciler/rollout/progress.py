@@ -15,7 +15,7 @@ from altershield.releases.steps import labels_text, reasons, step_text
 from altershield.rollout.steps import first_step, is_last, next_step, selects_nodes, steps_of
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
-from reconciler.rollout.deadline import deadline
+from reconciler.rollout.deadline import TIMED, deadline
 from reconciler.rollout.soaks import all_replaced, is_given_up, is_steady
 from reconciler.rollout.targets import NewHold, lacks_nodes, new_hold_of, nodes_of, target_of
 from reconciler.rollout.view import View
@@ -230,7 +230,7 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
         and not lacks_nodes(view, known.step)
     )
     unready: tuple[str, ...] = ()
-    if known.phase in _TIMED and known.phase != Phase.HELD and new_hold is None and not view.evictable:
+    if known.phase in TIMED and known.phase != Phase.HELD and new_hold is None and not view.evictable:
         unready = view.lost_nodes or (() if reached else view.kept_nodes)
     _clocks(draft, view, writes=new_hold is not None, evicts=bool(view.evictable), unready=unready)
     match known.phase:
