@@ -3,16 +3,21 @@
 import json
 from pathlib import Path
 
-from dashboards import admission, health, protections, releases
+from dashboards import admission, gates, health, protections, releases
+from dashboards.panels import Object
 
 DIRECTORY = Path(__file__).parents[1] / "charts" / "altershield" / "files" / "dashboards"
 """A chart can only contain files in its own directory. dashboards/*.json are symbolic links to these files."""
 
 
+def boards() -> list[Object]:
+    """The dashboards."""
+    return [each.dashboard() for each in (admission, releases, gates, protections, health)]
+
+
 def files() -> dict[str, str]:
     """The content of each file in `DIRECTORY`, by file name."""
-    made = (admission.dashboard(), releases.dashboard(), protections.dashboard(), health.dashboard())
-    return {f"{board['uid']}.json": json.dumps(board, indent=2) + "\n" for board in made}
+    return {f"{board['uid']}.json": json.dumps(board, indent=2) + "\n" for board in boards()}
 
 
 if __name__ == "__main__":

@@ -107,9 +107,9 @@ def heatmap(title: str, description: str, query: Query, *, unit: str) -> Object:
     return panel
 
 
-def timeline(title: str, description: str, query: Query, *, values: Mapping[str, tuple[str, str]]) -> Object:
+def timeline(title: str, description: str, *queries: Query, values: Mapping[str, tuple[str, str]]) -> Object:
     """The states of each series over time. `values` maps a value to its text and colour."""
-    panel = _panel("state-timeline", title, description, [query], "none", PLAIN)
+    panel = _panel("state-timeline", title, description, queries, "none", PLAIN)
     panel["fieldConfig"]["defaults"]["mappings"] = [
         {
             "type": "value",

@@ -180,7 +180,7 @@ def _heatmap(panel: Object, box: Box, data: Data) -> Iterator[str]:
 def _timeline(panel: Object, box: Box, data: Data) -> Iterator[str]:
     lines = list(_named(panel, data))
     mapping = panel["fieldConfig"]["defaults"]["mappings"][0]["options"]
-    left = min(8 + text_width(max((name for name, _ in lines), key=len, default=""), 10.5), 0.55 * box.width)
+    left = min(9 + text_width(max((name for name, _ in lines), key=len, default=""), 10.5), 0.55 * box.width)
     plot = Box(box.x + left, box.y + 4, box.width - left - 4, box.height - 26)
     if lines:
         yield from _axes(plot, data, [])

@@ -1,10 +1,18 @@
 """Tables of releases, and the PromQL for them."""
 
+from dashboards.board import values_of
 from dashboards.panels import DOCS, Column, Object, Query, Steps, table
 from dashboards.queries import CLUSTER
 
 WHERE = f'{CLUSTER}, namespace=~"$workload_namespace"'
 """Selects the series of releases in the chosen namespaces."""
+
+WORKLOADS = values_of(
+    "workload_namespace",
+    "Workload's namespace",
+    "altershield_release_entered_timestamp_seconds",
+    "The namespace of the workloads. It filters panels that show workloads or kinds. Other panels show all namespaces.",
+)
 
 _FIELD = "${{__data.fields.{}}}"
 _WHY = (

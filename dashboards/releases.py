@@ -1,7 +1,7 @@
 """The dashboard AlterShield / Releases: releases under way, stalled, suspended and rolled back; verdicts."""
 
 from dashboards import release_steps
-from dashboards.board import SYSTEM, Row, board, values_of
+from dashboards.board import SYSTEM, Row, board
 from dashboards.panels import (
     BLUE,
     GREEN,
@@ -16,7 +16,7 @@ from dashboards.panels import (
     stat,
 )
 from dashboards.queries import OURS, grown
-from dashboards.release_tables import WHERE, listed, named
+from dashboards.release_tables import WHERE, WORKLOADS, listed, named
 
 _UNDER_WAY = 'state=~"Init|Running|TimeOutPreThreshold|Rollback"'
 _UNGATED = f"altershield_ungated_releases_total{{{OURS}}}"
@@ -25,20 +25,13 @@ _ENTERED = "altershield_release_entered_timestamp_seconds"
 _STALLED = "altershield_release_stalled_timestamp_seconds"
 _DAY = 24 * 3600
 
-_WORKLOADS = values_of(
-    "workload_namespace",
-    "Workload's namespace",
-    "altershield_release_entered_timestamp_seconds",
-    "The namespace of the workloads. It filters panels that show workloads or kinds. Other panels show all namespaces.",
-)
-
 
 def dashboard() -> Object:
     return board(
         "Releases",
         "Which releases are under way, stalled, suspended or rolled back? Since when, why, and by whom?",
         "24h",
-        [SYSTEM, _WORKLOADS],
+        [SYSTEM, WORKLOADS],
         [
             Row("Now, and in the time range", 4, [_now(), _trouble()]),
             Row("Workloads", 6, [[_suspended()], [_under_way()], [_stalled()], [_rolled_back()]]),

@@ -63,5 +63,13 @@ RUNBOOKS: Mapping[str, tuple[str, ...]] = {
     "Breakers": ("BreakerOpen",),
     "Evictions": ("DrainBlocked",),
     "Passed because no gatekeeper answered": ("ProtectionFailOpen",),
+    "Held by a gate": ("ReleaseHeldLong",),
+    "Releases held by a gate": ("ReleaseHeldLong",),
+    "Overrides used": ("OverrideUsed",),
+    "Overrides by user": ("OverrideUsed",),
+    "Windows not accepted": ("ScheduleInvalid",),
+    "Schedules run out in": ("SchedulesRunOut",),
+    "Time until schedules run out": ("SchedulesRunOut",),
+    "Oldest freeze without an end": ("FreezeForgotten",),
 }
 """By the title of the panel: the names of the alerts without their prefix `AlterShield`."""

@@ -1,6 +1,7 @@
 """Controller: reports in the status of each ReleaseFreeze that it is known. A freeze is in force as soon as it
 exists, also while no reconciler runs."""
 
+import heapq
 from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
@@ -18,6 +19,7 @@ from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.gates import FREEZES as WATCH
 from reconciler.cluster.gauges import Gauges
 from reconciler.cluster.writer import Writer
+from reconciler.gates.metrics import MAX_GATES
 from reconciler.subject import Controller, Parts, Subject
 
 
@@ -56,7 +58,7 @@ class FreezeReconciler:
 
 
 def families(freezes: Sequence[ReleaseFreeze], now: float) -> Iterator[Metric]:
-    """How many freezes are in force, and how long the oldest one without an end has been. `now`: Unix seconds."""
+    """Which freezes are in force, and how long the oldest one without an end has been. `now`: Unix seconds."""
     placed = (in_force(each) for each in freezes)
     active = [each for each in placed if each is not None and not each.is_open(now)]
     count = GaugeMetricFamily(
@@ -64,13 +66,21 @@ def families(freezes: Sequence[ReleaseFreeze], now: float) -> Iterator[Metric]:
     )
     for mode in ("enforce", "warn"):
         count.add_metric([mode], sum(each.rules.mode == mode for each in active))
+    each_one = GaugeMetricFamily(
+        "altershield_release_freeze_in_force",
+        "1 while a ReleaseFreeze is in force. Only the "
+        f"{MAX_GATES} that began first have a series. All replicas export it.",
+        labels=["namespace", "freeze", "mode"],
+    )
+    for each in heapq.nsmallest(MAX_GATES, active, key=lambda freeze: (freeze.begins, freeze.namespace, freeze.name)):
+        each_one.add_metric([each.namespace, each.name, each.rules.mode], 1)
     endless = (now - each.begins for each in active if each.ends == float("inf"))
     oldest = GaugeMetricFamily(
         "altershield_release_freeze_without_end_seconds",
         "How long the oldest ReleaseFreeze without `until` has been in force; 0: there is none.",
         value=max(endless, default=0.0),
     )
-    yield from (count, oldest)
+    yield from (count, each_one, oldest)
 
 
 class FreezeRoutes:

@@ -15,6 +15,8 @@ from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetSt
 from altershield.api.change_workload import ChangeWorkloadSpec, ChangeWorkloadStatus, WorkloadRef, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.flow_control import FlowControlSpec, LimitRule, Mode, PodDeletionFlowControl
+from altershield.api.gates.freezes import ReleaseFreeze, ReleaseFreezeSpec
+from altershield.api.gates.rules import GateMode
 from altershield.api.gates.windows import (
     Day,
     ReleaseWindow,
@@ -44,7 +46,7 @@ from kube_base.access.configuration import Configuration
 from kube_base.meta import ObjectMeta, OwnerReference
 from reconciler import thresholds
 from reconciler.cluster.caches import Caches
-from reconciler.cluster.gates import WINDOWS
+from reconciler.cluster.gates import FREEZES, WINDOWS
 from reconciler.cluster.release import Release
 from reconciler.flow_control.flow_control_reconciler import WATCH as FLOW_CONTROLS
 from reconciler.manager import Manager
@@ -57,6 +59,9 @@ _STALLED = "altershield_release_stalled_timestamp_seconds"
 
 _STEP = "altershield_release_step"
 _STEP_WAITING = "altershield_release_step_waiting_timestamp_seconds"
+
+_WINDOW_OPEN = "altershield_release_window_open"
+_FROZEN = "altershield_release_freeze_in_force"
 
 _REASONS = f"the reason of the condition `Stalled`: {code_list(STALL_REASONS)}"
 _NAMESPACE = "the workload's namespace, or `(other)`"
@@ -95,6 +100,12 @@ OPEN_LABELS = {
             "altershield_deletion_limit_warn_ratio",
         )
     },
+    (_WINDOW_OPEN, "namespace"): "the window's namespace",
+    (_WINDOW_OPEN, "window"): "the window's name",
+    (_WINDOW_OPEN, "type"): code_list(WindowType),
+    (_FROZEN, "namespace"): "the freeze's namespace",
+    (_FROZEN, "freeze"): "the freeze's name",
+    **{(metric, "mode"): code_list(GateMode) for metric in (_WINDOW_OPEN, _FROZEN)},
     ("altershield_admission_denials", "namespace"): _NAMESPACE,
     ("altershield_rollbacks", "namespace"): _NAMESPACE,
 }
@@ -236,7 +247,7 @@ def release(cached: Caches) -> None:
 
 def _protections(cached: Caches) -> None:
     """Put a PodUnavailableBudget that lacks a pod into the caches, in the namespace of the release, a
-    PodDeletionFlowControl, and a ReleaseWindow that is in force."""
+    PodDeletionFlowControl, a ReleaseWindow and a ReleaseFreeze that are in force."""
     lacks = PodUnavailableBudgetStatus(total_replicas=1, desired_available=1)
     cached.budgets.budgets_informer.observe(
         PodUnavailableBudget(ObjectMeta("web", "shop", resource_version="1"), status=lacks)
@@ -244,5 +255,8 @@ def _protections(cached: Caches) -> None:
     spec = FlowControlSpec((LimitRule("10m", 100),))
     cached[FLOW_CONTROLS].observe(PodDeletionFlowControl(ObjectMeta("guard", resource_version="1"), spec))
     weekend = ReleaseWindowSpec(type=WindowType.DENY, schedules=(Schedule(Weekly((Day.SAT, Day.SUN))),))
-    status = ReleaseWindowStatus(accepted=weekend, computed_until="2026-12-31T00:00:00Z")
+    accepted = Condition(ConditionType.ACCEPTED, "True", "Valid")
+    status = ReleaseWindowStatus(accepted=weekend, computed_until="2026-12-31T00:00:00Z", conditions=(accepted,))
     cached[WINDOWS].observe(ReleaseWindow(ObjectMeta("weekend", "shop", resource_version="1"), weekend, status))
+    sale = ReleaseFreezeSpec(reason="sale week", from_="2026-01-01T00:00:00Z", until="9999-12-31T00:00:00Z")
+    cached[FREEZES].observe(ReleaseFreeze(ObjectMeta("sale", "shop", resource_version="1"), sale))

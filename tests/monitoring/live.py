@@ -11,21 +11,18 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from altershield.admission.webhooks import VALIDATING
-from altershield.api.annotations import ROLLOUT
-from altershield.api.change_workload import ChangeWorkload, WorkloadState
+from altershield.api.change_workload import WorkloadState
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import (
     CHANGE_PODS,
-    CHANGE_WORKLOADS,
-    DEFENSE_POLICIES,
     POD_DELETION_FLOW_CONTROLS,
     POD_UNAVAILABLE_BUDGETS,
 )
@@ -36,9 +33,9 @@ from command.demo.story import Story
 from command.install import webhooks
 from command.installation import install
 from kube_base.access.client import Client, PatchType
-from kube_base.access.errors import ApiError
 from kube_base.processes import free_ports
-from kube_base.resources import DEPLOYMENTS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS, Resource
+from kube_base.resources import DEPLOYMENTS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
+from tests.monitoring.live_steps import gated, in_steps, new, passes
 from tests.monitoring.prometheus import Prometheus
 from tests.support.polling import eventually, until
 from tests.support.processes import command, running, wait_for_line
@@ -231,34 +228,9 @@ async def _story(processes: Watched) -> None:
 
 
 async def _steps(processes: Watched, seen: Prometheus) -> None:
-    """A release in steps, whose first step passed, and whose second step waits for a person."""
-    name = "stepwise"
-    spec = {
-        "selector": {"matchLabels": {"app": name}},
-        "rollout": {"steps": [{"pods": 1, "soakSeconds": 1}, {"pods": 2, "soakSeconds": 1, "approval": True}]},
-    }
-    held = {**manifest(), "metadata": {"name": name, "labels": {"app": name}}}
-
-    async def is_known() -> bool:
-        """Whether the gatekeeper knows the policy, and would hold a release."""
-        patch = {"spec": {"template": {"metadata": {"annotations": {"probe": "1"}}}}}
-        path = DEPLOYMENTS.path(NAMESPACE, name)
-        answer = await client.request("PATCH", path, query={"dryRun": "All"}, body=patch, content_type=PatchType.MERGE)
-        return ROLLOUT.encode() in answer
-
-    async def is_verified() -> bool:
-        found = (await client.list(CHANGE_WORKLOADS, NAMESPACE, as_=ChangeWorkload)).items
-        return any(each.spec.service_name == name and each.status.status == WorkloadState.SUCCESS for each in found)
-
     async with await Client.connect(str(processes.kubeconfig)) as client:
-        await client.create(DEPLOYMENTS, held, NAMESPACE)
-        await until(is_verified, "the first version to succeed")
-        await client.create(DEFENSE_POLICIES, _new(DEFENSE_POLICIES, name, spec), NAMESPACE)
-        await until(is_known, "the gatekeeper to know the policy")
-        release = {"spec": {"template": {"metadata": {"annotations": {"release": "2"}}}}}
-        await client.patch(DEPLOYMENTS, release, name, NAMESPACE)
-    waits = f'altershield_release_step_waiting_timestamp_seconds{{workload="{name}", reason="approval"}}'
-    await asyncio.to_thread(eventually, functools.partial(seen.value, waits), "the release to wait for a person")
+        await in_steps(client, seen)
+        await gated(client, seen)
 
 
 async def _suspend(story: Story) -> None:
@@ -288,7 +260,7 @@ async def _denials(processes: Watched, seen: Prometheus) -> None:
         before = [seen.value(f"{count} or vector(0)") or 0 for count in counts]
         for denied in range(1, 4):
             release = {"spec": {"template": {"metadata": {"annotations": {"attempt": str(denied)}}}}}
-            assert not await _passes(client.patch(DEPLOYMENTS, release, "sleep", NAMESPACE)), "it was admitted"
+            assert not await passes(client.patch(DEPLOYMENTS, release, "sleep", NAMESPACE)), "it was admitted"
             wanted = " and ".join(f"({count}) >= {old + denied}" for count, old in zip(counts, before, strict=True))
             await asyncio.to_thread(eventually, functools.partial(seen.value, wanted), "the denial to be counted")
 
@@ -298,17 +270,17 @@ async def _protect(processes: Watched, seen: Prometheus) -> None:
     do not come up."""
     async with await Client.connect(str(processes.kubeconfig)) as client:
         guard = {"limitRules": [{"interval": "10m", "limit": 100}]}
-        await client.create(POD_DELETION_FLOW_CONTROLS, _new(POD_DELETION_FLOW_CONTROLS, "guard", guard))
+        await client.create(POD_DELETION_FLOW_CONTROLS, new(POD_DELETION_FLOW_CONTROLS, "guard", guard))
         for name, amount in (("sleep", {"maxUnavailable": 0}), ("broken", {"minAvailable": 1})):
             spec = {
                 "targetRef": {"apiVersion": DEPLOYMENTS.api_version, "kind": DEPLOYMENTS.kind, "name": name},
                 **amount,
             }
-            await client.create(POD_UNAVAILABLE_BUDGETS, _new(POD_UNAVAILABLE_BUDGETS, name, spec), NAMESPACE)
-        pod, *_ = await _pods(client, ready=True)
+            await client.create(POD_UNAVAILABLE_BUDGETS, new(POD_UNAVAILABLE_BUDGETS, name, spec), NAMESPACE)
+        pod = next(each for each in await _pods(client, ready=True) if each.startswith("sleep-"))
 
         async def refuses() -> bool:
-            return not await _passes(_evict(client, pod, dry_run=True))
+            return not await passes(_evict(client, pod, dry_run=True))
 
         await until(refuses, "the gatekeeper to know the budget")
         counts = (
@@ -317,13 +289,9 @@ async def _protect(processes: Watched, seen: Prometheus) -> None:
         )
         before = [seen.value(f"{count} or vector(0)") or 0 for count in counts]
         for refused in range(1, 4):
-            assert not await _passes(_evict(client, pod)), "the eviction was admitted"
+            assert not await passes(_evict(client, pod)), "the eviction was admitted"
             wanted = " and ".join(f"({count}) >= {old + refused}" for count, old in zip(counts, before, strict=True))
             await asyncio.to_thread(eventually, functools.partial(seen.value, wanted), "the refusal to be counted")
-
-
-def _new(resource: Resource, name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    return {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": name}, "spec": spec}
 
 
 async def _pods(client: Client, *, ready: bool) -> list[str]:
@@ -359,28 +327,19 @@ async def _outage(processes: Watched, seen: Prometheus) -> None:
         count = f"sum(apiserver_admission_webhook_rejection_count{{{ours}}}) or vector(0)"
         before = seen.value(count) or 0
         for refused in range(1, 8):  # with a scrape after each, this takes longer than the alerts' 5 minutes as seconds
-            assert not await _passes(client.create(DEPLOYMENTS, release, NAMESPACE)), (
+            assert not await passes(client.create(DEPLOYMENTS, release, NAMESPACE)), (
                 "a release passed without a decision"
             )
             wanted = f"({count}) >= {before + refused}"
             await asyncio.to_thread(eventually, functools.partial(seen.value, wanted), "the refusal to be counted")
         await _validate(client, "Ignore")
 
-        async def passes() -> bool:
+        async def is_admitted() -> bool:
             await asyncio.sleep(0.2)  # each refusal is counted
-            return await _passes(client.create(DEPLOYMENTS, release, NAMESPACE))
+            return await passes(client.create(DEPLOYMENTS, release, NAMESPACE))
 
-        await until(passes, "the new failurePolicy to take effect")
+        await until(is_admitted, "the new failurePolicy to take effect")
         await _validate(client, "Fail")
-
-
-async def _passes(write: Awaitable[Any]) -> bool:
-    """Whether the API server accepts a write."""
-    try:
-        await write
-    except ApiError:
-        return False
-    return True
 
 
 async def _validate(client: Client, failure_policy: str) -> None:

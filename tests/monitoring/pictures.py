@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from dashboards import admission, health, protections, releases
+from dashboards.__main__ import boards
 from dashboards.pictures import picture
 from dashboards.series import STEP, Series
 from tests.monitoring.live import watched
@@ -66,7 +66,7 @@ def main() -> None:
         eventually(lambda: seen.value("altershield_release_stalled_timestamp_seconds"), "a stalled release")
         time.sleep(5)
         data = Live(seen, processes.since - 3)
-        for board in (admission.dashboard(), releases.dashboard(), protections.dashboard(), health.dashboard()):
+        for board in boards():
             (DIRECTORY / f"dashboard-{board['uid'].removeprefix('altershield-')}.svg").write_text(picture(board, data))
 
 

@@ -153,7 +153,7 @@ def test_grafana_operator_gets_one_dashboard_for_each_config_map(chart: helm_pyt
     objects = rendered(chart, {"dashboards": {"namespace": "monitoring", "grafanaOperator": operator}})
     config_maps = {obj["metadata"]["name"]: obj for obj in of_kind(objects, "ConfigMap")}
     boards = of_kind(objects, "GrafanaDashboard")
-    assert len(boards) == len(config_maps) == 4
+    assert len(boards) == len(config_maps) == 5
     for board in boards:
         spec, found = board["spec"], config_maps[board["spec"]["configMapRef"]["name"]]
         assert spec["configMapRef"]["key"] in found["data"]
@@ -173,7 +173,7 @@ def test_runbook_url_must_be_a_url_that_ends_with_a_slash(chart: helm_python.Cha
 
 def test_each_dashboard_is_a_config_map_with_the_label_of_the_sidecar(chart: helm_python.Chart) -> None:
     found = {obj["metadata"]["name"]: obj for obj in of_kind(rendered(chart, VALUES), "ConfigMap")}
-    boards = ("admission", "releases", "protections", "health")
+    boards = ("admission", "releases", "gates", "protections", "health")
     assert found.keys() == {f"altershield-{board}" for board in boards}
     assert {file: text for obj in found.values() for file, text in obj["data"].items()} == files()
     for obj in found.values():
@@ -197,7 +197,7 @@ def test_values_in_the_docs_install_monitor_rules_and_dashboards(chart: helm_pyt
         kinds = [obj["kind"] for obj in rendered(chart, values)]
         wanted = ("ServiceMonitor", "PrometheusRule", "ConfigMap", "GrafanaDashboard")
         found.append([kinds.count(kind) for kind in wanted])
-    assert found == [[1, 1, 4, 0], [0, 1, 0, 0], [0, 0, 4, 4]]
+    assert found == [[1, 1, 5, 0], [0, 1, 0, 0], [0, 0, 5, 5]]
 
 
 def test_monitoring_objects_are_not_installed_by_default(chart: helm_python.Chart) -> None:

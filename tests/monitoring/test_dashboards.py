@@ -17,7 +17,7 @@ from tests.monitoring.installed import ALERTS, loaded, panels
 
 Object = dict[str, Any]
 
-NAMES = ("admission", "releases", "protections", "health")
+NAMES = ("admission", "releases", "gates", "protections", "health")
 
 
 @pytest.fixture(params=NAMES)

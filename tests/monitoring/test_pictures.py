@@ -5,17 +5,14 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from dashboards import admission, health, protections, releases
+from dashboards.__main__ import boards
 from dashboards.panels import Object
 from dashboards.pictures import picture
 from dashboards.series import Series, runs
 from dashboards.shapes import formatted
 from tests.monitoring.pictures import DIRECTORY
 
-BOARDS = {
-    board["uid"]: board
-    for board in (admission.dashboard(), releases.dashboard(), protections.dashboard(), health.dashboard())
-}
+BOARDS = {board["uid"]: board for board in boards()}
 
 
 class Answers:

@@ -66,8 +66,11 @@ CONTRACT = {
         "altershield_deletion_breaker": (GAUGE, "flow_control mode state"),
         "altershield_deletion_limit_used_ratio": (GAUGE, "flow_control"),
         "altershield_deletion_limit_warn_ratio": (GAUGE, "flow_control"),
+        "altershield_release_windows": (GAUGE, "accepted"),
+        "altershield_release_window_open": (GAUGE, "mode namespace type window"),
         "altershield_release_windows_computed_seconds": (GAUGE, ""),
         "altershield_release_freezes": (GAUGE, "mode"),
+        "altershield_release_freeze_in_force": (GAUGE, "freeze mode namespace"),
         "altershield_release_freeze_without_end_seconds": (GAUGE, ""),
         "altershield_rollbacks": (COUNTER, "namespace reason"),
         "altershield_ungated_releases": (COUNTER, "reason"),
@@ -103,6 +106,8 @@ OLDEST_HELD = "altershield_oldest_held_release_seconds"
 MISSING = "altershield_budget_missing_pods"
 WARNS = "altershield_deletion_limit_warn_ratio"
 COMPUTED = "altershield_release_windows_computed_seconds"
+WINDOW_OPEN = "altershield_release_window_open"
+FROZEN = "altershield_release_freeze_in_force"
 SHOW_THE_EXAMPLE = {
     "altershield_releases",
     "altershield_releases_in_steps",
@@ -112,10 +117,12 @@ SHOW_THE_EXAMPLE = {
     "altershield_setting_enabled",
     "altershield_budgets",
     "altershield_deletion_breaker",
+    "altershield_release_windows",
+    "altershield_release_freezes",
 }
 """The metrics that the examples of the reference page change, and the settings, of which two are on."""
 
-OF_THE_EXAMPLE = (ENTERED, STALLED, STEP, STEP_WAITING, OLDEST_HELD, MISSING, WARNS, COMPUTED)
+OF_THE_EXAMPLE = (ENTERED, STALLED, STEP, STEP_WAITING, OLDEST_HELD, MISSING, WARNS, COMPUTED, FROZEN)
 """The metrics that only the examples have a series of, or a value other than 0."""
 
 
@@ -172,7 +179,7 @@ async def test_metric_has_a_help_text_and_a_name_with_its_unit(
 def test_only_bounded_numbers_of_objects_and_namespaces_have_labels_with_free_values() -> None:
     counted = {"altershield_admission_denials", "altershield_rollbacks"}
     of_flow_controls = {"altershield_deletion_breaker", "altershield_deletion_limit_used_ratio", WARNS}
-    bounded = {ENTERED, STALLED, STEP, STEP_WAITING, MISSING, *of_flow_controls}
+    bounded = {ENTERED, STALLED, STEP, STEP_WAITING, MISSING, WINDOW_OPEN, FROZEN, *of_flow_controls}
     assert {metric for metric, _ in OPEN_LABELS} == {"altershield_build_info", *bounded, *counted}
 
 

@@ -1,15 +1,12 @@
 """The status of a ReleaseWindow: what is accepted, what stays in force, and how seldom it is written."""
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import msgspec
 import pytest
 
 from altershield.api import labels
-from altershield.api.gates.windows import ReleaseWindow, ReleaseWindowStatus, WindowType
-from kube_base.meta import ObjectMeta
-from reconciler.gates.metrics import families
+from altershield.api.gates.windows import WindowType
 from reconciler.gates.terms import DAY
 from tests.unit.reconciler.filled import empty_caches, namespace, put
 
@@ -234,15 +231,3 @@ async def test_worker_that_was_stopped_leaves_times_that_are_fresh(world: World)
 
 async def test_deleted_window_is_forgotten(world: World) -> None:
     assert await world.reconcile() is None
-
-
-async def test_metric_is_about_the_window_that_runs_out_first() -> None:
-    def window(**status: Any) -> ReleaseWindow:
-        return ReleaseWindow(ObjectMeta("own", "shop"), spec(WEEKEND), ReleaseWindowStatus(**status))
-
-    def values(*windows: ReleaseWindow) -> list[float]:
-        return [sample.value for metric in families(windows, NOW) for sample in metric.samples]
-
-    assert values(window()) == []
-    ends = ("2026-11-29T12:00:00Z", "2026-11-28T12:00:00Z")
-    assert values(window(), *(window(accepted=spec(WEEKEND), computed_until=each) for each in ends)) == [DAY]
