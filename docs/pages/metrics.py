@@ -256,7 +256,10 @@ def _protections(cached: Caches) -> None:
     cached[FLOW_CONTROLS].observe(PodDeletionFlowControl(ObjectMeta("guard", resource_version="1"), spec))
     weekend = ReleaseWindowSpec(type=WindowType.DENY, schedules=(Schedule(Weekly((Day.SAT, Day.SUN))),))
     accepted = Condition(ConditionType.ACCEPTED, "True", "Valid")
-    status = ReleaseWindowStatus(accepted=weekend, computed_until="2026-12-31T00:00:00Z", conditions=(accepted,))
-    cached[WINDOWS].observe(ReleaseWindow(ObjectMeta("weekend", "shop", resource_version="1"), weekend, status))
+    status = ReleaseWindowStatus(
+        accepted=weekend, computed_until="2026-12-31T00:00:00Z", conditions=(accepted,), observed_generation=1
+    )
+    metadata = ObjectMeta("weekend", "shop", resource_version="1", generation=1)
+    cached[WINDOWS].observe(ReleaseWindow(metadata, weekend, status))
     sale = ReleaseFreezeSpec(reason="sale week", from_="2026-01-01T00:00:00Z", until="9999-12-31T00:00:00Z")
     cached[FREEZES].observe(ReleaseFreeze(ObjectMeta("sale", "shop", resource_version="1"), sale))
