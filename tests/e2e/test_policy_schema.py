@@ -104,6 +104,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "check before a release without steps": (with_check(phase="PreRelease"), "PreBatch needs rollout"),
     "check before a batch without steps": (with_check(phase="PreBatch"), "PreBatch needs rollout"),
+    "step without pods and nodes": ({"rollout": {"steps": [{"soakSeconds": 5}]}}, "a step has pods, a nodeSelector"),
+    "step with no label": ({"rollout": {"steps": [{"nodeSelector": {}}]}}, "a step has pods, a nodeSelector"),
+    "step with 17 labels": (
+        {"rollout": {"steps": [{"nodeSelector": {f"label-{number}": "" for number in range(17)}}]}},
+        "nodeSelector",
+    ),
+    "step with a wrong value of a label": ({"rollout": {"steps": [{"nodeSelector": {"a": "b c"}}]}}, "nodeSelector"),
     "unknown phase": ({**STEPS, **with_check(phase="Pre")}, "Unsupported value"),
     "phases of no batch": ({**STEPS, **with_check(phase="PreBatch", phases=["Pre"])}, "they need the phase PostBatch"),
     "logs before a release": (
