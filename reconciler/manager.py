@@ -34,6 +34,7 @@ from reconciler.freezes import FREEZES
 from reconciler.gates.subject import RELEASE_WINDOWS
 from reconciler.generated_budgets.subject import GENERATED_BUDGETS
 from reconciler.holds.subject import HOLDS
+from reconciler.limits.subject import RELEASE_LIMITS
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import work
 from reconciler.namespaces import NAMESPACES
@@ -59,6 +60,7 @@ SUBJECTS: tuple[Subject[Any], ...] = (
     POLICIES,
     FREEZES,
     RELEASE_WINDOWS,
+    RELEASE_LIMITS,
     FLOW_CONTROLS,
     BUDGETS,
     GENERATED_BUDGETS,

@@ -88,6 +88,7 @@ REGISTRY: tuple[Registration, ...] = (
     Registration("releases.rolled_back:deny_rolled_back", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
     Registration("releases.gates:deny_closed", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
     Registration("releases.steps:deny_unheld", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
+    Registration("releases.limits:count_admitted", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
     Registration(
         "deletions.namespace:deny_with_content",
         _VALIDATE,

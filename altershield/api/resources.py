@@ -13,6 +13,7 @@ DEFENSE_POLICIES = Resource(GROUP, "v1alpha1", "defensepolicies", "DefensePolicy
 POD_UNAVAILABLE_BUDGETS = Resource(GROUP, "v1alpha1", "podunavailablebudgets", "PodUnavailableBudget")
 RELEASE_WINDOWS = Resource(GROUP, "v1alpha1", "releasewindows", "ReleaseWindow")
 RELEASE_FREEZES = Resource(GROUP, "v1alpha1", "releasefreezes", "ReleaseFreeze")
+RELEASE_LIMITS = Resource(GROUP, "v1alpha1", "releaselimits", "ReleaseLimit")
 POD_DELETION_FLOW_CONTROLS = Resource(
     GROUP, "v1alpha1", "poddeletionflowcontrols", "PodDeletionFlowControl", namespaced=False
 )

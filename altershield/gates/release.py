@@ -5,11 +5,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from altershield.api.gates.rules import GateMode, GateRules, Judged, Running, WhenClosed
+from altershield.api.gates.named_workload import NamedWorkload
+from altershield.api.gates.rules import GateMode, GateRules, HoldingRules, Judged, Running, WhenClosed
 from altershield.api.label_selectors import selects
 from altershield.api.selectors import Selector
 
 Labels = Mapping[str, str]
+Place = tuple[str, str]
+"""Namespace and name of an object."""
+
+NO_WORKLOAD = NamedWorkload()
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A release that this process admitted a short time ago. The status of limits may not count it yet."""
+
+    workload: NamedWorkload
+    version: str
+    time: float
+    """Unix seconds."""
+    limits: frozenset[Place]
+    """The objects that count it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +39,14 @@ class Release:
     """The labels of the workload: before the release, after it, and at its last verified release, as far as they exist.
     So no gate can be evaded by another label in the same request, or in one before."""
     judged: Judged = Judged.UPDATE
+    workload: NamedWorkload = NO_WORKLOAD
+    version: str = ""
+    """The version that would be released."""
+    repairs: bool = False
+    """Whether it repairs a failure: the label `ignored-suspend` admits it."""
+    succeeded: float = 0.0
+    """When the present release of the workload succeeded, Unix seconds; 0: it did not, or there is none."""
+    admitted: tuple[Admitted, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +75,12 @@ class Closed:
     @property
     def holds(self) -> bool:
         """Whether a release is held rather than denied, if it can be."""
-        return self.rules.when_closed is WhenClosed.HOLD
+        return isinstance(self.rules, HoldingRules) and self.rules.when_closed is WhenClosed.HOLD
 
     @property
     def stops_running(self) -> bool:
         """Whether a release in steps waits before its next step."""
-        return self.enforced and self.rules.running is Running.HOLD
+        return self.enforced and isinstance(self.rules, HoldingRules) and self.rules.running is Running.HOLD
 
 
 class Placed(Protocol):

@@ -1,11 +1,13 @@
 """The ValidatingAdmissionPolicies for release gates. They hold while no gatekeeper runs, too.
 
-A user may write only their own user name as the name of the user who created or ended a freeze. Only AlterShield writes
+A user may write only their own user name as the name of the user who created or ended a freeze, and cannot write that a
+fuse created it. Only AlterShield writes
 the status of gates: whoever could write the times of a window could open it.
 """
 
 from altershield.api import pages
-from altershield.api.resources import RELEASE_FREEZES, RELEASE_WINDOWS
+from altershield.api.resources import RELEASE_FREEZES
+from altershield.gates.judge import GATES
 from command.install.admission_policy import USER, Object, admission_policy, validation
 
 _SEE = f"; see {pages.GATES}"
@@ -38,12 +40,15 @@ def gate_policies(reconciler: str) -> list[Object]:
         [
             validation(_REQUESTED, f"'spec.requestedBy has to be your user name: ' + {USER} + '{_SEE}'"),
             validation(
+                "request.operation == 'UPDATE' || !has(object.spec.fuse)", f"'only AlterShield sets spec.fuse{_SEE}'"
+            ),
+            validation(
                 _ENDED, f"'who changes spec.until has to write spec.endedBy, your user name: ' + {USER} + '{_SEE}'"
             ),
         ],
         operations=("CREATE", "UPDATE"),
     )
-    gates = [RELEASE_WINDOWS, RELEASE_FREEZES]
+    gates = [each.resource for each in GATES]
     status = admission_policy(
         "gates",
         gates,

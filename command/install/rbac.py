@@ -177,7 +177,7 @@ POLICY_RULES = (_rule(GROUP, ["defensepolicies"], "get list watch create update 
 """The permissions to write DefensePolicies."""
 
 RELEASE_MANAGER_RULES = (_rule(GROUP, _GATES, "get list watch create update patch delete"),)
-"""The permissions to write the gates of releases: windows and freezes."""
+"""The permissions to write the gates of releases: windows, freezes and limits."""
 
 BREAKER_RULES = (
     _rule(GROUP, ["poddeletionflowcontrols"], "get list watch"),

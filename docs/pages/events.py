@@ -87,6 +87,8 @@ MEANINGS = {
     "WindowRejected": "The object is a ReleaseWindow. The window or one of its calendars is wrong. The message says "
     "what to correct, and whether an earlier spec stays in force.",
     "WindowAccepted": "The object is a ReleaseWindow that was rejected before. It is in force.",
+    "FuseTripped": "The object is a ReleaseLimit. Its fuse tripped. The message names the ReleaseFreeze, and the "
+    "workloads whose releases failed.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
     "what to correct.",
 }

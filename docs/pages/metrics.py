@@ -15,6 +15,7 @@ from altershield.api.budgets import PodUnavailableBudget, PodUnavailableBudgetSt
 from altershield.api.change_workload import ChangeWorkloadSpec, ChangeWorkloadStatus, WorkloadRef, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.flow_control import FlowControlSpec, LimitRule, Mode, PodDeletionFlowControl
+from altershield.api.gates.limits import ReleaseLimit, ReleaseLimitSpec, ReleaseLimitStatus, Trip
 from altershield.api.gates.windows import (
     Day,
     ReleaseWindow,
@@ -47,6 +48,7 @@ from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.flow_control.flow_control_reconciler import WATCH as FLOW_CONTROLS
 from reconciler.gates.window_reconciler import WINDOWS
+from reconciler.limits.reconciler import LIMITS
 from reconciler.manager import Manager
 from reconciler.options import Options
 from reconciler.releases.step_gauges import APPROVAL
@@ -236,7 +238,7 @@ def release(cached: Caches) -> None:
 
 def _protections(cached: Caches) -> None:
     """Put a PodUnavailableBudget that lacks a pod into the caches, in the namespace of the release, a
-    PodDeletionFlowControl, and a ReleaseWindow that is in force."""
+    PodDeletionFlowControl, a ReleaseWindow that is in force, and a ReleaseLimit whose fuse tripped."""
     lacks = PodUnavailableBudgetStatus(total_replicas=1, desired_available=1)
     cached.budgets.budgets_informer.observe(
         PodUnavailableBudget(ObjectMeta("web", "shop", resource_version="1"), status=lacks)
@@ -245,4 +247,6 @@ def _protections(cached: Caches) -> None:
     cached[FLOW_CONTROLS].observe(PodDeletionFlowControl(ObjectMeta("guard", resource_version="1"), spec))
     weekend = ReleaseWindowSpec(type=WindowType.DENY, schedules=(Schedule(Weekly((Day.SAT, Day.SUN))),))
     status = ReleaseWindowStatus(accepted=weekend, computed_until="2026-12-31T00:00:00Z")
+    tripped = ReleaseLimitStatus(trip=Trip("2026-11-28T10:00:00Z", "fuse-fleet-20261128100000", made=True))
+    cached[LIMITS].observe(ReleaseLimit(ObjectMeta("fleet", "shop", resource_version="1"), ReleaseLimitSpec(), tripped))
     cached[WINDOWS].observe(ReleaseWindow(ObjectMeta("weekend", "shop", resource_version="1"), weekend, status))

@@ -67,6 +67,7 @@ CONTRACT = {
         "altershield_deletion_limit_used_ratio": (GAUGE, "flow_control"),
         "altershield_deletion_limit_warn_ratio": (GAUGE, "flow_control"),
         "altershield_release_windows_computed_seconds": (GAUGE, ""),
+        "altershield_release_fuse_tripped": (GAUGE, "limit limit_namespace"),
         "altershield_rollbacks": (COUNTER, "namespace reason"),
         "altershield_ungated_releases": (COUNTER, "reason"),
         "altershield_notifications": (COUNTER, "result type"),
@@ -101,6 +102,7 @@ OLDEST_HELD = "altershield_oldest_held_release_seconds"
 MISSING = "altershield_budget_missing_pods"
 WARNS = "altershield_deletion_limit_warn_ratio"
 COMPUTED = "altershield_release_windows_computed_seconds"
+TRIPPED = "altershield_release_fuse_tripped"
 SHOW_THE_EXAMPLE = {
     "altershield_releases",
     "altershield_releases_in_steps",
@@ -113,7 +115,7 @@ SHOW_THE_EXAMPLE = {
 }
 """The metrics that the examples of the reference page change, and the settings, of which two are on."""
 
-OF_THE_EXAMPLE = (ENTERED, STALLED, STEP, STEP_WAITING, OLDEST_HELD, MISSING, WARNS, COMPUTED)
+OF_THE_EXAMPLE = (ENTERED, STALLED, STEP, STEP_WAITING, OLDEST_HELD, MISSING, WARNS, COMPUTED, TRIPPED)
 """The metrics that only the examples have a series of, or a value other than 0."""
 
 

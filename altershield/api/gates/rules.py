@@ -55,7 +55,7 @@ class Judged(enum.StrEnum):
 
 
 class GateRules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """Which releases an object judges, and what happens to a release while its gate is closed."""
+    """Which releases an object judges, and whether it denies them while its gate is closed."""
 
     selector: Annotated[
         Selector,
@@ -73,6 +73,21 @@ class GateRules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
     mode: Annotated[GateMode, doc("`enforce`, or `warn`: releases pass with a warning while the gate is closed.")] = (
         GateMode.ENFORCE
     )
+    judges: Annotated[
+        tuple[Judged, ...],
+        msgspec.Meta(
+            min_length=1,
+            max_length=3,
+            description="The changes that are judged: `Update` (the pod template changes), `Create`, and `Restart` "
+            "(`kubectl rollout restart`).",
+        ),
+        extra(x_kubernetes_list_type="set"),
+    ] = (Judged.UPDATE,)
+
+
+class HoldingRules(GateRules, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The rules of a gate that is also asked between the steps of a release, and that can hold a release."""
+
     when_closed: Annotated[
         WhenClosed,
         doc(
@@ -87,13 +102,3 @@ class GateRules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
             "goes on."
         ),
     ] = Running.HOLD
-    judges: Annotated[
-        tuple[Judged, ...],
-        msgspec.Meta(
-            min_length=1,
-            max_length=3,
-            description="The changes that are judged: `Update` (the pod template changes), `Create`, and `Restart` "
-            "(`kubectl rollout restart`).",
-        ),
-        extra(x_kubernetes_list_type="set"),
-    ] = (Judged.UPDATE,)

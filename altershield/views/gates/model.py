@@ -5,22 +5,23 @@ from typing import Any, NamedTuple
 
 from altershield.api.condition_types import ConditionType
 from altershield.api.gates.freezes import ReleaseFreeze
+from altershield.api.gates.limits import ReleaseLimit
 from altershield.api.gates.rules import GateMode
 from altershield.api.gates.windows import ReleaseWindow
 from altershield.api.meta import find_condition
-from altershield.gates import freezes, windows
+from altershield.gates import freezes, limits, windows
 from kube_base.times import rfc3339
 
 
 class Gate(NamedTuple):
-    """A ReleaseWindow or a ReleaseFreeze."""
+    """A ReleaseWindow, a ReleaseFreeze or a ReleaseLimit."""
 
     kind: str
     namespace: str
     name: str
     mode: str
     effect: str
-    """`Allow` or `Deny` of a window, `Freeze`."""
+    """`Allow` or `Deny` of a window, `Freeze`, `Limit`."""
     open: bool
     since: str
     """Since when it is closed, in the format of Kubernetes; empty: it is open, or that is not known."""
@@ -39,9 +40,14 @@ class Gate(NamedTuple):
         return not self.open and self.mode == GateMode.ENFORCE
 
 
-def gates(found_windows: Sequence[ReleaseWindow], found_freezes: Sequence[ReleaseFreeze], now: float) -> list[Gate]:
+def gates(
+    found_windows: Sequence[ReleaseWindow],
+    found_freezes: Sequence[ReleaseFreeze],
+    found_limits: Sequence[ReleaseLimit],
+    now: float,
+) -> list[Gate]:
     """The gates at `now`, Unix seconds: those that are closed first."""
-    found = [*_windows(found_windows, now), *_freezes(found_freezes, now)]
+    found = [*_windows(found_windows, now), *_freezes(found_freezes, now), *_limits(found_limits, now)]
     return sorted(found, key=lambda each: (each.open, each.mode != GateMode.ENFORCE, each.namespace, each.name))
 
 
@@ -102,6 +108,28 @@ def _freezes(found: Sequence[ReleaseFreeze], now: float) -> Iterator[Gate]:
             reason=freeze.spec.reason,
             problem="",
             times=((placed.begins, placed.ends),),
+        )
+
+
+def _limits(found: Sequence[ReleaseLimit], now: float) -> Iterator[Gate]:
+    for limit in found:
+        placed, metadata = limits.in_force(limit), limit.metadata
+        if placed is None:
+            continue
+        parts = list(placed.closed_parts(limits.ANY, now))
+        since, opens_at = limits.times(parts)
+        yield Gate(
+            kind=limit.kind,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            mode=str(limit.spec.mode),
+            effect="Limit",
+            open=not parts,
+            since=_time(since),
+            changes=_time(opens_at),
+            reason="; ".join(limits.counts(limit, now)),
+            problem="",
+            times=(),
         )
 
 

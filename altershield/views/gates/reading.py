@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from altershield.api.gates.freezes import ReleaseFreeze
+from altershield.api.gates.limits import ReleaseLimit
 from altershield.api.gates.windows import ReleaseWindow
-from altershield.api.resources import RELEASE_FREEZES, RELEASE_WINDOWS
+from altershield.api.resources import RELEASE_FREEZES, RELEASE_LIMITS, RELEASE_WINDOWS
 from altershield.views import permission
 from altershield.views.gates.model import Gate, gates
 from altershield.workloads.adapter import Adapter
@@ -48,12 +49,14 @@ async def read(client: Client, namespaces: Sequence[str], now: float) -> Found:
     read none of them."""
     windows: list[ReleaseWindow] = []
     freezes: list[ReleaseFreeze] = []
+    limits: list[ReleaseLimit] = []
     unread: list[str] = []
     refusal: ForbiddenError | None = None
     for namespace in dict.fromkeys(namespaces):
         try:
             windows += (await client.list(RELEASE_WINDOWS, namespace, as_=ReleaseWindow)).items
             freezes += (await client.list(RELEASE_FREEZES, namespace, as_=ReleaseFreeze)).items
+            limits += (await client.list(RELEASE_LIMITS, namespace, as_=ReleaseLimit)).items
         except NotFoundError:
             raise GateError(
                 f"the cluster at {client.server} has no release gates: install this version of AlterShield"
@@ -64,7 +67,7 @@ async def read(client: Client, namespaces: Sequence[str], now: float) -> Found:
     if refusal is not None and len(unread) == len(dict.fromkeys(namespaces)):
         asked = permission.role("view", unread[0])
         raise GateError(permission.refused(f"list gates {permission.place(unread[0])}", refusal, asked)) from refusal
-    return Found(gates(windows, freezes, now), tuple(unread))
+    return Found(gates(windows, freezes, limits, now), tuple(unread))
 
 
 async def ask(client: Client, adapter: Adapter, name: str, namespace: str, now: float) -> Verdict:

@@ -1,9 +1,12 @@
-"""A release begins only while no gate is closed for it: release windows and freezes."""
+"""A release begins only while no gate is closed for it: release windows, freezes and limits."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from altershield import releases
+from altershield.api import labels
 from altershield.api.fingerprint import Template, metadata
+from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.gates.rules import Judged
 from altershield.api.pages import GATES
 from altershield.gates import texts
@@ -12,10 +15,11 @@ from altershield.gates.release import Release as Judgeable
 from gatekeeper.errors import ReviewError
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.back import goes_back
+from gatekeeper.handlers.releases.bypass import bypass
 from gatekeeper.handlers.releases.reasons import Reason
 from gatekeeper.handlers.releases.texts import namespace_option
 from gatekeeper.handlers.releases.version import released_version
-from gatekeeper.handlers.releases.workload import Change, Workload
+from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Cause, Decision, Denial, Outcome, Response
 from gatekeeper.texts import clean, warning
@@ -40,8 +44,8 @@ def deny_closed(change: Change, listers: Listers) -> Response:
     if not version or change.user == listers.reconciler:
         return NOTHING
     if not gates.filled:
-        raise ReviewError("the caches of ReleaseWindows and ReleaseFreezes are not filled yet", 503)
-    release = _release(change, listers)
+        raise ReviewError("the caches of release gates are not filled yet", 503)
+    release = judgeable(change, version, listers)
     closed = gates.closed(release, change.received)
     if not closed or goes_back(change, version, listers):
         return NOTHING
@@ -57,7 +61,8 @@ def deny_closed(change: Change, listers: Listers) -> Response:
     )
 
 
-def _release(change: Change, listers: Listers) -> Judgeable:
+def judgeable(change: Change, version: str, listers: Listers) -> Judgeable:
+    """The release of `version` that a change makes."""
     new, old = change.object, change.old_object
     found = [each.labels or {} for each in (old, new) if each is not None]
     return Judgeable(
@@ -65,7 +70,19 @@ def _release(change: Change, listers: Listers) -> Judgeable:
         namespace_labels=listers.gates.labels_of(change.namespace),
         labels=tuple(found),
         judged=_judged(change),
+        workload=NamedWorkload.of(change.namespace, workload_ref(change)),
+        version=version,
+        repairs=new.repairs and bypass(change, listers) is Reason.IGNORED_SUSPEND,
+        succeeded=_succeeded(change, listers),
+        admitted=listers.admissions.recent(change.received),
     )
+
+
+def _succeeded(change: Change, listers: Listers) -> float:
+    """When the present release succeeded; 0: it did not."""
+    present = change.old_object.label(labels.VERSION) if change.old_object is not None else None
+    release = listers.release(change.namespace, workload_ref(change), present) if present else None
+    return float(releases.since(release)) if release is not None and releases.passed(release) else 0.0
 
 
 def _judged(change: Change) -> Judged:

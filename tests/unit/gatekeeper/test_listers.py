@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from altershield.api.change_workload import WorkloadRef
+from altershield.gates.admissions import RecentAdmissions
 from altershield.workloads import ADAPTERS, Adapter, change_workload_name
 from gatekeeper.listers import CacheListers, caches
 from gatekeeper.live import LiveReads
@@ -50,6 +51,7 @@ async def cache_listers(client: Client, *releases: dict[str, Any]) -> CacheListe
         flow_controls=NoFlowControls(),
         policies=StaticPolicies(),
         gates=StaticGates(),
+        admissions=RecentAdmissions(StaticGates()),
         reconciler=RECONCILER,
         system_namespace="system",
     )

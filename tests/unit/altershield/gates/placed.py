@@ -1,14 +1,17 @@
-"""Windows and freezes in force, as tests write them. Times are hours, so that a test reads as a day."""
+"""Windows, freezes and limits in force, as tests write them. Times are hours, so that a test reads as a day."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from altershield.api.gates.freezes import ReleaseFreezeSpec
+from altershield.api.gates.limits import ReleaseLimitSpec
+from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.gates.windows import ReleaseWindowSpec, WindowType
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.selectors import Selector
 from altershield.gates.freezes import FREEZES, Freeze
 from altershield.gates.gate import Gate
+from altershield.gates.limits import LIMITS, Counted, Limit
 from altershield.gates.release import Placed, Release
 from altershield.gates.windows import WINDOWS, Window
 
@@ -32,6 +35,25 @@ def freeze(
     return Freeze(namespace, name, spec, begins * HOUR, ends * HOUR)
 
 
+def workload(name: str = "web", namespace: str = "shop") -> NamedWorkload:
+    return NamedWorkload(namespace, "apps/v1", "Deployment", name)
+
+
+def counted(name: str, hour: float, version: str = "v1") -> Counted:
+    return Counted(workload(name), version, hour * HOUR)
+
+
+def limit(
+    *,
+    releases: Sequence[Counted] = (),
+    under_way: Sequence[Counted] = (),
+    name: str = "l",
+    namespace: str = SYSTEM_NAMESPACE,
+    **rules: Any,
+) -> Limit:
+    return Limit(namespace, name, ReleaseLimitSpec(**rules), tuple(releases), tuple(under_way))
+
+
 class Objects:
     """The gates of a cluster."""
 
@@ -39,7 +61,7 @@ class Objects:
         self._placed = placed
 
     def __call__(self, gate: Gate[Any, Any], namespace: str) -> Sequence[Placed]:
-        type_ = {WINDOWS: Window, FREEZES: Freeze}[gate]
+        type_ = {WINDOWS: Window, FREEZES: Freeze, LIMITS: Limit}[gate]
         return [each for each in self._placed if isinstance(each, type_) and each.namespace == namespace]
 
 
