@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from altershield.api.gates.named_workload import NamedWorkload
 from altershield.gates.cached import Stored
 from altershield.gates.gate import G, Gate
-from altershield.gates.limits import LIMITS, Limit
+from altershield.gates.limits import COUNTED_AS, LIMITS, Limit
 from altershield.gates.release import Admitted, Release
 
 KEPT_SECONDS = 120.0
@@ -53,7 +53,8 @@ class RecentAdmissions:
         return tuple(self._kept.values())
 
     def add(self, release: Release, now: float) -> None:
-        limits = frozenset(limit.place for limit in self._gates.judging(LIMITS, release))
+        changes = (replace(release, judged=each) for each in COUNTED_AS[release.judged])
+        limits = frozenset(limit.place for each in changes for limit in self._gates.judging(LIMITS, each))
         if not limits:
             return
         key = release.workload, release.version

@@ -11,10 +11,17 @@ from typing import NamedTuple
 
 from altershield.api.gates.limits import CountedRelease, ReleaseLimit, ReleaseLimitSpec
 from altershield.api.gates.named_workload import NamedWorkload
+from altershield.api.gates.rules import Judged
 from altershield.api.resources import RELEASE_LIMITS
 from altershield.gates.gate import Gate
 from altershield.gates.release import Admitted, Closed, Place, Release, selects_any
 from kube_base.times import rfc3339, unix
+
+_CHANGES = (Judged.UPDATE, Judged.RESTART)
+
+COUNTED_AS = {Judged.CREATE: (Judged.CREATE,), Judged.UPDATE: _CHANGES, Judged.RESTART: _CHANGES}
+"""A release counts for a limit that judges one of these changes. A ChangeWorkload does not say whether it is of an
+update or of a restart."""
 
 CLOCKS = 30.0
 """By how many seconds the clocks of gatekeepers and reconcilers may differ."""

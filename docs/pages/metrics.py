@@ -86,6 +86,8 @@ OPEN_LABELS = {
     (_STALLED, "reason"): _REASONS,
     (_STEP, "phase"): "as in `altershield_releases_in_steps`; empty: of a newer release of AlterShield",
     (_STEP_WAITING, "reason"): f"{code_list((APPROVAL, *WaitingFor))}; empty: of a newer release of AlterShield",
+    ("altershield_release_fuse_tripped", "limit_namespace"): "the namespace of the ReleaseLimit",
+    ("altershield_release_fuse_tripped", "limit"): "its name",
     ("altershield_budget_missing_pods", "namespace"): "the budget's namespace",
     ("altershield_budget_missing_pods", "budget"): "the budget's name",
     ("altershield_deletion_breaker", "mode"): code_list(Mode),

@@ -1,6 +1,6 @@
 """What counts for a ReleaseLimit: releases that began, releases that are under way, and first failures. Pure functions.
 
-All releases count, also those that a limit lets pass: those that go back, and AlterShield's own rollbacks.
+Releases also count if a limit lets them pass: those that go back, and AlterShield's own rollbacks.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,6 +40,8 @@ class Found:
     workload: NamedWorkload
     present: bool
     """Whether it is the present release of its workload."""
+    judged: bool
+    """Whether the limit judges it: most limits judge no creation of a workload. Its failure counts all the same."""
 
 
 def is_under_way(release: Release) -> bool:
@@ -90,7 +92,7 @@ def releases_begun(
         last[key] = max(last.get(key, 0.0), unix(each.time))
     for one in found:
         at, version = began(one.release), version_of(one.release)
-        if at and last.get((one.workload, version), 0.0) < one.release.spec.create_time_unix:
+        if one.judged and at and last.get((one.workload, version), 0.0) < one.release.spec.create_time_unix:
             counted.append(_counted(one, at))
     return _newest(counted, now - spec.rate.period_seconds, spec.rate.releases)
 
@@ -100,7 +102,9 @@ def releases_under_way(found: Iterable[Found], spec: ReleaseLimitSpec) -> tuple[
     workloads is judged by the others."""
     if spec.concurrent is None:
         return ()
-    counted = [_counted(one, began(one.release)) for one in found if one.present and is_under_way(one.release)]
+    counted = [
+        _counted(one, began(one.release)) for one in found if one.judged and one.present and is_under_way(one.release)
+    ]
     return _newest(counted, 0.0, spec.concurrent + 1)
 
 

@@ -21,7 +21,7 @@ from altershield.api.meta import set_condition
 from altershield.api.resources import RELEASE_FREEZES, RELEASE_LIMITS
 from altershield.api.selectors import Selector
 from altershield.gates import freezes
-from altershield.gates.limits import Limit, in_force
+from altershield.gates.limits import COUNTED_AS, Limit, in_force
 from altershield.gates.release import Release as Judgeable
 from altershield.gates.release import selects_any, selects_namespace
 from altershield.releases import is_current
@@ -187,7 +187,7 @@ class LimitReconciler:
                 namespace=key.namespace,
                 namespace_labels=namespace.metadata.labels if namespace is not None else {},
                 labels=(),
-                judged=Judged.CREATE if release.spec.workload_generation == 1 else Judged.UPDATE,
+                judged=limit.rules.judges[0],
             )
             if limit.namespace not in (system, key.namespace) or not selects_namespace(limit, judgeable, system):
                 continue
@@ -197,4 +197,6 @@ class LimitReconciler:
             named = NamedWorkload(
                 key.namespace, BY_KIND[key.kind].resource.api_version, workload.kind, workload.metadata.name
             )
-            yield Found(release, named, is_current(release, workload))
+            change = Judged.CREATE if release.spec.workload_generation == 1 else Judged.UPDATE
+            judged = not {*COUNTED_AS[change]}.isdisjoint(limit.rules.judges)
+            yield Found(release, named, present=is_current(release, workload), judged=judged)

@@ -172,7 +172,7 @@ async def test_metric_has_a_help_text_and_a_name_with_its_unit(
 def test_only_bounded_numbers_of_objects_and_namespaces_have_labels_with_free_values() -> None:
     counted = {"altershield_admission_denials", "altershield_rollbacks"}
     of_flow_controls = {"altershield_deletion_breaker", "altershield_deletion_limit_used_ratio", WARNS}
-    bounded = {ENTERED, STALLED, STEP, STEP_WAITING, MISSING, *of_flow_controls}
+    bounded = {ENTERED, STALLED, STEP, STEP_WAITING, MISSING, TRIPPED, *of_flow_controls}
     assert {metric for metric, _ in OPEN_LABELS} == {"altershield_build_info", *bounded, *counted}
 
 
