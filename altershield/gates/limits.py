@@ -74,7 +74,7 @@ class Limit:
 
     def counts(self, admitted: Admitted) -> bool:
         """Whether the status counts a release that was admitted."""
-        return self._latest.get((admitted.workload, admitted.version), 0.0) >= admitted.time - CLOCKS
+        return self._latest.get((admitted.workload, admitted.version), -math.inf) >= admitted.time - CLOCKS
 
     def closed_parts(self, release: Release, now: float) -> Iterator[Part]:
         """The parts that are closed for a release."""

@@ -1,0 +1,82 @@
+"""A gatekeeper counts its own admissions until the status of the limits does."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from altershield.api.gates.limits import Rate
+from altershield.api.gates.rules import Judged
+from altershield.api.names import SYSTEM_NAMESPACE
+from altershield.gates.admissions import KEPT_SECONDS, MAX_KEPT, RecentAdmissions
+from altershield.gates.cached import Stored
+from altershield.gates.gate import Gate
+from altershield.gates.limits import LIMITS, Limit
+from altershield.gates.release import Release, selects_any, selects_namespace
+from kube_base.meta import PartialObjectMeta
+from tests.unit.altershield.gates.placed import HOUR, counted, limit, release, workload
+
+RATE = Rate(1, 3600)
+
+
+class Limits:
+    def __init__(self, *found: Limit) -> None:
+        self._found = found
+
+    def judging(self, gate: Gate[Any, Any], release: Release) -> Iterator[Any]:
+        assert gate is LIMITS
+        for each in self._found:
+            if selects_namespace(each, release, SYSTEM_NAMESPACE) and selects_any(each, release):
+                yield each
+
+
+def of(name: str, **fields: Any) -> Release:
+    return release(workload=workload(name), version="v1", **fields)
+
+
+def names(admissions: RecentAdmissions, now: float) -> list[str]:
+    return [each.workload.name for each in admissions.recent(now)]
+
+
+def stored(found: Limit) -> Stored:
+    return Stored(PartialObjectMeta(found.name, found.namespace), found)
+
+
+def test_admissions_are_kept_for_a_time_and_up_to_a_number() -> None:
+    admissions = RecentAdmissions(Limits(limit(rate=RATE)))
+    for number in range(MAX_KEPT + 1):
+        admissions.add(of(f"w{number}"), 0.0)
+    assert len(admissions.recent(1.0)) == MAX_KEPT
+    assert "w0" not in names(admissions, 1.0)
+    admissions.add(of("w1"), 60.0)
+    assert len(admissions.recent(KEPT_SECONDS - 1)) == MAX_KEPT
+    assert names(admissions, KEPT_SECONDS) == ["w1"], "the request was repeated"
+    assert names(admissions, KEPT_SECONDS + 60) == []
+
+
+def test_a_release_that_no_limit_judges_is_not_kept() -> None:
+    admissions = RecentAdmissions(
+        Limits(limit(rate=RATE, namespace="other"), limit(rate=RATE, judges=(Judged.CREATE,)))
+    )
+    admissions.add(of("a"), 0.0)
+    assert names(admissions, 0.0) == []
+    admissions.add(of("a", judged=Judged.CREATE), 0.0)
+    assert names(admissions, 0.0) == ["a"]
+
+
+def test_a_restart_counts_as_an_update() -> None:
+    admissions = RecentAdmissions(Limits(limit(rate=RATE)))
+    admissions.add(of("a", judged=Judged.RESTART), 0.0)
+    assert names(admissions, 0.0) == ["a"]
+
+
+def test_an_admission_is_forgotten_when_all_its_limits_count_it() -> None:
+    first, second = limit(rate=RATE, name="first"), limit(concurrent=1, name="second")
+    admissions = RecentAdmissions(Limits(first, second))
+    admissions.add(of("a"), 10 * HOUR)
+    admissions.observe(stored(first))
+    admissions.observe(None)
+    assert len(admissions.recent(10 * HOUR)[0].limits) == 2
+    admissions.observe(stored(limit(rate=RATE, name="first", releases=[counted("a", 10)])))
+    (kept,) = admissions.recent(10 * HOUR)
+    assert kept.limits == {(SYSTEM_NAMESPACE, "second")}
+    admissions.observe(stored(limit(concurrent=1, name="second", under_way=[counted("a", 10)])))
+    assert admissions.recent(10 * HOUR) == ()
