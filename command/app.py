@@ -39,6 +39,7 @@ _MODULES = {
     "calendar": "gates",
     "freeze": "gates",
     "unfreeze": "gates",
+    "override": "gates",
     "protect": "protection",
     "unprotect": "protection",
     "protected": "protection",

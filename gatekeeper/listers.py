@@ -13,10 +13,11 @@ from altershield.gates.release import Closed
 from altershield.gates.release import Release as Judgeable
 from altershield.workloads import change_workload_name, named_kind
 from gatekeeper.budgets.judge import Budgets
-from gatekeeper.flow_controls import FlowControls
 from gatekeeper.live import Live
 from gatekeeper.policies import Policies
 from gatekeeper.projection import Release, read
+from gatekeeper.records.flow_controls import FlowControls
+from gatekeeper.records.overrides import Overrides
 from kube_base.access.client import Client
 from kube_base.access.informer import Informer
 
@@ -73,6 +74,10 @@ class Listers(Protocol):
         """The releases that this process admitted a short time ago."""
 
     @property
+    def overrides(self) -> Overrides:
+        """The ReleaseOverrides."""
+
+    @property
     def reconciler(self) -> str:
         """The user name of the reconciler in requests."""
 
@@ -117,6 +122,7 @@ class CacheListers:
         policies: Policies,
         gates: Gates,
         admissions: Admissions,
+        overrides: Overrides,
         reconciler: str,
         system_namespace: str,
     ) -> None:
@@ -126,6 +132,7 @@ class CacheListers:
         self.policies = policies
         self.gates = gates
         self.admissions = admissions
+        self.overrides = overrides
         self._releases = release_informer
         release_informer.add_index(
             _ROLLED_BACK, lambda release: _indexed(release, wanted=releases.rolled_back(release))

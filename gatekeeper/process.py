@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 
 from altershield.api.flow_control import PodDeletionFlowControl
-from altershield.api.resources import DEFENSE_POLICIES, POD_DELETION_FLOW_CONTROLS
+from altershield.api.gates.overrides import ReleaseOverride
+from altershield.api.resources import DEFENSE_POLICIES, POD_DELETION_FLOW_CONTROLS, RELEASE_OVERRIDES
 from altershield.budget_caches.caches import BudgetCaches
 from altershield.gates.admissions import RecentAdmissions
 from altershield.gates.cached import CachedGates, Stored, reader
@@ -23,7 +24,6 @@ from altershield.process.listener import Listener
 from altershield.process.signals import stop_event
 from altershield.process.watchdog import watched
 from gatekeeper.budgets.judge import Judge
-from gatekeeper.flow_controls import CountedFlowControls
 from gatekeeper.intake import memory
 from gatekeeper.journal import Journal
 from gatekeeper.listers import CacheListers, caches
@@ -31,6 +31,8 @@ from gatekeeper.live import LiveReads
 from gatekeeper.metrics import Metrics
 from gatekeeper.options import Options
 from gatekeeper.policies import CachedPolicies
+from gatekeeper.records.flow_controls import CountedFlowControls
+from gatekeeper.records.overrides import RecordedOverrides
 from gatekeeper.routes import routes
 from gatekeeper.server import Gatekeeper
 from kube_base.access.client import Client
@@ -110,9 +112,10 @@ async def run(options: Options) -> None:
         policies = Informer(client, DEFENSE_POLICIES, Policy, read=read_policy, resync=0)
         gates = {each: Informer(client, each.resource, Stored, read=reader(each), resync=0) for each in GATES}
         controls = Informer(client, POD_DELETION_FLOW_CONTROLS, PodDeletionFlowControl, resync=0)
+        overrides = Informer(client, RELEASE_OVERRIDES, ReleaseOverride, resync=0)
         clock = ServerClock()
         reads.on_date(clock.update)
-        always: tuple[Informer[Any], ...] = (releases, config, policies, *gates.values(), namespaces)
+        always: tuple[Informer[Any], ...] = (releases, config, policies, *gates.values(), overrides, namespaces)
         informers = (*always, controls, *budgets.required)
         certificate = Certificate(options.tls_cert_file, options.tls_private_key_file, options.client_ca_file)
         served = routes()
@@ -120,8 +123,6 @@ async def run(options: Options) -> None:
         metrics.observe(client, (*informers, *budgets.counted_informers), releases.has_namespace)
         readiness = _Readiness(certificate, always, informers, budgets)
         in_force = CachedGates(gates, namespaces, options.system_namespace, lambda _, each: each.in_force)
-        admissions = RecentAdmissions(in_force)
-        gates[LIMITS].add_handler(lambda _, new: admissions.observe(new))
         listers = CacheListers(
             releases,
             config,
@@ -130,7 +131,8 @@ async def run(options: Options) -> None:
             flow_controls=CountedFlowControls(reads, controls, namespaces, partial(_labels_of, namespaces), clock),
             policies=CachedPolicies(policies, options.system_namespace),
             gates=in_force,
-            admissions=admissions,
+            admissions=RecentAdmissions(in_force, gates[LIMITS]),
+            overrides=RecordedOverrides(reads, overrides, options.system_namespace, clock),
             reconciler=options.service_account,
             system_namespace=options.system_namespace,
         )

@@ -18,12 +18,10 @@ from kube_base.access.objects import key_of
 from kube_base.access.queue import WorkQueue
 from kube_base.meta import ObjectMeta
 from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.gates import FREEZES as WATCH
 from reconciler.cluster.gauges import Gauges
-from reconciler.cluster.watch import Scope, Watch
 from reconciler.cluster.writer import Writer
 from reconciler.subject import Controller, Parts, Subject
-
-WATCH = Watch(RELEASE_FREEZES, ReleaseFreeze, Scope.GOVERNED_AND_SYSTEM)
 
 
 class FreezeReconciler:

@@ -42,6 +42,7 @@ from reconciler.notifications.subject import NOTIFICATIONS
 from reconciler.options import Options
 from reconciler.orders.subject import ORDERS
 from reconciler.outbound.outbound_client import Outbound
+from reconciler.overrides import OVERRIDES
 from reconciler.policies.subject import POLICIES
 from reconciler.receivers.file import Delivery
 from reconciler.releases.subject import RELEASES
@@ -59,6 +60,7 @@ SUBJECTS: tuple[Subject[Any], ...] = (
     SETTINGS,
     POLICIES,
     FREEZES,
+    OVERRIDES,
     RELEASE_WINDOWS,
     RELEASE_LIMITS,
     FLOW_CONTROLS,

@@ -86,7 +86,9 @@ REGISTRY: tuple[Registration, ...] = (
     Registration("releases.only_warns:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=STEPPED),
     Registration("releases.leftovers:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=STEPPED),
     Registration("releases.rolled_back:deny_rolled_back", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
-    Registration("releases.gates:deny_closed", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
+    Registration(
+        "releases.gates:deny_closed", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED, does_io=True
+    ),
     Registration("releases.steps:deny_unheld", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
     Registration("releases.limits:count_admitted", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
     Registration(

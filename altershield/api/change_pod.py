@@ -13,7 +13,7 @@ from altershield.api.fields import Conditions, Generation, Name, Seconds, Text
 from altershield.api.kinds import Column, Kind
 from altershield.api.pod_verdicts import MAX_PODS, PodInfo, Pods
 from altershield.api.resources import API_VERSION, CHANGE_PODS
-from altershield.api.schema import doc
+from altershield.api.schema import doc, rules
 from kube_base.meta import ObjectMeta
 
 
@@ -45,12 +45,24 @@ class ChangePodSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     create_time: Annotated[Text, doc("When the batch was taken, UTC.")]
     create_time_unix: Annotated[Seconds, doc("The same in Unix seconds.")]
     pod_infos: Annotated[
-        tuple[PodInfo, ...], msgspec.Meta(min_length=1, max_length=MAX_PODS, description="The pods of the batch.")
+        tuple[PodInfo, ...],
+        msgspec.Meta(max_length=MAX_PODS, description="The pods of the batch; none if `phase` is set."),
     ]
     failed_by: Annotated[
         Name,
         doc("The giver of the verdicts in `podInfos`, as a reason of the condition Verified; empty: AlterShield."),
     ] = ""
+    phase: Annotated[
+        Name,
+        doc(
+            "`PreRelease`, `PreBatch` or `PostRelease`: the ChangePod has the checks of this phase of the release, and "
+            "no pods. Empty: it is a batch of pods."
+        ),
+    ] = ""
+    step: Annotated[Seconds, doc("With `PreRelease` and `PreBatch`: the number of the step that waits for it.")] = 0
+    workload_generation: Annotated[
+        Generation, doc("With `phase`: `spec.workloadGeneration` of the release, which tells releases of a version.")
+    ] = 0
 
 
 _POD_STATUS_NAMES = {"post_timeout_threshold": "postTimeOutThreshold"}
@@ -94,7 +106,12 @@ class ChangePod(msgspec.Struct, frozen=True, rename="camel"):
     """One verified batch of pods of a version."""
 
     metadata: ObjectMeta
-    spec: ChangePodSpec
+    spec: Annotated[
+        ChangePodSpec,
+        rules(
+            ("has(self.phase) || self.podInfos.size() > 0", "a batch has pods: podInfos may be empty with phase only")
+        ),
+    ]
     status: ChangePodStatus = ChangePodStatus()
     api_version: str = msgspec.field(default_factory=lambda: API_VERSION)
     kind: str = msgspec.field(default_factory=lambda: CHANGE_PODS.kind)

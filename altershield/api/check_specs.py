@@ -24,6 +24,26 @@ class Phase(enum.StrEnum):
     POST = "Post"
 
 
+class CheckPhase(enum.StrEnum):
+    """`checks[].phase`: when a check runs."""
+
+    PRE_RELEASE = "PreRelease"
+    """Before any pod has the version."""
+    PRE_BATCH = "PreBatch"
+    """Before each step."""
+    POST_BATCH = "PostBatch"
+    """For each batch of pods that came up."""
+    POST_RELEASE = "PostRelease"
+    """Once, after all pods of the release have passed."""
+
+
+BEFORE_STEP = (CheckPhase.PRE_RELEASE, CheckPhase.PRE_BATCH)
+"""The phases of checks that run while a release in steps is held, in the order in which they run."""
+
+TRY_AGAIN_SECONDS = 60
+"""The default of `everySeconds` of a check that runs before a step."""
+
+
 class OnUnknown(enum.StrEnum):
     """The effect of a check without a result on its batch."""
 
@@ -226,7 +246,7 @@ class LogsCheck(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
 
 
 class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """A check of each batch: exactly one of `health`, `logs`, `server`, `prometheus`, `http` and `job`."""
+    """A check: exactly one of `health`, `logs`, `server`, `prometheus`, `http` and `job`."""
 
     name: Annotated[
         str,
@@ -235,7 +255,11 @@ class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
     ]
     phases: Annotated[
         tuple[Phase, ...],
-        msgspec.Meta(min_length=1, max_length=2, description="`Pre`, `Post` or both; `server` always has both."),
+        msgspec.Meta(
+            min_length=1,
+            max_length=2,
+            description="Of a check of the phase `PostBatch`: `Pre`, `Post` or both; `server` always has both.",
+        ),
         msgspec.Meta(extra_json_schema={"x-kubernetes-list-type": "set"}),
     ] = (Phase.POST,)
     timeout_seconds: Annotated[
@@ -246,16 +270,27 @@ class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
         OnUnknown | None,
         doc(
             "The effect of a check without a result: `pass`, `hold` (the batch waits for a person) or `fail`. Default: "
-            "`hold` with `compare`, else `pass`."
+            "`hold` with `compare`, `PreRelease` and `PreBatch`, else `pass`. Before a step, a check without a result "
+            "is tried again with `hold` and `fail`."
         ),
     ] = None
     every_seconds: Annotated[
         Annotated[int, msgspec.Meta(ge=10, le=3600)] | None,
         doc(
             "In a release in steps: the check is repeated at this interval while a step soaks. A failure fails the "
-            "batch at once, and the last run decides at the end of the soak."
+            "batch at once, and the last run decides at the end of the soak. With `PreRelease` and `PreBatch`: the "
+            "interval at which a check that failed is tried again; default 60."
         ),
     ] = None
+    phase: Annotated[
+        CheckPhase,
+        doc(
+            "When it runs: `PreRelease` (before any pod has the version), `PreBatch` (before each step), `PostBatch` "
+            "(for each batch of pods that came up) or `PostRelease` (once, after all pods have passed). With "
+            "`PreRelease` and `PreBatch`, the release is held, and a check that fails is tried again until "
+            "`stepDeadlineSeconds` of the step are over."
+        ),
+    ] = CheckPhase.POST_BATCH
     health: Annotated[HealthCheck | None, doc("A check by the Events of the pods.")] = None
     logs: Annotated[LogsCheck | None, doc("A check by the logs of the pods.")] = None
     server: Annotated[ServerCheck | None, doc("The check of the AlterShield server.")] = None
@@ -298,5 +333,10 @@ class CheckSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
     @property
     def if_unknown(self) -> OnUnknown:
         """The effect of this check without a result."""
-        compares = self.prometheus is not None and self.prometheus.compare is not None
-        return self.on_unknown or (OnUnknown.HOLD if compares else OnUnknown.PASS)
+        holds = self.phase in BEFORE_STEP or (self.prometheus is not None and self.prometheus.compare is not None)
+        return self.on_unknown or (OnUnknown.HOLD if holds else OnUnknown.PASS)
+
+    @property
+    def soak_interval(self) -> int:
+        """Seconds after which the check is repeated while a step soaks; 0: it is not."""
+        return self.every_seconds or 0 if self.phase is CheckPhase.POST_BATCH else 0

@@ -36,6 +36,8 @@ class ConditionType(enum.StrEnum):
     verdict."""
     ACCEPTED = "Accepted"
     """OpsConfigInfo, DefensePolicy: False if the setting or the policy is invalid and has no effect."""
+    USABLE = "Usable"
+    """ReleaseOverride: True while a further version may pass closed gates."""
     SHADOWED = "Shadowed"
     """DefensePolicy: True if another policy of its namespace has precedence for every workload that it selects."""
     NEAR_LIMIT = "NearLimit"

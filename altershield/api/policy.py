@@ -107,8 +107,29 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
                         "a check has exactly one of health, logs, server, prometheus, http and job",
                     ),
                     (
-                        "!has(self.everySeconds) || !has(self.server)",
+                        "!has(self.everySeconds) || !has(self.server) || self.phase in ['PreRelease', 'PreBatch']",
                         "the check of the AlterShield server is not repeated: remove everySeconds",
+                    ),
+                    (
+                        "!has(self.everySeconds) || self.phase != 'PostRelease'",
+                        "a check of the phase PostRelease runs once: remove everySeconds",
+                    ),
+                    (
+                        "!has(self.phases) || self.phase == 'PostBatch'",
+                        "phases (Pre, Post) are those of a batch: they need the phase PostBatch",
+                    ),
+                    (
+                        "!(has(self.health) || has(self.logs)) || self.phase == 'PostBatch'",
+                        "health and logs check the pods of a batch: they need the phase PostBatch",
+                    ),
+                    (
+                        "!(has(self.prometheus) && has(self.prometheus.compare)) || "
+                        "!(self.phase in ['PreRelease', 'PreBatch'])",
+                        "compare needs new pods: it cannot have the phase PreRelease or PreBatch",
+                    ),
+                    (
+                        "!has(self.server) || self.phase != 'PostRelease'",
+                        "the AlterShield server checks batches: it cannot have the phase PostRelease",
                     ),
                     (
                         "!has(self.everySeconds) || !has(self.phases) || 'Post' in self.phases",
@@ -121,7 +142,8 @@ class Rules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=
         ],
         msgspec.Meta(
             max_length=MAX_CHECKS,
-            description="The checks of each batch. None: the AlterShield server's, if one is configured.",
+            description="The checks: of each batch, before a step, or of the whole release. None: the AlterShield "
+            "server's check of each batch, if one is configured.",
         ),
         msgspec.Meta(extra_json_schema={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]}),
         rules(("self.filter(each, has(each.server)).size() <= 1", "only one check may have `server`")),
@@ -276,6 +298,11 @@ class DefensePolicy(msgspec.Struct, frozen=True, rename="camel", gc=False):
             (
                 "has(self.rollout) || !has(self.checks) || !self.checks.exists(each, has(each.everySeconds))",
                 "everySeconds needs rollout: a check is repeated while a step soaks",
+            ),
+            (
+                "has(self.rollout) || !has(self.checks) || "
+                "!self.checks.exists(each, each.phase in ['PreRelease', 'PreBatch'])",
+                "a check of the phase PreRelease or PreBatch needs rollout: it runs while a step of the release waits",
             ),
         ),
     ] = DefensePolicySpec()

@@ -6,7 +6,8 @@ from typing import Annotated
 import msgspec
 
 from altershield.api.fields import Name, Seconds, Text
-from altershield.api.schema import doc, extra, pattern
+from altershield.api.schema import doc, extra, pattern, rules
+from altershield.api.selectors import LabelValue
 
 MAX_STEPS = 20
 """The maximum number of steps in a policy."""
@@ -23,6 +24,9 @@ STEP_DEADLINE_SECONDS = 3600
 MAX_STEP_PODS = 10_000
 """The maximum number of pods of a step; a larger step is a share."""
 
+MAX_NODE_LABELS = 16
+"""The maximum number of labels in the `nodeSelector` of a step."""
+
 StepPods = (
     Annotated[int, msgspec.Meta(ge=1, le=MAX_STEP_PODS)]
     | Annotated[str, msgspec.Meta(max_length=4), pattern("^([1-9][0-9]?|100)%$")]
@@ -33,20 +37,42 @@ SoakSeconds = Annotated[int, msgspec.Meta(ge=0, le=MAX_SOAK)]
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """A step: so many pods have the new version, and stay verified for a time."""
+    """A step: some pods have the new version, and stay verified for a time. It has pods, a nodeSelector, or both."""
 
-    pods: Annotated[StepPods, doc("How many pods have the new version: a number, or a share of the replicas (`10%`).")]
+    pods: Annotated[
+        StepPods | None, doc("How many pods have the new version: a number, or a share of the replicas (`10%`).")
+    ] = None
     soak_seconds: Annotated[SoakSeconds, doc("Seconds for which the pods of the step have to stay verified.")] = (
         SOAK_SECONDS
     )
     approval: Annotated[bool, doc("Whether a person has to promote the release after the soak.")] = False
+    node_selector: Annotated[
+        dict[str, LabelValue],
+        msgspec.Meta(
+            max_length=MAX_NODE_LABELS,
+            description="DaemonSets: the pods on the nodes with these labels have the new version, whatever their "
+            "number. Workloads of other kinds take `pods`, and skip the step if it has none.",
+        ),
+        extra(x_kubernetes_map_type="atomic"),
+    ] = {}
 
 
 class Rollout(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The steps of a release: `steps`, or `pods` with one `soakSeconds` for all."""
 
     steps: Annotated[
-        tuple[Step, ...],
+        tuple[
+            Annotated[
+                Step,
+                rules(
+                    (
+                        "has(self.pods) || (has(self.nodeSelector) && self.nodeSelector.size() > 0)",
+                        "a step has pods, a nodeSelector, or both",
+                    )
+                ),
+            ],
+            ...,
+        ],
         msgspec.Meta(
             max_length=MAX_STEPS,
             description="The steps. A step that is not larger than the one before is skipped. A last step with all "
@@ -120,8 +146,20 @@ class WaitingFor(enum.StrEnum):
     """A ResourceQuota refuses a further pod."""
     EVICTION = "eviction"
     """A PodDisruptionBudget or a node refuses the eviction of an old pod."""
+    NODE_SELECTOR = "nodeSelector"
+    """No ready node that the step's `nodeSelector` selects has a pod of the workload."""
     WRITE = "write"
     """The API server refuses to change the workload."""
+    WINDOW = "window"
+    """A ReleaseWindow is closed."""
+    FREEZE = "freeze"
+    """A ReleaseFreeze is in force."""
+    CHECK = "check"
+    """A check before the step has not passed."""
+
+
+COUNTS = (WaitingFor.CHECK,)
+"""Waiting for these counts for the deadline of the step."""
 
 
 class PassedStep(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
@@ -152,6 +190,10 @@ class RolloutStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     waiting_since_unix: Annotated[Seconds, doc("Since when it waits, in Unix seconds; 0: it does not wait.")] = 0
     waiting_for: Annotated[
         tuple[Name, ...], msgspec.Meta(max_length=8, description="Why the release does not proceed.")
+    ] = ()
+    gates: Annotated[
+        tuple[Text, ...],
+        msgspec.Meta(max_length=8, description="The closed gates for which it waits: KIND NAMESPACE/NAME."),
     ] = ()
     soak_end_time: Annotated[Text, doc("When the soak ends, UTC.")] = ""
     soak_end_time_unix: Annotated[Seconds, doc("The same in Unix seconds; 0: no soak has begun.")] = 0

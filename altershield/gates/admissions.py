@@ -5,7 +5,7 @@ by an old count. So it adds its own admissions. It does not know those of other 
 """
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -39,11 +39,18 @@ class Judging(Protocol):
     def judging(self, gate: Gate[Any, G], release: Release) -> Iterator[G]: ...
 
 
-class RecentAdmissions:
-    """`gates`: the limits that are in force."""
+class Changing(Protocol):
+    """The cache of ReleaseLimits."""
 
-    def __init__(self, gates: Judging) -> None:
+    def add_handler(self, handler: Callable[[Stored | None, Stored | None], None]) -> None: ...
+
+
+class RecentAdmissions:
+    """`gates`: the limits that are in force. `cache`: that of ReleaseLimits."""
+
+    def __init__(self, gates: Judging, cache: Changing) -> None:
         self._gates = gates
+        cache.add_handler(lambda _, new: self.observe(new))
         self._kept: OrderedDict[tuple[NamedWorkload, str], Admitted] = OrderedDict()
         """The oldest first."""
 

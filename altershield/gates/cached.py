@@ -37,8 +37,8 @@ def reader(gate: Gate[Any, Any]) -> Callable[[bytes | msgspec.Raw], Stored]:
 class CachedGates:
     """The gates that are in force. Those of a namespace are collected once after each change.
 
-    `informers`: one for each kind of gates. `in_force`: what of a cached object is in force. `namespaces`: the cache of
-    namespaces, of which the labels are read.
+    `informers`: one for each kind of gates that is asked. `in_force`: what of a cached object is in force.
+    `namespaces`: the cache of namespaces, of which the labels are read.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class CachedGates:
                     yield cast(G, each)
 
     def _objects(self, gate: Gate[Any, Any], namespace: str) -> Sequence[Placed]:
-        informer = self._informers[gate]
-        if not informer.has_namespace(namespace):
+        informer = self._informers.get(gate)
+        if informer is None or not informer.has_namespace(namespace):
             return ()
         found = self._known.get((gate, namespace))
         if found is None:

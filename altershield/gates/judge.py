@@ -43,3 +43,8 @@ def opens_at(release: Release, objects: Objects, system_namespace: str, now: flo
             return 0.0
         now = max(edges)
     return 0.0
+
+
+def first_opening(closed: Sequence[Closed]) -> float | None:
+    """The first time at which one of these gates opens, Unix seconds; None: it is not known."""
+    return min((unix(each.opens_at) for each in closed if each.opens_at), default=None)

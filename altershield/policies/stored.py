@@ -1,10 +1,12 @@
-"""The part of a DefensePolicy that decides at admission: whom it selects, its mode, and the steps of its releases.
+"""The part of a DefensePolicy that decides at admission: whom it selects, its mode, the steps of its releases, and when
+its checks run.
 
 A gatekeeper reads only this part. So it can decide about policies with checks of a later version. Pure functions.
 """
 
 import msgspec
 
+from altershield.api.check_specs import CheckPhase
 from altershield.api.policy import Mode
 from altershield.api.rollout import Rollout
 from altershield.api.selectors import Selector
@@ -14,6 +16,12 @@ from kube_base.meta import PartialObjectMeta
 _ALL = Selector()
 
 
+class Check(msgspec.Struct, frozen=True, gc=False):
+    """The part of a check."""
+
+    phase: str = CheckPhase.POST_BATCH
+
+
 class Spec(msgspec.Struct, frozen=True, gc=False):
     """The part of the spec."""
 
@@ -21,6 +29,7 @@ class Spec(msgspec.Struct, frozen=True, gc=False):
     priority: int = 0
     mode: Mode = Mode.ENFORCE
     rollout: Rollout | None = None
+    checks: tuple[Check, ...] = ()
 
 
 class Policy(msgspec.Struct, frozen=True, gc=False):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.rollout import ENDED, PassedStep, Phase, Rollout, RolloutStatus, WaitingFor
+from altershield.api.rollout import ENDED, PassedStep, Phase, Rollout, RolloutStatus, Step, WaitingFor
 from altershield.rollout.steps import next_step, step_pods, steps_of
 from kube_base.times import rfc3339
 
@@ -41,6 +41,8 @@ class StepView:
     approval: bool = False
     """Whether a person has to promote the release after the step."""
     promoted_by: str = ""
+    nodes: str = ""
+    """The labels of the nodes whose pods the step has; empty if it has any pods. `pods` is 0 until it begins."""
 
     @property
     def taken(self) -> bool:
@@ -71,13 +73,19 @@ def _view(
 ) -> StepView:
     step, pods = steps_of(rollout)[number - 1], step_pods(rollout, number, replicas)
     soak, approval = (0, False) if status.full else (step.soak_seconds, step.approval)
+    nodes = labels_text(step)
     if passed is not None:
         times = passed.begin_time_unix, passed.end_time_unix
-        return StepView(number, passed.pods, StepState.PASSED, False, *times, soak, approval, passed.promoted_by)
+        return StepView(number, passed.pods, StepState.PASSED, False, *times, soak, approval, passed.promoted_by, nodes)
     if number == status.step:
-        return StepView(number, status.pods, status.phase, True, status.step_time_unix, 0, soak, approval)
+        return StepView(number, status.pods, status.phase, True, status.step_time_unix, 0, soak, approval, nodes=nodes)
     state = StepState.PENDING if coming else StepState.SKIPPED
-    return StepView(number, pods, state, False, soak_seconds=soak, approval=approval)
+    return StepView(number, pods, state, False, soak_seconds=soak, approval=approval, nodes=nodes)
+
+
+def labels_text(step: Step) -> str:
+    """The labels of the nodes that a step selects, as in `kubectl get nodes -l`; empty if it selects none."""
+    return ",".join(f"{key}={value}" for key, value in sorted(step.node_selector.items()))
 
 
 def _following(rollout: Rollout, number: int, replicas: int) -> Iterator[int]:
@@ -145,15 +153,29 @@ def _reason(waiting_for: str, status: RolloutStatus) -> str:
             return "a ResourceQuota refuses a further pod"
         case WaitingFor.EVICTION:
             return "a PodDisruptionBudget or a node refuses the eviction of an old pod"
+        case WaitingFor.NODE_SELECTOR:
+            return (
+                "no ready node with the labels of its nodeSelector has a pod of the workload: label one, or promote "
+                "the release, which skips the step"
+            )
         case WaitingFor.WRITE:
             return "the API server refuses to change the workload"
+        case WaitingFor.WINDOW | WaitingFor.FREEZE:
+            return f"a release gate is closed: {', '.join(status.gates)}"
+        case WaitingFor.CHECK:
+            return "a check before this step has not passed"
         case unknown:  # of a newer release of AlterShield
             return unknown
 
 
 def waits_for_person(status: RolloutStatus) -> bool:
-    """Whether the release goes on only after a person promotes it."""
-    return status.phase == Phase.WAITING_FOR_APPROVAL or is_held(status)
+    """Whether the release goes on only after a person promotes it, or labels nodes."""
+    return status.phase == Phase.WAITING_FOR_APPROVAL or is_held(status) or lacks_nodes(status)
+
+
+def lacks_nodes(status: RolloutStatus) -> bool:
+    """Whether the present step selects no node that has a pod of the workload."""
+    return in_steps(status) and WaitingFor.NODE_SELECTOR in status.waiting_for
 
 
 def has_passed(status: RolloutStatus, number: int) -> bool:
@@ -189,7 +211,8 @@ def plan(rollout: Rollout, replicas: int) -> list[StepView]:
     for number, step in enumerate(steps_of(rollout), 1):
         state = StepState.PENDING if number in coming else StepState.SKIPPED
         pods = step_pods(rollout, number, replicas)
-        made.append(StepView(number, pods, state, False, soak_seconds=step.soak_seconds, approval=step.approval))
+        soak, nodes = step.soak_seconds, labels_text(step)
+        made.append(StepView(number, pods, state, False, soak_seconds=soak, approval=step.approval, nodes=nodes))
     return made
 
 

@@ -15,7 +15,9 @@ import msgspec
 
 from altershield.api.annotations import ROLLOUT
 from altershield.api.rollout import Rollout
-from altershield.rollout.steps import next_step, step_pods
+from altershield.gates.release import Labels
+from altershield.rollout.steps import first_step, next_step, step_pods
+from altershield.rollout.waits import NO_WAITS, Waits
 from altershield.workloads import hold
 from altershield.workloads.adapter import Adapter, Fields
 from altershield.workloads.held import Object, in_force, is_reserved, own_values, plain, steps, values, with_values
@@ -33,10 +35,12 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The steps that a policy asks for. `policy`: `NAMESPACE/NAME@GENERATION`."""
+    """The steps that a policy asks for. `policy`: `NAMESPACE/NAME@GENERATION`. `waits`: what the release waits for
+    before its first pod."""
 
     rollout: Rollout
     policy: str
+    waits: Waits = NO_WAITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,12 @@ class Change:
     """The pods that the workload should have."""
     time: str
     """When the request was received, in the format of Kubernetes."""
+    labels: Labels
+    """The labels of the workload after the change, without those of AlterShield."""
     since: str
     """The earliest time at which an earlier call for the same request was received."""
+    failed: int = 0
+    """How many pods have a version that failed and is not held any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +82,7 @@ class Admitted:
     hold: Hold | None = None
     """The hold of the annotation; None: no release in steps is held."""
     edited: tuple[str, ...] = ()
-    """The paths of fields of which the user has changed the own value. It is in force when the hold ends."""
+    """The paths of fields of which the user has changed the own value, if it is in force only when the hold ends."""
     restored: bool = False
     """Whether the annotation of the request is not taken."""
     obstacle: str = ""
@@ -127,7 +135,12 @@ def _admit(change: Change) -> Admitted | None:
     if not edited:
         return Admitted(old.annotation, with_values(new.spec, in_force(adapter, known)), known)
     kept = msgspec.structs.replace(known, fields=own, write=known.write + 1)
-    return Admitted(_encoded(kept), with_values(new.spec, in_force(adapter, kept)), kept, edited)
+    return Admitted(
+        hold.encoded(kept, old.annotation),
+        with_values(new.spec, in_force(adapter, kept)),
+        kept,
+        _delayed(adapter, kept, edited),
+    )
 
 
 def _plain(annotation: str | None, adapter: Adapter, spec: Object) -> Admitted | None:
@@ -151,7 +164,7 @@ def _begin(
     change: Change, wanted: Wanted, spec: Object, own: Fields, known: Hold | None = None, edited: tuple[str, ...] = ()
 ) -> Admitted:
     """The first pods of a release. One that replaces another held release keeps its base. The pods of that release do
-    not have the base's version any more: as many are replaced first."""
+    not have the base's version any more: as many are replaced first. So are those of a version that failed later."""
     adapter, rollout, replicas = change.adapter, wanted.rollout, change.replicas
     obstacle = change.obstacle or adapter.obstacle(with_values(spec, own))
     if obstacle and known is not None:
@@ -160,9 +173,12 @@ def _begin(
         new = change.new
         found = _plain(new.annotation, adapter, new.spec) or Admitted(new.annotation, new.spec)
         return replace(found, obstacle=obstacle)
-    at_least = min(max(known.pods, known.at_least), replicas) if known is not None else 0
+    at_least = min(max(known.pods, known.at_least) if known is not None else change.failed, replicas)
+    first = first_step(rollout, at_least, replicas)
     pods = max(at_least, step_pods(rollout, next_step(rollout, 0, replicas), replicas))
     at_once = adapter.at_once(own, replicas, surge=True)
+    if wanted.waits.before(first, first=True):
+        pods = 0
     begun = Hold(
         version=change.version,
         causes=(Cause(hold.STEPS, time=change.time, pods=pods if at_once is None else min(pods, at_once)),),
@@ -170,11 +186,20 @@ def _begin(
         base=known.base if known is not None else change.base,
         rollout=rollout,
         policy=wanted.policy,
+        labels=dict(change.labels),
         at_least=at_least,
         replicas=replicas,
         write=known.write + 1 if known is not None else 1,
     )
-    return Admitted(_encoded(begun), with_values(spec, in_force(adapter, begun)), begun, edited)
+    return Admitted(
+        hold.encoded(begun), with_values(spec, in_force(adapter, begun)), begun, _delayed(adapter, begun, edited)
+    )
+
+
+def _delayed(adapter: Adapter, known: Hold, edited: tuple[str, ...]) -> tuple[str, ...]:
+    """The edited fields that have another value while the release is held: the user's own pause is in force at once."""
+    held = in_force(adapter, known)
+    return tuple(path for path in edited if held.get(path) != known.fields.get(path))
 
 
 def _by_reconciler(change: Change, sent: Hold | None) -> Admitted | None:
@@ -220,7 +245,7 @@ def _again(change: Change, sent: Hold) -> Admitted | None:
         )
     if msgspec.structs.replace(sent, version=expected.version, fields=expected.fields) != expected:
         return None
-    return replace(found, annotation=change.new.annotation if sent == expected else _encoded(expected), hold=expected)
+    return replace(found, annotation=hold.encoded(expected, change.new.annotation), hold=expected)
 
 
 def _before_hold(change: Change, sent: Hold) -> State:
@@ -237,10 +262,6 @@ def _before_hold(change: Change, sent: Hold) -> State:
 
 def _steps_of(state: State | None) -> Hold | None:
     return steps({ROLLOUT: state.annotation}) if state is not None and state.annotation is not None else None
-
-
-def _encoded(known: Hold) -> str:
-    return msgspec.json.encode(known).decode()
 
 
 def _without_pause(change: Change) -> Object:

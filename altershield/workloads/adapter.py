@@ -99,6 +99,10 @@ class Adapter(Protocol):
     def evicts(self) -> bool:
         """Whether its controller replaces no pod while it is held, so that old pods have to be evicted."""
 
+    @property
+    def keeps_base(self) -> bool:
+        """Whether pods that scaling or a node adds have the old template while no pod may have the new one."""
+
     def at_once(self, own: Fields, replicas: int, *, surge: bool) -> int | None:
         """How many pods may get the new template before one of them is available, by the user's own strategy. None: its
         controller still sees to that while it is held."""

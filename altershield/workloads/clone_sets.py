@@ -72,6 +72,7 @@ class CloneSets(OfRevisions):
             min_ready=spec.min_ready_seconds,
             waits_for_ready=False,
             update_revision=status.update_revision,
+            obstacle=_obstacle(spec.update_strategy.type),
             refused="",
             max_surge=spec.update_strategy.max_surge or 0,
             max_unavailable=spec.update_strategy.max_unavailable,
@@ -83,6 +84,7 @@ class CloneSets(OfRevisions):
         return [{"op": "add", "path": "/spec/updateStrategy/paused", "value": True}]
 
     evicts: bool = False
+    keeps_base: bool = True
     held_fields: tuple[str, ...] = (_TYPE, _PARTITION)
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:
@@ -98,7 +100,11 @@ class CloneSets(OfRevisions):
 
     def obstacle(self, spec: Object) -> str:
         kind = (spec.get("updateStrategy") or {}).get("type") or "ReCreate"
-        return "its update strategy is OnDelete" if kind == "OnDelete" else ""
+        return _obstacle(kind)
+
+
+def _obstacle(strategy: str) -> str:
+    return "its update strategy is OnDelete" if strategy == "OnDelete" else ""
 
 
 def kept_by_partition(partition: int | str | None, replicas: int) -> int:

@@ -60,6 +60,7 @@ class DaemonSets(OfRevisions):
     def read_in_force(self, data: bytes | msgspec.Raw) -> Workload:
         wire = _decode(data)
         spec, desired = wire.spec, wire.status.desired_number_scheduled
+        surge = spec.update_strategy.rolling_update.max_surge if spec.update_strategy.rolling_update else 0
         on_delete = spec.update_strategy.type == "OnDelete"
         return Workload(
             replicas=desired,
@@ -70,7 +71,8 @@ class DaemonSets(OfRevisions):
             waits_for_ready=False,
             update_revision="",
             refused="",
-            max_surge=spec.update_strategy.rolling_update.max_surge if spec.update_strategy.rolling_update else 0,
+            obstacle=_obstacle(spec.update_strategy.type, surge),
+            max_surge=surge,
             max_unavailable=spec.update_strategy.rolling_update.max_unavailable
             if spec.update_strategy.rolling_update is not None
             else 1,
@@ -83,6 +85,7 @@ class DaemonSets(OfRevisions):
         return [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}]
 
     evicts: bool = True
+    keeps_base: bool = False
     held_fields: tuple[str, ...] = (_TYPE,)
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:
@@ -96,7 +99,10 @@ class DaemonSets(OfRevisions):
     def obstacle(self, spec: Object) -> str:
         strategy = spec.get("updateStrategy") or {}
         kind = strategy.get("type") or "RollingUpdate"
-        if kind != "RollingUpdate":
-            return f"its update strategy is {kind}"
-        surge = (strategy.get("rollingUpdate") or {}).get("maxSurge") or 0
-        return "" if surge in (0, "0%") else "it has a maxSurge, beside which no pod may be unavailable"
+        return _obstacle(kind, (strategy.get("rollingUpdate") or {}).get("maxSurge") or 0)
+
+
+def _obstacle(strategy: str, surge: int | str) -> str:
+    if strategy != "RollingUpdate":
+        return f"its update strategy is {strategy}"
+    return "" if surge in (0, "0%") else "it has a maxSurge, beside which no pod may be unavailable"

@@ -96,6 +96,7 @@ class Deployments:
             min_ready=spec.min_ready_seconds,
             waits_for_ready=False,
             update_revision="",
+            obstacle=_obstacle(spec.strategy.type),
             refused=_refused(wire.status.conditions),
             max_surge=spec.strategy.rolling_update.max_surge if spec.strategy.rolling_update else "25%",
             updated=wire.status.updated_replicas,
@@ -130,6 +131,7 @@ class Deployments:
         return [{"op": "add", "path": "/spec/paused", "value": True}]
 
     evicts: bool = False
+    keeps_base: bool = True
     held_fields: tuple[str, ...] = (_PAUSED, _MIN_READY, _DEADLINE, _TYPE, _UNAVAILABLE, _SURGE)
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:
@@ -155,7 +157,11 @@ class Deployments:
 
     def obstacle(self, spec: Object) -> str:
         kind = (spec.get("strategy") or {}).get("type") or "RollingUpdate"
-        return "" if kind == "RollingUpdate" else f"its strategy is {kind}"
+        return _obstacle(kind)
+
+
+def _obstacle(strategy: str) -> str:
+    return "" if strategy == "RollingUpdate" else f"its strategy is {strategy}"
 
 
 def own_surge(own: Fields, replicas: int) -> int:

@@ -65,6 +65,8 @@ class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a release in steps: its steps, from the DefensePolicy. None: the hold is a pause after a failure."""
     policy: str = ""
     """The DefensePolicy with these steps: `NAMESPACE/NAME@GENERATION`."""
+    labels: dict[str, str] = {}
+    """The labels of the workload when the version was released. Gates select by them."""
     at_least: Annotated[int, msgspec.Meta(ge=0, le=_HIGHEST)] = 0
     """The pods that an earlier held release may have had: as many are replaced before anything soaks."""
     surge: bool = True
@@ -109,6 +111,16 @@ def read(annotations: Mapping[str, Any] | None) -> Hold | None:
     if known is None or not all(_is_plain(each, _MAX_DEPTH) for each in known.fields.values()):
         return Hold()
     return known
+
+
+def encoded(known: Hold, before: Any = None) -> str:
+    """The value of the annotation. `before`: the value that `known` was read from: what a later version of AlterShield
+    stored in it stays."""
+    value = msgspec.to_builtins(known)
+    old, understood = _decoded(before, dict[str, Any]), _decoded(before, Hold)
+    if old is not None and understood is not None:
+        value = _with_unknown(value, old, msgspec.to_builtins(understood))
+    return msgspec.json.encode(value).decode()
 
 
 def begin(raw: Object, wanted: Sequence[Operation], version: str, cause: Cause) -> list[Operation]:
@@ -204,8 +216,21 @@ def _stored(raw: Object, value: Hold) -> list[Operation]:
     annotations = _annotations(raw)
     create: list[Operation] = [] if annotations else [{"op": "add", "path": "/metadata/annotations", "value": {}}]
     old: list[Operation] = [{"op": "remove", "path": _path(PAUSED)}] if PAUSED in annotations else []
-    text = msgspec.json.encode(value).decode()
+    text = encoded(value, annotations.get(ROLLOUT))
     return [*create, {"op": "add", "path": _path(ROLLOUT), "value": text}, *old]
+
+
+def _with_unknown(new: Any, old: Any, understood: Any) -> Any:
+    """`new` with what `old` has and `understood`, which was read from it, has not."""
+    if all(isinstance(each, dict) for each in (new, old, understood)):
+        unknown = {key: value for key, value in old.items() if key not in understood and key not in new}
+        return {
+            **{key: _with_unknown(value, old.get(key), understood.get(key)) for key, value in new.items()},
+            **unknown,
+        }
+    if all(isinstance(each, list | tuple) for each in (new, old, understood)) and len(new) == len(old):
+        return [_with_unknown(*each) for each in zip(new, old, understood, strict=True)]
+    return new
 
 
 def _path(name: str) -> str:

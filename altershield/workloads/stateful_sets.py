@@ -78,6 +78,7 @@ class StatefulSets(OfRevisions):
             min_ready=spec.min_ready_seconds,
             waits_for_ready=spec.pod_management_policy == "OrderedReady",
             update_revision=wire.status.update_revision,
+            obstacle=_obstacle(spec.update_strategy.type),
             refused="",
             ends_at=_start(spec) + spec.replicas,
             kept_below=0 if on_delete else _start(spec) + _partition(spec),
@@ -96,6 +97,7 @@ class StatefulSets(OfRevisions):
         return [{"op": "add", "path": "/spec/updateStrategy", "value": rolling}]
 
     evicts: bool = False
+    keeps_base: bool = False
     held_fields: tuple[str, ...] = (_TYPE, _PARTITION)
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:
@@ -109,7 +111,11 @@ class StatefulSets(OfRevisions):
 
     def obstacle(self, spec: Object) -> str:
         kind = (spec.get("updateStrategy") or {}).get("type") or "RollingUpdate"
-        return "" if kind == "RollingUpdate" else f"its update strategy is {kind}"
+        return _obstacle(kind)
+
+
+def _obstacle(strategy: str) -> str:
+    return "" if strategy == "RollingUpdate" else f"its update strategy is {strategy}"
 
 
 def _start(spec: _Spec) -> int:

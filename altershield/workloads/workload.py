@@ -6,6 +6,7 @@ An adapter reads its kind into this form, so that no other code needs to know th
 import sys
 from collections.abc import Mapping
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -20,6 +21,7 @@ from altershield.workloads.applied import digest
 from altershield.workloads.hold import PAUSE, Hold
 from altershield.workloads.hold import read as read_hold
 from altershield.workloads.meta import Meta, WorkloadMeta
+from altershield.workloads.releasers import other_releaser
 from altershield.workloads.start_budget import StartBudget, start_budget
 from kube_base.resources import GroupKind
 
@@ -128,6 +130,10 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """The annotation `released-by`, until the version is processed: then its ChangeWorkload has it."""
     applied: str = ""
     """The digest of what clients stored about the pod template (`applied.digest`)."""
+    releaser: str = ""
+    """Which other controller releases it, as a sentence; empty if none is known (`releasers.other_releaser`)."""
+    obstacle: str = ""
+    """Why its spec does not allow a release in steps; empty if it does (`Adapter.obstacle`)."""
     start: StartBudget = StartBudget()
     """How long its pods may take to start, by the probes of its template."""
 
@@ -145,6 +151,12 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     def held(self) -> bool:
         """Whether the annotation `rollout` says that AlterShield paused the rollout after a failure."""
         return self.hold is not None and self.hold.is_paused
+
+    @property
+    def stands(self) -> bool:
+        """Whether its controller creates no object of the version: AlterShield paused the rollout, or holds it at no
+        pods."""
+        return self.held or (self.steps is not None and not self.steps.pods)
 
     @property
     def steps(self) -> Hold | None:
@@ -165,6 +177,7 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
 
 HOLDABLE = (
     "reach", "strategy", "paused", "min_ready", "partition_is_share", "kept_below", "max_surge", "max_unavailable",
+    "obstacle",
 )  # fmt: skip
 """The fields of a Workload that follow from what a hold may change."""
 
@@ -274,5 +287,8 @@ def common(
         else str((metadata.annotations or {}).get(RELEASED_BY) or ""),
         "applied": digest(metadata.annotations, metadata.managed_fields),
         "start_timeout": sys.intern(str((metadata.annotations or {}).get(START_TIMEOUT) or "")[:64]),
+        "releaser": sys.intern(
+            other_releaser(metadata.owner_references, chain(metadata.labels or (), metadata.annotations or ()))
+        ),
         "start": start_budget(template.spec, progress_deadline),
     }

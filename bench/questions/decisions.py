@@ -78,6 +78,9 @@ class Nodes:
     def node_ready_at(self, node: str) -> float:
         return 0.0
 
+    def node_labels(self) -> dict[str, dict[str, str]]:
+        return {}
+
 
 class Release:
     """A release with a number of pods that has just begun: its pods are not ready."""

@@ -1,7 +1,8 @@
-"""`altershield gates`, `calendar`, `freeze` and `unfreeze`: when releases may begin."""
+"""`altershield gates`, `calendar`, `freeze`, `unfreeze` and `override`: when releases may begin."""
 
 from command.gates.calendar import calendar
 from command.gates.command import gates
 from command.gates.freezing import freeze, unfreeze
+from command.gates.overriding import override
 
-__all__ = ["calendar", "freeze", "gates", "unfreeze"]
+__all__ = ["calendar", "freeze", "gates", "override", "unfreeze"]

@@ -6,7 +6,7 @@ the status of gates: whoever could write the times of a window could open it.
 """
 
 from altershield.api import pages
-from altershield.api.resources import RELEASE_FREEZES
+from altershield.api.resources import RELEASE_FREEZES, RELEASE_OVERRIDES
 from altershield.gates.judge import GATES
 from command.install.admission_policy import USER, Object, admission_policy, validation
 
@@ -29,9 +29,20 @@ _SAME_STATUS = (
 )
 
 
-def gate_policies(reconciler: str) -> list[Object]:
-    """The policies and their bindings. `reconciler`: the user name of the reconciler's service account, to which they
-    do not apply."""
+OVERRIDE = "override"
+"""The verb on ReleaseOverrides in AlterShield's namespace that a user needs to pass gates of that namespace."""
+
+_MAY_OVERRIDE = f"""\
+!variables.system || authorizer.group('{RELEASE_OVERRIDES.group}').resource('{RELEASE_OVERRIDES.plural}')
+.namespace(request.namespace).check('{OVERRIDE}').allowed()"""
+
+_OWN_TARGET = """\
+variables.system || !has(object.spec.target.namespace) || object.spec.target.namespace in ['', request.namespace]"""
+
+
+def gate_policies(gatekeeper: str, reconciler: str) -> list[Object]:
+    """The policies and their bindings. `gatekeeper`, `reconciler`: the user names of their service accounts.
+    The policies do not apply to the reconciler. The gatekeeper may write the uses of overrides."""
     users = {"not-the-reconciler": f"{USER} != '{reconciler}'"}
     freezes = admission_policy(
         "freezes",
@@ -56,4 +67,34 @@ def gate_policies(reconciler: str) -> list[Object]:
         [validation(_SAME_STATUS, f"'only AlterShield writes the status of ' + request.resource.resource + '{_SEE}'")],
         subresource="status",
     )
-    return [*freezes, *status]
+    overrides = admission_policy(
+        "overrides",
+        [RELEASE_OVERRIDES],
+        users,
+        [
+            validation(
+                f"{_text('object', 'requestedBy')} == {USER}",
+                f"'spec.requestedBy has to be your user name: ' + {USER} + '{_SEE}'",
+            ),
+            validation(
+                _MAY_OVERRIDE,
+                "'you may not override gates of this namespace: ask for the ClusterRole altershield-breakglass in the "
+                f"namespace ' + request.namespace + '{_SEE}'",
+            ),
+            validation(
+                _OWN_TARGET,
+                "'spec.target.namespace has to be the namespace of the ReleaseOverride: ' + request.namespace + "
+                f"'{_SEE}'",
+            ),
+        ],
+        operations=("CREATE",),
+        variables={"system": f"'{reconciler}'.startsWith('system:serviceaccount:' + request.namespace + ':')"},
+    )
+    uses = admission_policy(
+        "uses",
+        [RELEASE_OVERRIDES],
+        {**users, "not-the-gatekeeper": f"{USER} != '{gatekeeper}'"},
+        [validation(_SAME_STATUS, f"'only AlterShield writes the status of ReleaseOverrides{_SEE}'")],
+        subresource="status",
+    )
+    return [*freezes, *status, *overrides, *uses]

@@ -24,5 +24,5 @@ def own_policies(gatekeeper: str, reconciler: str, check: str) -> list[Object]:
         *user_policies(reconciler),
         *account_policies(reconciler, check),
         *breaker_policies(gatekeeper, reconciler),
-        *gate_policies(reconciler),
+        *gate_policies(gatekeeper, reconciler),
     ]

@@ -138,6 +138,8 @@ GATEKEEPER_RULES = (
     _rule(GROUP, [f"{POD_UNAVAILABLE_BUDGETS.plural}/status"], "update"),
     _rule(GROUP, ["poddeletionflowcontrols"], "get list watch"),
     _rule(GROUP, ["poddeletionflowcontrols/status"], "update"),
+    _rule(GROUP, ["releaseoverrides"], "get list watch"),
+    _rule(GROUP, ["releaseoverrides/status"], "update"),
     # to find out whether a Namespace or CustomResourceDefinition that is protected from cascading deletion is empty
     _rule("", ["pods", "persistentvolumeclaims"], "list"),
     _rule(GROUP, ["changepods", "opsconfiginfoes"], "list"),
@@ -178,6 +180,10 @@ POLICY_RULES = (_rule(GROUP, ["defensepolicies"], "get list watch create update 
 
 RELEASE_MANAGER_RULES = (_rule(GROUP, _GATES, "get list watch create update patch delete"),)
 """The permissions to write the gates of releases: windows, freezes and limits."""
+
+BREAKGLASS_RULES = (_rule(GROUP, ["releaseoverrides"], "get list watch create override"),)
+"""The permissions to let a release pass closed gates. In AlterShield's namespace, an admission policy asks for the verb
+`override`."""
 
 BREAKER_RULES = (
     _rule(GROUP, ["poddeletionflowcontrols"], "get list watch"),
@@ -225,6 +231,7 @@ def user_roles() -> list[Object]:
         _cluster_role(f"{NAME}-approvals", INSTALLED, APPROVAL_RULES),
         _cluster_role(f"{NAME}-policies", INSTALLED, POLICY_RULES),
         _cluster_role(f"{NAME}-release-manager", INSTALLED, RELEASE_MANAGER_RULES),
+        _cluster_role(f"{NAME}-breakglass", INSTALLED, BREAKGLASS_RULES),
         _cluster_role(f"{NAME}-breaker", INSTALLED, BREAKER_RULES),
         _cluster_role(f"{NAME}-break-glass", INSTALLED, BREAK_GLASS_RULES),
         _cluster_role(f"{NAME}-budgets", INSTALLED | _aggregated(_EDITORS), BUDGET_RULES),

@@ -47,6 +47,9 @@ def locally(obj: Object, namespace: str) -> Checked:
     rollout = spec.rollout
     if rollout is not None and bool(rollout.steps) == bool(rollout.pods):
         return Checked(name, None, "spec.rollout: rollout has either steps or pods")
+    for number, step in enumerate(rollout.steps if rollout is not None else ()):
+        if step.pods is None and not step.node_selector:
+            return Checked(name, None, f"spec.rollout.steps[{number}]: a step has pods, a nodeSelector, or both")
     return _by_reconciler(name, spec)
 
 

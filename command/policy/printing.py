@@ -6,6 +6,8 @@ from altershield.api.policy import DefensePolicySpec, Mode
 from altershield.api.rollout import Rollout
 from altershield.releases import steps
 from altershield.releases.steps import StepState, StepView
+from altershield.rollout.obstacles import NO_STEPS
+from altershield.rollout.steps import of_kind
 from altershield.views.durations import age
 from altershield.views.names import printable
 from command.policy.checking import Checked
@@ -31,18 +33,36 @@ def _steps(spec: DefensePolicySpec, replicas: int) -> Iterator[str]:
     if not replicas:
         yield "No steps: a workload with 0 replicas is released as without steps."
         return
-    yield f"Steps of a release of {_pods(replicas)}:"
-    plan = steps.plan(spec.rollout, replicas)
+    if any(each.node_selector for each in spec.rollout.steps):
+        yield from _of_kind(spec.rollout, replicas, f"a DaemonSet on {replicas} nodes", evicts=True)
+        yield from _of_kind(spec.rollout, replicas, f"another kind, of {_pods(replicas)}", evicts=False)
+    else:
+        yield from _plan(spec.rollout, replicas, _pods(replicas))
+
+
+def _of_kind(rollout: Rollout, replicas: int, what: str, *, evicts: bool) -> Iterator[str]:
+    own = of_kind(rollout, evicts=evicts)
+    if own is None:
+        yield f"No steps of a release of {what}: {NO_STEPS}."
+    else:
+        yield from _plan(own, replicas, what)
+
+
+def _plan(rollout: Rollout, replicas: int, what: str) -> Iterator[str]:
+    yield f"Steps of a release of {what}:"
+    plan = steps.plan(rollout, replicas)
     for each in plan:
         edge = "└─" if each is plan[-1] else "├─"
-        yield f"{edge} {each.number:<3} {_pods(each.pods):<11} {_step(each, plan)}"
-    yield f"Least time: {age(steps.least_seconds(spec.rollout, replicas))}, {_without(plan, spec.rollout)}"
+        pods = "its nodes" if each.nodes else _pods(each.pods)
+        yield f"{edge} {each.number:<3} {pods:<11} {_step(each, plan)}"
+    yield f"Least time: {age(steps.least_seconds(rollout, replicas))}, {_without(plan, rollout)}"
 
 
 def _step(step: StepView, plan: list[StepView]) -> str:
     if step.state == StepState.SKIPPED:
         return "skipped: it has no more pods than an earlier step"
-    details = [f"soak {age(step.soak_seconds)}" if step.soak_seconds else "no soak"]
+    details = [f"the pods on nodes with {step.nodes}"] if step.nodes else []
+    details += [f"soak {age(step.soak_seconds)}" if step.soak_seconds else "no soak"]
     details += ["then a person has to promote the release"] if step.approval else []
     details += ["by the workload's own strategy"] if step is plan[-1] else []
     return ", ".join(details)

@@ -106,7 +106,8 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
             Phase.FINISHING: "The user's own values of the held fields return.",
             Phase.DONE: "`True`. The last step has passed.",
             Phase.STOPPED: "`False`. The release failed, and takes no further step.",
-            "WriteRefused": "`False`. The API server refuses to change the workload. AlterShield tries again.",
+            "WriteRefused": "`False`. No gatekeeper answers, or the API server refuses to change the workload or to "
+            "evict a pod. The message has the cause. AlterShield tries again.",
             "StepsNotPossible": "`False`. The policy has steps, but the release is made without. The message says why.",
         },
     ),
@@ -164,6 +165,14 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
             "or the check did not end in time. The field `message` of the ChangePods says which.",
         },
     ),
+    ConditionType.USABLE: (
+        "ReleaseOverride. `True` while a further version may pass closed gates.",
+        {
+            "Usable": "`True`. A use is left, and its time is not over.",
+            "Used": "`False`. As many versions as `uses` says have passed.",
+            "Expired": "`False`. `ttlSeconds` after its creation are over.",
+        },
+    ),
     ConditionType.ACCEPTED: (
         "OpsConfigInfo, DefensePolicy, PodDeletionFlowControl, ReleaseWindow. `True`: the object is in effect. "
         "`False`: it is wrong and changes nothing; of a DefensePolicy or a ReleaseWindow, the spec in "
@@ -182,6 +191,8 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
             "UnknownPlaceholder": "`False`. A text of a check has a placeholder `{{name}}` that does not exist.",
             "UnknownReceiver": "`True`. The policy is in effect, but receivers in `spec.notify` do not exist, or may "
             "not be told of this namespace. The message names them.",
+            "NamespaceSelectorIgnored": "`True`, ReleaseFreeze. It judges the releases of its own namespace only: "
+            "`spec.namespaceSelector` has an effect in AlterShield's namespace.",
             "ScheduleInvalid": "`False`, ReleaseWindow. A schedule or the time zone cannot be read. The message names "
             "the schedule.",
             "CalendarInvalid": "`False`, ReleaseWindow. A calendar exceeds a bound, or has an event that cannot be "

@@ -9,7 +9,7 @@ from docs.pages.markdown import GENERATED, table
 _NORMAL = (("warning", False), ("normal", True))
 
 _ROOT = Path(__file__).parents[2]
-_PACKAGES = ("gatekeeper", "reconciler", "certgen")
+_PACKAGES = ("altershield", "gatekeeper", "reconciler", "certgen")
 
 MEANINGS = {
     "ReleaseSuspended": "A pod failed. The message says which pod and why, and whether further releases are denied.",
@@ -50,8 +50,8 @@ MEANINGS = {
     "says which version, and who released it.",
     "StepStarted": "A release in steps begins a step. The message says how many pods get the version.",
     "StepPassed": "The pods of a step were verified, and stayed so for its soak, or a person promoted the release.",
-    "StepHeld": "A release in steps waits: for a person, a quota, the end of the user's own pause, or because the API "
-    "server refuses to change the workload. The message says for what.",
+    "StepHeld": "A release in steps waits: for a person, a quota, a PodDisruptionBudget, a gatekeeper, the end of the "
+    "user's own pause, or because the API server refuses to change the workload. The message says for what.",
     "StepsFinished": "All steps of a release have passed.",
     "StepsNotPossible": "The DefensePolicy has steps, but the release is made without. The message says why.",
     "StepsEscaped": "The version of a release in steps is no longer held at its step, for example because the workload "
@@ -89,6 +89,8 @@ MEANINGS = {
     "WindowAccepted": "The object is a ReleaseWindow that was rejected before. It is in force.",
     "FuseTripped": "The object is a ReleaseLimit. Its fuse tripped. The message names the ReleaseFreeze, and the "
     "workloads whose releases failed.",
+    "OverrideUsed": "The object is a ReleaseOverride. A release passed closed gates. The message names the version, "
+    "the user who released it, and the gates.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
     "what to correct.",
 }

@@ -20,7 +20,7 @@ from altershield.budgets.steps import AwaitPods, Disruption, Passed, ReadOwners,
 from altershield.workloads.meta import Owner
 from gatekeeper.budgets.lister import BudgetLister
 from gatekeeper.budgets.recording import Recorded, record, remove
-from gatekeeper.shared_status import SharedStatus
+from gatekeeper.records.shared_status import SharedStatus
 from kube_base.access.client import Client
 from kube_base.access.errors import KubernetesError
 from kube_base.errors import ReportedError

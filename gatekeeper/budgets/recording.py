@@ -11,7 +11,7 @@ from altershield.api.budgets import Operation, PodUnavailableBudget
 from altershield.budgets.decision import Lister, charge
 from altershield.budgets.records import without_record
 from altershield.budgets.steps import Disruption
-from gatekeeper.shared_status import Decision
+from gatekeeper.records.shared_status import Decision
 
 
 class Recorded(NamedTuple):

@@ -56,6 +56,12 @@ class ApiError(KubernetesError):
         self.details = details or {}
         self.retry_after = retry_after
 
+    @property
+    def explained(self) -> str:
+        """The message, and the messages of the causes in the Status: for a refused eviction, they name the budget."""
+        causes = (str(each["message"]) for each in _causes(self.details) if each.get("message"))
+        return "; ".join((str(self).rstrip("."), *causes))[:_MAX_MESSAGE]
+
 
 class BadRequestError(ApiError):
     """400: the request is malformed."""

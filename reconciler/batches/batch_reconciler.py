@@ -29,6 +29,7 @@ from reconciler.checks.check import Fail, Pass, Result, Unknown, entry_of
 from reconciler.checks.identity import CheckRun
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.release_checks import asked
 from reconciler.cluster.soaks import repeats
 from reconciler.cluster.writer import Writer
 
@@ -91,7 +92,9 @@ class BatchReconciler:
     def awaits_node(self, change_pod: ChangePod, begun_by: float) -> bool:
         """Whether an AlterShield server may have had a node for this batch by this time (Unix seconds), and its id is
         not known."""
-        return awaits_node(change_pod.status, self._server_check(self._release(change_pod)), begun_by)
+        return awaits_node(
+            change_pod.status, self._server_check(self._release(change_pod), change_pod.spec.phase), begun_by
+        )
 
     async def receive(
         self, change_pod: ChangePod, order: str, node: str, phase: Phase, result: Pass | Fail
@@ -102,7 +105,8 @@ class BatchReconciler:
         ConflictError: the ChangePod has changed meanwhile, or the cache does not have its ChangeWorkload yet.
         """
         release = await self._known_release(change_pod)
-        name, now, state = self._server_check(release), self._clock(), change_pod.status
+        name, state = self._server_check(release, change_pod.spec.phase), change_pod.status
+        now = self._clock()
         refused = refusal(state, release, name, order, node, phase, passes=isinstance(result, Pass))
         if refused is not None:
             return refused
@@ -141,18 +145,21 @@ class BatchReconciler:
         await self._save(change_pod, status)
         return Reception.STORED
 
-    def _server_check(self, release: ChangeWorkload | None) -> str:
-        """The name of the AlterShield server's check; empty if the batches of the release do not have this check."""
-        found = plan(release, self._checks)
+    def _server_check(self, release: ChangeWorkload | None, phase: str) -> str:
+        """The name of the AlterShield server's check; empty if the batches of the release, or the checks of this phase,
+        do not have this check."""
+        found = plan(release, self._checks, phase)
         return next((each.spec.name for each in found if each.spec.server is not None), "")
 
     def _snapshot(self, change_pod: ChangePod, release: ChangeWorkload | None) -> BatchSnapshot:
+        spec = change_pod.spec
         return BatchSnapshot(
             change_pod,
-            plan(release, self._checks),
+            plan(release, self._checks, spec.phase),
             pre_timeout=self._pre_timeout,
             post_timeout=self._post_timeout,
             soak=Soak(lasts=release is not None and repeats(release)),
+            asked=bool(spec.phase) and release is not None and asked(release, spec),
             release_began=float(release.spec.create_time_unix) if release is not None else 0.0,
         )
 

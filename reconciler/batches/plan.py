@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from altershield.api.change_pod import ChangePod
 from altershield.api.change_workload import ChangeWorkload
-from altershield.api.check_specs import CheckSpec, Phase, ServerCheck
+from altershield.api.check_specs import CheckPhase, CheckSpec, Phase, ServerCheck
 from reconciler.batches.check_run import Planned
 from reconciler.batches.conclusion import SERVER_CHECK
 from reconciler.checks.check import Availability, Check, Subject, entry_of
@@ -36,12 +36,13 @@ def kind_of(spec: CheckSpec) -> str:
     return next((kind for kind, value in kinds.items() if value is not None), "")
 
 
-def plan(release: ChangeWorkload | None, checks: Checks) -> tuple[Planned, ...]:
-    """The checks of a release's batches. If its policy has no checks, the check of the AlterShield server, if a server
-    is configured."""
+def plan(release: ChangeWorkload | None, checks: Checks, phase: str = "") -> tuple[Planned, ...]:
+    """The checks of a release's batches, or of this phase. If its policy has no checks, the check of the AlterShield
+    server of each batch, if a server is configured."""
     specs = release.spec.policy.checks if release is not None else ()
-    if not specs and SERVER in checks:
+    if not specs and SERVER in checks and not phase:
         specs = (_DEFAULT,)
+    specs = tuple(each for each in specs if each.phase == (phase or CheckPhase.POST_BATCH))
     return tuple(_planned(spec, checks.get(kind_of(spec))) for spec in specs)
 
 

@@ -16,6 +16,7 @@ from reconciler.batches.skipping import Skipper
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.release import Release
+from reconciler.cluster.release_checks import may_end_checks
 from reconciler.cluster.soaks import repeats
 from reconciler.endpoints.callback_endpoint import Receive
 from reconciler.endpoints.check_callback_endpoint import ReceiveResult
@@ -37,7 +38,8 @@ class BatchRoutes:
             return
         has_other_checks = old is not None and old.spec.policy != new.spec.policy  # they may wait for a person
         soaks = repeats(new) and not (old is not None and repeats(old))
-        if has_other_checks or soaks:
+        goes_on = old is not None and bool(new.spec.policy.checks) and may_end_checks(old, new)
+        if has_other_checks or soaks or goes_on:
             for batch in self._caches.batches_of(new):
                 if soaks or batch.unfinished is not None:
                     self._queue.add(batch.metadata.key)

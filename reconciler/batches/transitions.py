@@ -17,6 +17,7 @@ from altershield.api.check_specs import Phase
 from altershield.api.condition_types import Giver
 from altershield.api.meta import plain_time, set_condition
 from altershield.api.pod_verdicts import Verdict
+from reconciler.batches import release_checks
 from reconciler.batches.check_run import (
     Ask,
     Later,
@@ -47,6 +48,8 @@ class BatchSnapshot:
     post_timeout: int = 120
     soak: Soak = NO_SOAK
     """Whether checks of a batch that is done are repeated."""
+    asked: bool = False
+    """Of checks of a release: whether the release waits for them."""
     release_began: float = 0.0
     """Unix seconds. A batch of an earlier release of the same version has checks of this release."""
 
@@ -68,14 +71,21 @@ def decide(state: ChangePodStatus, snapshot: BatchSnapshot, now: float) -> tuple
 
     `now` is in Unix seconds.
     """
-    wanted, by, waiting, following = _step(state, snapshot, now)
     change_pod = snapshot.change_pod
-    giver = failed_by(state, change_pod, by)
-    wanted = msgspec.structs.replace(
-        wanted,
-        conditions=set_condition(wanted.conditions, verified(wanted, change_pod, giver, waiting), now),
-        observed_generation=change_pod.metadata.generation,
-    )
+    if change_pod.spec.phase:
+        timeouts = snapshot.pre_timeout, snapshot.post_timeout
+        wanted, waits = release_checks.step(
+            state, change_pod, snapshot.plan, snapshot.answers, timeouts, now, asked=snapshot.asked
+        )
+        following = _following(waits) if waits else DONE
+    else:
+        wanted, by, waiting, following = _step(state, snapshot, now)
+        giver = failed_by(state, change_pod, by)
+        wanted = msgspec.structs.replace(
+            wanted,
+            conditions=set_condition(wanted.conditions, verified(wanted, change_pod, giver, waiting), now),
+            observed_generation=change_pod.metadata.generation,
+        )
     if wanted == state:
         return state, following
     return msgspec.structs.replace(wanted, update_time=plain_time(now), update_time_unix=int(now)), following

@@ -176,7 +176,7 @@ def content(subject: Subject, check: HttpCheck, offer: Mapping[str, str]) -> byt
     batch: dict[str, Any] = {
         "id": check_id(subject),
         "check": subject.check.name,
-        "phase": subject.phase,
+        "phase": change_pod.spec.phase or subject.phase,
         "timeoutSeconds": round(subject.deadline - subject.started),
         "policy": release.spec.policy.name,
         "workload": {

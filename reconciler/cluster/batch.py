@@ -9,14 +9,20 @@ import msgspec
 from altershield.api import names
 from altershield.api.change_pod import ChangePod, PodState
 from altershield.api.check_results import FailedRule
+from altershield.api.condition_types import ConditionType
+from altershield.api.meta import find_condition
 from altershield.api.pod_verdicts import Verdict
 from altershield.workloads.meta import NO_OWNER, Flat, Owner, Packed, packed, packed_version, recent, shared, unpacked
 from altershield.workloads.pods import Pod, clip
 from kube_base.times import unix
-from reconciler.cluster.verdicts import failed_by, is_repeatable, needs_work, why_waiting
+from reconciler.cluster.verdicts import IN_PROGRESS, failed_by, is_repeatable, needs_work, why_waiting
 
 MAX_MESSAGE = 200
 """Characters of a verdict's message that are kept."""
+
+
+MAX_SAID = 1000
+"""Characters that are kept of what the checks of a release said."""
 
 
 class Member(msgspec.Struct, frozen=True, gc=False):
@@ -32,6 +38,23 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     @property
     def uid(self) -> str:
         return unpacked(self.packed_uid)
+
+
+class ReleaseChecks(msgspec.Struct, frozen=True, gc=False):
+    """The checks of a release that a ChangePod without pods has."""
+
+    phase: str
+    """A `CheckPhase`: when they run."""
+    step: int
+    """The step that waits for them; 0 after the release."""
+    generation: int
+    """`spec.workloadGeneration` of the release."""
+    verdict: str
+    """The status of the condition Verified: `True` if all passed, `False` if they fail the release, else `Unknown`."""
+    giver: str
+    """The `Giver` of the verdict, if it fails the release."""
+    said: str
+    """What they said, as a sentence; empty if none has a result."""
 
 
 class Batch(Flat, frozen=True, gc=False):
@@ -59,6 +82,8 @@ class Batch(Flat, frozen=True, gc=False):
     """The rules of an AlterShield server that failed the batch."""
     repeatable: bool = False
     """Whether an AlterShield server can repeat the check that failed the batch or has no result."""
+    of_release: ReleaseChecks | None = None
+    """The checks of a release; None if this is a batch of pods."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -122,7 +147,15 @@ def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None)
         _shared_checks(tuple((each.name, each.phase, each.state) for each in change_pod.status.checks)),
         next((each.rules for each in change_pod.status.checks if each.rules), ()) if failed else (),
         is_repeatable(change_pod),
+        _release_checks(change_pod) if change_pod.spec.phase else None,
     )
+
+
+def _release_checks(change_pod: ChangePod) -> ReleaseChecks:
+    spec, verified = change_pod.spec, find_condition(change_pod.status.conditions, ConditionType.VERIFIED)
+    verdict, giver, said = (verified.status, verified.reason, verified.message) if verified else ("Unknown", "", "")
+    said = clip(said, MAX_SAID) if giver != IN_PROGRESS else ""
+    return ReleaseChecks(sys.intern(spec.phase), spec.step, spec.workload_generation, verdict, sys.intern(giver), said)
 
 
 @functools.lru_cache(maxsize=1024)

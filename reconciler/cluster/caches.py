@@ -6,7 +6,7 @@ watches whose scope has them.
 
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -290,6 +290,10 @@ class Caches:
         """Since when the node is ready, Unix seconds; 0 if it is not ready or the time is not known."""
         found = self.nodes.get("", node)
         return float(found.ready_at) if found is not None and found.ready else 0.0
+
+    def node_labels(self) -> dict[str, Mapping[str, str]]:
+        """The labels of all nodes, by name."""
+        return {node.metadata.name: node.labels for node in self.nodes.all()}
 
     def set_of(self, pod: Pod) -> Set | None:
         """The ReplicaSet (or similar object) that controls the pod, or None."""

@@ -12,7 +12,7 @@ from reconciler.cluster.batch import Batch
 def repeats(release: ChangeWorkload) -> bool:
     """Whether the pods of the release soak now, and some checks are repeated meanwhile."""
     soaks = release.status.rollout.phase == StepPhase.SOAKING
-    return soaks and any(each.every_seconds for each in release.spec.policy.checks)
+    return soaks and any(each.soak_interval for each in release.spec.policy.checks)
 
 
 def why_soaking(checks: Iterable[CheckSpec], batches: Iterable[Batch]) -> str:
@@ -22,7 +22,7 @@ def why_soaking(checks: Iterable[CheckSpec], batches: Iterable[Batch]) -> str:
 
     `checks`: those of the release's policy. `batches`: those of which pods exist.
     """
-    repeated = {each.name: each for each in checks if each.every_seconds}
+    repeated = {each.name: each for each in checks if each.soak_interval}
     for batch in batches:
         for name, phase, state in batch.checks:
             spec = repeated.get(name) if phase == Phase.POST else None

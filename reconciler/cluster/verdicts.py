@@ -12,6 +12,9 @@ from altershield.api.pod_verdicts import PodInfo, Verdict
 HELD = "Held"
 """The reason of the condition Verified of a batch that waits for a person."""
 
+IN_PROGRESS = "InProgress"
+"""The reason of the condition Verified of a batch whose checks have no result yet."""
+
 _MESSAGES = 250_000
 """Bytes of the messages of all verdicts in a batch: with the pods they must fit into one object (1.5 MiB in etcd)."""
 
@@ -85,9 +88,9 @@ def verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver, waiting: 
         named = "; ".join(f"{pod.pod} ({pod.message or pod.verdict})" for pod in failed[:_NAMED])
         status, reason, message = "False", str(by), f"{len(failed)} of {len(pods)} pods failed: {named}"
     elif waiting:
-        status, reason, message = "Unknown", HELD, f"{waiting}{_WAITS}"
+        status, reason, message = "Unknown", HELD, waiting_for_person(waiting)
     elif state.status != PodState.EXECUTE_DONE:
-        status, reason, message = "Unknown", "InProgress", "the pods of this batch are being verified"
+        status, reason, message = "Unknown", IN_PROGRESS, "the pods of this batch are being verified"
     elif pods <= results.keys():
         status, reason, message = "True", "PodsPassed", "all pods passed"
     else:
@@ -101,6 +104,11 @@ def verified(state: ChangePodStatus, change_pod: ChangePod, by: Giver, waiting: 
     return Condition(
         ConditionType.VERIFIED, status, reason, message, observed_generation=change_pod.metadata.generation
     )
+
+
+def waiting_for_person(why: str) -> str:
+    """The message of the condition Verified of a batch that waits for a person."""
+    return f"{why}{_WAITS}"
 
 
 def why_waiting(change_pod: ChangePod) -> str:
@@ -120,6 +128,8 @@ def needs_work(change_pod: ChangePod) -> bool:
         return True  # it is repeated
     if any(each.skip is not None and each.skip.state in _UNREPORTED for each in status.checks):
         return True
+    if change_pod.spec.phase:
+        return False  # its condition is stored with its results
     known = find_condition(status.conditions, ConditionType.VERIFIED)
     wanted = verified(status, change_pod, failed_by(status, change_pod))
     return known is None or (known.status, known.reason, known.message) != (

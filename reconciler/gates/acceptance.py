@@ -15,6 +15,7 @@ from altershield.api.gates.windows import (
     WindowType,
 )
 from altershield.api.meta import Condition, find_condition, set_condition
+from altershield.gates.windows import Window
 from kube_base.times import rfc3339
 from reconciler.gates import times
 from reconciler.gates.problems import Problem, Reason
@@ -68,10 +69,12 @@ def status_of(
             observed_generation=generation,
         )
     known = in_force.times
-    transition = times.next_transition(known, int(now))
+    metadata = window.metadata
+    judged = Window(metadata.namespace, metadata.name, in_force.spec, known.spans, known.until)
+    transition = judged.closes_at(now) if judged.is_open(now) else judged.opens_at(now)
     return ReleaseWindowStatus(
-        open=times.is_open(in_force.spec.type, known, int(now)),
-        next_transition_time=rfc3339(transition) if transition is not None else "",
+        open=judged.is_open(now),
+        next_transition_time=rfc3339(transition) if now < transition < known.until else "",
         computed_until=rfc3339(known.until),
         intervals=times.intervals(known),
         accepted=in_force.spec,

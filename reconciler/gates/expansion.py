@@ -1,9 +1,10 @@
 """Has the times of ReleaseWindows worked out by the worker, and stops a worker that takes too long."""
 
 import asyncio
-import contextlib
 import os
+import subprocess
 import sys
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -20,16 +21,22 @@ class StoppedError(Exception):
 
 
 class Expansion:
-    """`await expansion(request)` works out the times of a window. One worker at a time reads calendars, and one reads
-    none, so that no calendar delays windows that need no calendar."""
+    """`await expansion(request, namespace)` works out the times of a window of this namespace.
+
+    One worker at a time reads calendars, and one reads none, so that no calendar delays windows that need no calendar.
+    The namespaces take turns, so that the windows of one of them do not delay those of the others.
+    """
 
     def __init__(self, command: tuple[str, ...] = (sys.executable, "-m", "reconciler.gates.worker")) -> None:
         self._command = command
-        self._turns = {False: asyncio.Lock(), True: asyncio.Lock()}
+        self._workers = {False: asyncio.Lock(), True: asyncio.Lock()}
+        self._turns: WeakValueDictionary[tuple[str, bool], asyncio.Lock] = WeakValueDictionary()
 
-    async def __call__(self, request: Request) -> Times | Problem:
+    async def __call__(self, request: Request, namespace: str) -> Times | Problem:
         """The times, or why there are none. StoppedError: try again later."""
-        async with self._turns[bool(request.texts)]:
+        reads = bool(request.texts)
+        turn = self._turns.setdefault((namespace, reads), asyncio.Lock())
+        async with turn, self._workers[reads]:  # locks are first come, first served
             output, code = await self._run(msgspec.json.encode(request))
         try:
             answer = msgspec.json.decode(output, type=Answer)
@@ -39,23 +46,26 @@ class Expansion:
             return answer.times
         return answer.problem or Problem(Reason.SCHEDULE_INVALID, "the schedules have no times")
 
-    async def _run(self, request: bytes) -> tuple[bytes, int | None]:
+    async def _run(self, request: bytes) -> tuple[bytes, int]:
         """The output of a worker and its exit code."""
-        environment = {name: value for name, value in os.environ.items() if name.startswith("PYTHON")}
-        process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=environment,  # without the credentials of this process
-        )
+        process = self._start()
         try:
-            async with asyncio.timeout(_SECONDS):
-                output, _ = await process.communicate(request)
-        except TimeoutError as error:
+            output, _ = await asyncio.to_thread(process.communicate, request, _SECONDS)
+        except subprocess.TimeoutExpired as error:
             raise StoppedError(f"the worker did not end within {_SECONDS:g} s") from error
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-        return output, process.returncode
+            process.kill()
+            code = process.wait()  # at once
+        return output, code
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        """Start a worker by vfork. uvloop would copy the page tables of this process, which takes as long as dozens of
+        reconciles."""
+        environment = {name: value for name, value in os.environ.items() if name.startswith("PYTHON")}
+        return subprocess.Popen(  # noqa: S603  (the command is fixed)
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,  # without the credentials of this process
+        )

@@ -38,7 +38,7 @@ def intervals(spec: ReleaseWindowSpec, texts: Mapping[str, str], begin: int, end
     found: list[Span] = []
     for number, schedule in enumerate(spec.schedules):
         try:
-            found += _of(schedule, texts, zone, begin - _LOOK_BACK, end)
+            found += (each for each in _of(schedule, texts, zone, begin - _LOOK_BACK, end) if each[0] < end)
         except ScheduleError as error:
             raise error.at(f"spec.schedules[{number}]") from error
     return [each for each in merged(found) if each[1] > begin]

@@ -7,11 +7,12 @@ from altershield.api.rights import Right
 from kube_base.access.objects import key_of
 from kube_base.access.queue import WorkQueue
 from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.gates import WINDOWS
 from reconciler.cluster.gauges import Gauges
 from reconciler.gates.calendar_files import CALENDARS, CalendarFile, calendars_of
 from reconciler.gates.expansion import Expansion
 from reconciler.gates.metrics import families
-from reconciler.gates.window_reconciler import WINDOWS, WindowReconciler
+from reconciler.gates.window_reconciler import WindowReconciler
 from reconciler.subject import Controller, Parts, Subject
 
 

@@ -1,10 +1,10 @@
-"""The times of a ReleaseWindow that a status has, and what follows from them at a given time. Pure functions."""
+"""The times of a ReleaseWindow as its status has them. Pure functions."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from altershield.api.gates.windows import MAX_INTERVALS, Interval, ReleaseWindowStatus, WindowType
+from altershield.api.gates.windows import MAX_INTERVALS, Interval, ReleaseWindowStatus
 from kube_base.times import rfc3339, unix
 from reconciler.gates.terms import DAY, Span
 
@@ -43,19 +43,6 @@ def intervals(times: Times) -> tuple[Interval, ...]:
     return tuple(Interval(rfc3339(start), rfc3339(stop)) for start, stop in times.spans)
 
 
-def is_open(type_: WindowType, times: Times, now: int) -> bool:
-    """Whether releases may begin. After the end of the times, they may not by an Allow, and may by a Deny as soon as
-    its last interval is over."""
-    inside = any(start <= now < stop for start, stop in times.spans)
-    return inside and now < times.until if type_ == WindowType.ALLOW else not inside
-
-
-def next_transition(times: Times, now: int) -> int | None:
-    """When the next time begins or ends; None: not as far as the times reach. A time that ends later than that may
-    become longer."""
-    return min((edge for span in times.spans for edge in span if now < edge < times.until), default=None)
-
-
 def due(times: Times) -> int:
     """The Unix second from which on the times are to be worked out anew."""
     if len(times.spans) < MAX_INTERVALS:
@@ -66,7 +53,7 @@ def due(times: Times) -> int:
 def agree(known: Times, new: Times, now: int) -> bool:
     """Whether both say the same about every second from `now` to the end of the times that reach less far."""
     until = min(known.until, new.until)
-    return _clipped(known, now, until) == _clipped(new, now, until)
+    return until <= now or _clipped(known, now, until) == _clipped(new, now, until)
 
 
 def _clipped(times: Times, begin: int, end: int) -> list[Span]:

@@ -5,6 +5,8 @@ import zoneinfo
 
 UTC = datetime.UTC
 
+_LONGEST_GAP = 25 * 3600  # Apia left out a day
+
 
 class UnknownZoneError(ValueError):
     """No time zone of the IANA database has this name."""
@@ -27,8 +29,8 @@ def instant(wall: datetime.datetime, zone: datetime.tzinfo) -> int:
     found = int(wall.replace(tzinfo=zone, fold=0).timestamp())
     if wall_time(found, zone) == wall:
         return found
-    # in a gap: this is after it, because it was computed with the offset before the gap
-    before, after = int(wall.replace(tzinfo=zone, fold=1).timestamp()), found
+    # in a gap; not every kind of tzinfo says by `fold` which offset was before it
+    before, after = found - _LONGEST_GAP, found + _LONGEST_GAP
     while after - before > 1:
         middle = (before + after) // 2
         if wall_time(middle, zone) < wall:

@@ -15,8 +15,9 @@ from altershield.api.gates.windows import ReleaseWindow, ReleaseWindowSpec, Rele
 from altershield.api.resources import RELEASE_WINDOWS
 from kube_base.access.events import EventRecorder, ObjectRef
 from kube_base.access.objects import key_of
+from kube_base.times import unix
 from reconciler.cluster.caches import Caches, Key
-from reconciler.cluster.watch import Scope, Watch
+from reconciler.cluster.gates import WINDOWS
 from reconciler.cluster.writer import Writer
 from reconciler.gates import calendar_files, times
 from reconciler.gates.acceptance import InForce, announcements, problem, status_of, too_many
@@ -27,8 +28,6 @@ from reconciler.gates.times import Times
 from reconciler.machinery.announcer import Announcer
 
 logger = logging.getLogger(__name__)
-
-WINDOWS = Watch(RELEASE_WINDOWS, ReleaseWindow, Scope.GOVERNED_AND_SYSTEM)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +40,8 @@ class _WorkedOut:
 
 
 class WindowReconciler:
-    """Its keys are the namespace and name of a ReleaseWindow. `clock` returns Unix seconds. `expand` works times
-    out; StoppedError: try again later."""
+    """Its keys are the namespace and name of a ReleaseWindow. `clock` returns Unix seconds. `expand` works out the
+    times of a window of a namespace; StoppedError: try again later."""
 
     def __init__(
         self,
@@ -50,7 +49,7 @@ class WindowReconciler:
         writer: Writer,
         recorder: EventRecorder,
         clock: Callable[[], float],
-        expand: Callable[[Request], Awaitable[Times | Problem]],
+        expand: Callable[[Request, str], Awaitable[Times | Problem]],
     ) -> None:
         self._caches = caches
         self._writer = writer
@@ -103,11 +102,15 @@ class WindowReconciler:
         if last is not None and is_fresh:
             return known
         try:
-            new = await self._expand(Request(spec, texts, now, now + times.REACH))
+            new = await self._expand(Request(spec, texts, now, now + times.REACH), key[0])
         except StoppedError as error:  # a resync of the cache tries it again
             logger.warning("could not work out a ReleaseWindow", extra={"object": "/".join(key), "cause": str(error)})
             reason = Reason.CALENDAR_INVALID if texts else Reason.SCHEDULE_INVALID
-            return known if is_fresh else Problem(reason, f"the times could not be worked out: {error}")
+            return (
+                known
+                if is_fresh
+                else Problem(reason, f"the times could not be worked out, which is tried again: {error}")
+            )
         if isinstance(new, Times) and not is_in_force:
             new = too_many(new, now) or new
         others = [each for each in worked_out if each.spec != spec and each.spec in (window.spec, status.accepted)]
@@ -119,8 +122,5 @@ def _next(status: ReleaseWindowStatus, now: float) -> float | None:
     """The seconds until the status has to change; None: not by itself."""
     if status.accepted is None:
         return None
-    known = times.of(status)
-    return min(
-        (each - now for each in (times.next_transition(known, int(now)), times.due(known)) if each and each > now),
-        default=None,
-    )
+    wakes = (unix(status.next_transition_time), times.due(times.of(status)))
+    return min((each - now for each in wakes if each > now), default=None)

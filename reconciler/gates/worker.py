@@ -23,17 +23,18 @@ from reconciler.gates.question import Answer, Request
 CPU_SECONDS = 5
 """The limit of CPU time. A large calendar of a real company takes less than a second."""
 
-MEMORY = 192 * 2**20
-"""The limit of the address space, in bytes. The process begins with a third of it; what it really uses is less."""
+MEMORY = 96 * 2**20
+"""The limit of the address space, in bytes. The process begins with a quarter of it, as much as the largest calendar
+needs that is no attack. It is far below the memory limit of the container."""
 
 _KILLED_AFTER = 2  # further seconds of CPU time
 
 
 def answer(request: Request) -> Answer:
     """The answer to a request. OutOfTimeError: the limit of CPU time is reached."""
-    from reconciler.gates import schedules, times  # here, so that the limits are set before libraries are loaded
-
     try:
+        from reconciler.gates import schedules, times  # here, so that the limits are set before libraries are loaded
+
         spans = schedules.intervals(request.spec, request.texts, request.begin, request.end)
     except ScheduleError as error:
         return Answer(problem=error.problem)

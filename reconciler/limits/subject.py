@@ -9,9 +9,9 @@ from altershield.api.rights import Right
 from kube_base.access.objects import key_of
 from kube_base.access.queue import WorkQueue
 from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.gates import FREEZES
 from reconciler.cluster.gauges import Gauges
 from reconciler.cluster.release import Release
-from reconciler.freezes import WATCH as FREEZES
 from reconciler.limits.labels import Labels
 from reconciler.limits.metrics import families
 from reconciler.limits.reconciler import COUNTED, LIMITS, LimitReconciler, index_values

@@ -95,16 +95,19 @@ def _found(release: Release, batches: Iterable[Batch]) -> Iterator[Occurrence]:
 def _of_steps(release: Release) -> Iterator[Occurrence]:
     """The events of a release in steps. A hold by a person is none: somebody decided it."""
     status = release.status.rollout
+    at, reason = status.phase_time_unix, status.phase
     match status.phase:
         case Phase.WAITING_FOR_APPROVAL:
             event = Event.STEP_WAITING
         case Phase.STOPPED:
             event = Event.STEP_FAILED
+        case _ if steps.lacks_nodes(status):
+            event, at, reason = Event.STEP_WAITING, status.waiting_since_unix, "NoNodes"
         case _:
             return
     pods = texts.named(release)
     message = steps.sentence(status) + (f"; failed: {pods}" if pods and event is Event.STEP_FAILED else "")
-    yield occurrence(release, event, status.phase_time_unix, status.phase, message)
+    yield occurrence(release, event, at, reason, message)
 
 
 def _of_condition(release: Release, event: Event, condition: Condition) -> Occurrence:

@@ -48,10 +48,9 @@ def rule_of(allowed: AllowedHosts | None) -> UrlRule:
 
 def problem(spec: DefensePolicySpec, url_rule: UrlRule = any_url) -> Problem | None:
     """Why the spec is not accepted; None if it is."""
-    for key in spec.selector.match_labels:
+    for place, key in _label_keys(spec):
         if _KEY.fullmatch(key) is None:
-            message = f"spec.selector.matchLabels: {key[:_SHOWN]!r} is not the key of a label; correct it"
-            return Problem("InvalidSelector", message)
+            return Problem("InvalidSelector", f"spec.{place}: {key[:_SHOWN]!r} is not the key of a label; correct it")
     for check in spec.checks:
         for reason, message in _check(check, url_rule):
             return Problem(reason, f"the check {check.name}: {message}; correct it")
@@ -69,6 +68,15 @@ def in_force(policy: DefensePolicy, url_rule: UrlRule = any_url) -> InForce[Defe
     if status.accepted is None:
         return None
     return InForce(metadata.namespace, metadata.name, status.accepted_generation, status.accepted)
+
+
+def _label_keys(spec: DefensePolicySpec) -> Iterator[tuple[str, str]]:
+    """The keys of labels, each with its place."""
+    for key in spec.selector.match_labels:
+        yield "selector.matchLabels", key
+    for number, step in enumerate(spec.rollout.steps if spec.rollout is not None else ()):
+        for key in step.node_selector:
+            yield f"rollout.steps[{number}].nodeSelector", key
 
 
 def _check(check: CheckSpec, url_rule: UrlRule) -> Iterator[tuple[str, str]]:

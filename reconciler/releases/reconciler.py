@@ -15,6 +15,7 @@ from kube_base.access.client import Client
 from kube_base.access.errors import ConflictError
 from kube_base.access.events import EventRecorder
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.gates import ReleaseGates
 from reconciler.cluster.ownership import WorkloadKey, is_controlled_by
 from reconciler.cluster.release import Release, went_back_to
 from reconciler.cluster.writer import Writer
@@ -41,10 +42,9 @@ from reconciler.releases.writes.executor import Executor
 from reconciler.releases.writes.history import HistoryWriter
 from reconciler.releases.writes.holds import HoldRefused
 from reconciler.releases.writes.reports import RETRY_SECONDS, OrderServer, Reporter, is_refused
+from reconciler.releases.writes.retries import Retry, next_retry
 from reconciler.releases.writes.rollback import Refused
 
-_REFUSED_FIRST = 5.0  # seconds until the first retry of a refused write; each retry doubles them
-_REFUSED_LAST = 300.0
 _FILLING = 1.0  # seconds until the next attempt, while the caches do not have all objects of a namespace
 _CREATION_SECONDS = 10.0  # in which a workload's controller usually creates an object with the new template
 
@@ -81,10 +81,11 @@ class ReleaseReconciler:
         self._events = ReleaseEvents(recorder, clock)
         self._ungated = UngatedCheck(caches, writer, self._live, self._creator, metrics, clock)
         self._stuck_pods = StuckPodsCheck(client, caches, writer, self._live, self._events, timing, clock)
+        self._gates = ReleaseGates(caches, writer, clock)
         self._reporter = Reporter(server, writer, clock)
         self._server = server is not None
-        self._refusals: dict[WorkloadKey, int] = {}
-        """How often in a row the API server refused to release the older template, by workload."""
+        self._retries: dict[WorkloadKey, Retry] = {}
+        """The retries of refused writes."""
 
     def forget(self) -> None:
         """Forget what was seen of pods. It is rebuilt when it is needed."""
@@ -96,7 +97,7 @@ class ReleaseReconciler:
         workload = self._caches.workload(key)
         if workload is None or workload.metadata.deleting or not self._caches.governed(key.namespace):
             self.groups_cache.discard(key)
-            self._refusals.pop(key, None)
+            self._retries.pop(key, None)
             self._ungated.discard(key)
             self._stuck_pods.discard(key)
             return None
@@ -155,7 +156,7 @@ class ReleaseReconciler:
         paths = await self._restored_paths(workload, release) if went_back_to(release, workload) else ()
         decision = rollback.close(release, workload, self._clock(), paths)
         await self._executor.carry_out(release, workload, with_history(release, decision))
-        self._refusals.pop(key, None)
+        self._retries.pop(key, None)
         return 0.0
 
     async def _restored_paths(self, workload: Workload, failed: Release) -> tuple[str, ...]:
@@ -231,29 +232,29 @@ class ReleaseReconciler:
         self, key: WorkloadKey, workload: Workload, release: Release, others: Sequence[Release]
     ) -> float | None:
         """One step of the current release: decide, with live reads where needed, and carry out the decision."""
-        source = await self._source(workload, release)
-        timing = rules.timing_of(self._timing, release.spec.policy)
+        source, policy = await self._source(workload, release), release.spec.policy
+        timing = rules.timing_of(self._timing, policy)
         grace = min(_CREATION_SECONDS, timing.start_timeout)
         left = release.spec.create_time_unix + grace - self._clock()
-        # a rollout that AlterShield paused creates no object: it has to continue first
-        if not source.uid and state(release) is WorkloadState.INIT and 0 < left <= grace and not workload.held:
+        if not source.uid and not workload.stands and state(release) is WorkloadState.INIT and 0 < left <= grace:
             return left  # wait until the object exists: one status write instead of two
         reported = await self._reporter.report(release)
+        closed = await self._gates.closed(workload, release) if workload.steps is not None else ()
         groups = await self.groups_cache.current(key, workload, release, source) if source.uid else None
-        # no wait from here to the decision: the groups show this moment
-        now = self._clock()
-        known = release.status.previous
+        now = self._clock()  # no wait from here to the decision: the groups show this moment
         snapshot = Snapshot(
             release=release,
             workload=workload,
             groups=groups,
             others=others,
-            settings=rules.settings_of(self._caches.in_effect(), release.spec.policy),
+            settings=rules.settings_of(self._caches.in_effect(), policy),
             timing=timing,
             source=source,
-            previous=known if known.uid else previous(release, others),
-            checked=self._server or bool(release.spec.policy.checks),
+            previous=release.status.previous if release.status.previous.uid else previous(release, others),
+            batches=self._caches.batches_of(release) if rules.checks_release(policy) else (),
+            checked=self._server or rules.checks_batches(policy),
             budget=self._caches.budgets.exhausted_budget(key.namespace, workload.metadata.uid),
+            closed=closed,
             reported=reported,
         )
         decision = decide(snapshot, now)
@@ -277,7 +278,7 @@ class ReleaseReconciler:
             release = await self._executor.carry_out(release, workload, decision)
         except (Refused, HoldRefused) as refusal:
             return await self._report_refusal(key, workload, snapshot.release, refusal)
-        self._refusals.pop(key, None)
+        self._retries.pop(key, None)
         if groups is not None and decision.lists:
             groups.lists_are_written()
         delays = [decision.requeue_after, await self._reporter.close(release, workload)]
@@ -326,14 +327,13 @@ class ReleaseReconciler:
         self, key: WorkloadKey, workload: Workload, release: Release, refusal: Refused | HoldRefused
     ) -> float:
         """Report a refused rollback, or a refused write of a hold, in the condition and as an Event. Returns the
-        seconds until the next attempt, which double with each attempt."""
-        count = self._refusals.get(key, 0)
-        self._refusals[key] = count + 1
+        seconds until the next attempt."""
         current = self._caches.releases.get(release.metadata.namespace, release.metadata.name) or release
-        cause, now = str(refusal.cause), self._clock()
+        now = self._clock()
         if isinstance(refusal, Refused):
-            report = rollback.refused(current, cause, now)
+            report = rollback.refused(current, str(refusal.cause), now)
         else:
-            report = steps.refused(current, refusal.waiting, cause, now)
+            report = steps.refused(current, refusal.waiting, str(refusal), now)
         await self._executor.carry_out(current, workload, report)
-        return min(_REFUSED_FIRST * 2.0 ** min(count, 10), _REFUSED_LAST)
+        retry = self._retries[key] = next_retry(self._retries.get(key), now)
+        return retry.due - now

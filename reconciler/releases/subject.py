@@ -5,13 +5,16 @@ its next event or resync.
 """
 
 import asyncio
+from collections.abc import Callable
 
 from altershield.api.change_workload import KIND
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.rights import Right
+from altershield.api.rollout import Phase
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
+from altershield.workloads.nodes import Node
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
@@ -20,6 +23,7 @@ from kube_base.access.time_slices import time_slices
 from kube_base.resources import PODS
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.gates import WATCHES
 from reconciler.cluster.gauges import Gauges
 from reconciler.cluster.ownership import WorkloadKey, workload_key
 from reconciler.cluster.release import Release
@@ -41,7 +45,10 @@ class ReleaseRoutes:
         self._queue = queue
         self._groups_cache = groups_cache
         self._setting_changed = asyncio.Event()
+        self._gate_changed = asyncio.Event()
         caches.settings.add_handler(self._setting)
+        for watch in WATCHES:
+            caches[watch].add_handler(self._gate)
         for workloads in caches.workloads.values():
             workloads.add_handler(self._workload)
         for sets in caches.sets.values():
@@ -49,17 +56,32 @@ class ReleaseRoutes:
         caches.pods.add_handler(self._pod)
         caches.releases.add_handler(self._release)
         caches.batches.add_handler(self._batch)
+        caches.nodes.add_handler(self._node)
+
+    async def follow(self) -> None:
+        """Queue workloads after changes of settings and gates, until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.queue_after_settings())
+            group.create_task(self.queue_after_gates())
 
     async def queue_after_settings(self) -> None:
-        """Queue all workloads after each change of a setting, until cancelled. It does not block the event loop, even
-        with tens of thousands of workloads."""
+        """Queue all workloads after each change of a setting, until cancelled."""
+        await self._queue_after(self._setting_changed, lambda release: True)
+
+    async def queue_after_gates(self) -> None:
+        """Queue the workloads that wait before a step, after each change of a gate, until cancelled."""
+        await self._queue_after(self._gate_changed, lambda release: release.status.rollout.phase == Phase.HELD)
+
+    async def _queue_after(self, changed: asyncio.Event, wanted: Callable[[Release], bool]) -> None:
+        """Queue workloads after each change. It does not block the event loop, even with tens of thousands of them."""
         slices = time_slices()
         while True:
-            await self._setting_changed.wait()
-            self._setting_changed.clear()
+            await changed.wait()
+            changed.clear()
             for release in self._caches.releases.all():
-                with as_backlog():
-                    self._queue.add(workload_key(release))
+                if wanted(release):
+                    with as_backlog():
+                        self._queue.add(workload_key(release))
                 await slices.yield_if_over()
 
     def _setting(self, old: OpsConfigInfo | None, new: OpsConfigInfo | None) -> None:
@@ -68,11 +90,26 @@ class ReleaseRoutes:
         if old is not new and (old is None or new is None or (old.spec, old.status) != (new.spec, new.status)):
             self._setting_changed.set()
 
+    def _gate(self, old: object, new: object) -> None:
+        if old is not new:
+            self._gate_changed.set()
+
     def _workload(self, old: Workload | None, new: Workload | None) -> None:
         for workload in (old, new):
             if workload is not None:
                 metadata = workload.metadata
                 self._queue.add(WorkloadKey(workload.group_kind, metadata.namespace, metadata.name))
+
+    def _node(self, old: Node | None, new: Node | None) -> None:
+        """The steps of a release may select the node, and it may be ready for an eviction now."""
+        if old is not None and new is not None and (old.labels, old.ready) == (new.labels, new.ready):
+            return
+        for adapter in ADAPTERS:
+            if not adapter.evicts:
+                continue
+            for workload in self._caches.workloads[adapter.resource.group_kind].all():
+                if workload.steps is not None:
+                    self._workload(None, workload)
 
     def _set(self, old: Set | None, new: Set | None) -> None:
         for each in (old, new):
@@ -157,7 +194,7 @@ def start(parts: Parts[WorkloadKey]) -> Controller[WorkloadKey]:
         reconcile=releases.reconcile,
         on_lead=releases.forget,
         # a setting that changes before this process leads is found here: the event stays set
-        task=routes.queue_after_settings,
+        task=routes.follow,
     )
 
 

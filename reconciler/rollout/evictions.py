@@ -32,23 +32,50 @@ class Fleet:
 
 
 def evictions(
-    fleet: Fleet, *, allowed: int, most: int, base: str, on_ready_node: Callable[[Pod], bool]
+    fleet: Fleet,
+    *,
+    allowed: int,
+    most: int,
+    base: str,
+    on_ready_node: Callable[[Pod], bool],
+    selected: Callable[[Pod], bool] | None = None,
+    at_least: int = 0,
 ) -> tuple[Pod, ...]:
     """The old pods to evict. Pods on nodes that are not ready stay: nothing would replace them there.
 
     `allowed`: how many pods may have the version. `most`: how many may be unavailable at once, by the user's own
     strategy. A pod that is not ready is evicted first, because it is unavailable already; then pods of another version
     than `base`: a version that failed does not serve through the soaks of its repair.
+
+    `selected`: whether a pod is on a node that the steps select. These are evicted before all others, whatever their
+    number, and with them the pods of another version than `base`, if they are at most `at_least`. None: the steps
+    select no nodes.
     """
     left = allowed - fleet.given
-    if left <= 0:
+    if left <= 0 and selected is None:
         return ()  # most decisions: the pods of the step are there
+    chosen = _chosen(fleet, base, selected, at_least) if selected is not None else set()
+    left -= sum(pod.metadata.uid in chosen and on_ready_node(pod) for pod in fleet.staying)
     room = max(0, most - fleet.unavailable)
     found: list[Pod] = []
-    for pod in sorted(fleet.staying, key=lambda each: (each.ready, each.version == base, each.metadata.name)):
-        if len(found) >= left or (pod.ready and not room):
+
+    def order(pod: Pod) -> tuple[bool, bool, bool, str]:
+        return pod.metadata.uid not in chosen, pod.ready, pod.version == base, pod.metadata.name
+
+    for pod in sorted(fleet.staying, key=order):
+        own = pod.metadata.uid in chosen
+        if not own and left <= 0:
             break
-        if on_ready_node(pod):
+        if (room or not pod.ready) and on_ready_node(pod):
             room -= pod.ready
+            left -= not own
             found.append(pod)
     return tuple(found)
+
+
+def _chosen(fleet: Fleet, base: str, selected: Callable[[Pod], bool], at_least: int) -> set[str]:
+    """The uids of the pods that are evicted whatever their number."""
+    rest = [pod for pod in fleet.staying if not selected(pod)]
+    failed = {pod.metadata.uid for pod in rest if pod.version != base}
+    others = {pod.metadata.uid for pod in rest} - (failed if len(failed) <= at_least else set())
+    return {pod.metadata.uid for pod in fleet.staying} - others

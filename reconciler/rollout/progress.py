@@ -9,22 +9,19 @@ from dataclasses import dataclass, field
 import msgspec
 
 from altershield.api.meta import plain_time
-from altershield.api.rollout import ENDED, PassedStep, Phase, RolloutStatus, WaitingFor
-from altershield.releases.steps import step_text
-from altershield.rollout.steps import is_last, next_step, step_pods, step_with, steps_of
+from altershield.api.rollout import COUNTS, ENDED, PassedStep, Phase, RolloutStatus, WaitingFor
+from altershield.releases.steps import labels_text, reasons, step_text
+from altershield.rollout.steps import first_step, is_last, next_step, selects_nodes, steps_of
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
+from reconciler.rollout.targets import NewHold, lacks_nodes, new_hold_of, nodes_of, target_of
 from reconciler.rollout.view import View
 
+_TIMED = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING)
+"""The phases in which the deadline of the step runs."""
 
-@dataclass(frozen=True, slots=True)
-class NewHold:
-    """The hold that the workload should have: what of the annotation changes."""
-
-    version: str
-    pods: int
-    replicas: int
-    surge: bool
+_REACHED = (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL)
+"""The phases in which the step has its pods, and they are verified."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +86,33 @@ def progress(known: RolloutStatus, view: View, now: float) -> Progress:
         return Progress(draft.status, ends_hold=view.hold is not None)
     if view.failed:
         if known.phase != Phase.STOPPED:
-            draft.set(failed_step=known.step)
+            draft.set(
+                failed_step=known.step, waiting_for=tuple(each for each in known.waiting_for if each not in COUNTS)
+            )
             draft.enter(Phase.STOPPED)
         return Progress(draft.status)
     if known.phase == Phase.STOPPED:
         draft.set(failed_step=0, soak_end_time="", soak_end_time_unix=0, step_time_unix=int(now), stopped_seconds=0)
-        draft.enter(Phase.ROLLING if view.hold is not None else Phase.VERIFYING)
+        if view.hold is None:
+            draft.enter(Phase.VERIFYING)
+        else:
+            draft.enter(Phase.HELD if before_step(known, view) else Phase.ROLLING)
         return Progress(draft.status)
-    if is_last(view.rollout, known.step):
+    if is_last(view.rollout, known.step) and known.phase != Phase.HELD:
         return _last(draft, view)
     if view.hold is None or view.let_go or _has_escaped(known, view):
         return _escaped(draft, view)
     return _held(draft, view, view.hold)
+
+
+def before_step(status: RolloutStatus, view: View) -> tuple[WaitingFor, ...]:
+    """What the release waits for before its present step begins."""
+    return view.waits.before(status.step, first=is_first(status))
+
+
+def is_first(status: RolloutStatus) -> bool:
+    """Whether the release has taken no step before the present one."""
+    return not status.passed_steps
 
 
 def promoted(known: RolloutStatus, view: View, by: str, now: float, *, full: bool) -> Progress | str:
@@ -110,13 +122,19 @@ def promoted(known: RolloutStatus, view: View, by: str, now: float, *, full: boo
     draft.set(held_by="", full=known.full or full)
     if known.phase == Phase.STOPPED:
         return "the release failed, and takes no further step"
-    if known.phase in (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL):
+    checked = known.phase != Phase.HELD or not before_step(known, view)
+    if checked and WaitingFor.NODE_SELECTOR in known.waiting_for:
+        _pass(draft, view, by)
+        return Progress(draft.status, events=tuple(draft.events), wake=now)
+    if known.phase in _REACHED:
         if not view.complete:
             return f"{view.passed} of the {known.pods} pods of step {known.step} are verified"
         _pass(draft, view, by)
         return Progress(draft.status, events=tuple(draft.events), wake=now)
     if held or full:
         return Progress(draft.status, events=tuple(draft.events), wake=now)
+    if not checked:
+        return f"{step_text(known)} has not begun, because a check has not passed; Approve goes on without it"
     return f"{view.passed} of the {known.pods} pods of step {known.step} are verified; it can be promoted after that"
 
 
@@ -128,18 +146,20 @@ def _begun(draft: _Draft, view: View) -> Progress:
     if view.let_go:
         draft.set(base=hold.base)
         return _escaped(draft, view)
-    number = step_with(rollout, hold.at_least, hold.replicas) if hold.at_least else next_step(rollout, 0, hold.replicas)
     draft.set(base=hold.base, steps=len(steps_of(rollout)))
-    _start(draft, view, number)
-    draft.enter(Phase.ROLLING if hold.pods else Phase.HELD)
+    _prepare(draft, view, first_step(rollout, hold.at_least, hold.replicas))
+    if hold.pods:
+        _begin(draft, view)
+    else:
+        draft.enter(Phase.HELD)
     return Progress(draft.status, events=tuple(draft.events), wake=now)
 
 
-def _start(draft: _Draft, view: View, number: int) -> None:
-    """Begin a step."""
+def _prepare(draft: _Draft, view: View, number: int) -> None:
+    """Make this step the present one."""
     draft.set(
         step=number,
-        pods=_target(view, number),
+        pods=target_of(view, number),
         step_time_unix=int(draft.now),
         stopped_seconds=0,
         waiting_since_unix=0,
@@ -149,18 +169,18 @@ def _start(draft: _Draft, view: View, number: int) -> None:
         updated=view.pods,
         passed=view.passed,
     )
+
+
+def _begin(draft: _Draft, view: View) -> None:
+    """Let pods get the version."""
+    number = draft.status.step
     draft.enter(Phase.FINISHING if is_last(view.rollout, number) else Phase.ROLLING)
-    what = "the user's own strategy replaces the remaining pods" if is_last(view.rollout, number) else ""
-    reach = f"{draft.status.pods} of {view.replicas} pods get version {view.version}"
-    draft.say("StepStarted", f"{step_text(draft.status)}: {what or reach}")
-
-
-def _target(view: View, number: int) -> int:
-    """How many pods have the version in this step: those of an earlier held release count, too."""
-    target = step_pods(view.rollout, number, view.replicas)
-    if view.hold is not None:
-        target = max(target, min(view.hold.at_least, view.replicas))
-    return min(target, view.reach)
+    what = f"{draft.status.pods} of {view.replicas} pods get version {view.version}"
+    if is_last(view.rollout, number):
+        what = "the user's own strategy replaces the remaining pods"
+    elif selects_nodes(view.rollout, number):
+        what += f", those on nodes with the labels {labels_text(steps_of(view.rollout)[number - 1])}"
+    draft.say("StepStarted", f"{step_text(draft.status)}: {what}")
 
 
 def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False) -> None:
@@ -169,11 +189,18 @@ def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False) ->
     known, now = draft.status, int(draft.now)
     due = (*(WaitingFor.WRITE,) * writes, *(WaitingFor.EVICTION,) * evicts)
     refused = (each for each in due if each in known.waiting_for)
-    waiting = (*(WaitingFor.PERSON,) * bool(known.held_by), *view.waiting, *refused)
-    if waiting and not known.waiting_since_unix:
+    before = before_step(known, view) if known.phase == Phase.HELD else ()
+    without = known.phase not in _REACHED and lacks_nodes(view, known.step)
+    own = (*(WaitingFor.PERSON,) * bool(known.held_by), *(WaitingFor.NODE_SELECTOR,) * without)
+    draft.set(gates=view.gates if {*before} - {*COUNTS} else ())
+    waiting = (*own, *view.waiting, *refused, *before)
+    if waiting and not known.waiting_for:
+        why = "; ".join(reasons(msgspec.structs.replace(draft.status, waiting_for=waiting)))
+        draft.say("StepHeld", f"{step_text(known)} waits: {why}")
+    stops = any(each not in COUNTS for each in waiting)
+    if stops and not known.waiting_since_unix:
         draft.set(waiting_since_unix=now)
-        draft.say("StepHeld", f"{step_text(known)} waits for: {', '.join(waiting)}")
-    elif not waiting and known.waiting_since_unix:
+    elif not stops and known.waiting_since_unix:
         stopped = max(0, now - known.waiting_since_unix)
         draft.set(stopped_seconds=known.stopped_seconds + stopped, waiting_since_unix=0)
     draft.set(waiting_for=tuple(map(str, waiting)))
@@ -182,20 +209,30 @@ def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False) ->
 def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
     """A step of which the pods are held."""
     known, now = draft.status, draft.now
-    target = _target(view, known.step)
+    target = target_of(view, known.step)
     draft.set(pods=target)
-    new_hold = _new_hold(view, hold, known, target)
+    new_hold = new_hold_of(view, hold, known, target)
     _clocks(draft, view, writes=new_hold is not None, evicts=bool(view.evictable))
-    reached = new_hold is None and hold.pods >= target and view.pods >= target
+    nodes = nodes_of(view, known.step)
+    reached = (
+        new_hold is None
+        and hold.pods >= target
+        and view.pods >= target
+        and nodes.updated >= nodes.pods
+        and not view.evictable
+        and not lacks_nodes(view, known.step)
+    )
     match known.phase:
         case Phase.HELD if not draft.status.waiting_for:
-            draft.enter(Phase.ROLLING)
+            _begin(draft, view)
         case Phase.ROLLING if reached:
             draft.enter(Phase.VERIFYING)
         case Phase.VERIFYING if not reached:
             draft.enter(Phase.ROLLING)
         case Phase.VERIFYING if view.complete:
             _soak(draft, view)
+        case phase if phase in _REACHED and view.evictable and not known.held_by:
+            _roll_again(draft)
         case _:
             _after_soak(draft, view)
     if (draft.status.phase, draft.status.step) != (known.phase, known.step):
@@ -207,9 +244,18 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
         new_hold,
         evicts=view.evictable if evicts and not overdue else (),
         events=tuple(draft.events),
-        wake=_next(due, _soak_end(known, now)),
+        wake=_next(due, _soak_end(known, now), view.opens_at if draft.status.gates else None),
         overdue=overdue,
     )
+
+
+def _roll_again(draft: _Draft) -> None:
+    """Go back from the soak: a node left with its pod, or the step selects a further node. The pods of the step soak
+    anew, with a deadline that begins now."""
+    draft.set(
+        stopped_seconds=max(0, int(draft.now) - draft.status.step_time_unix), soak_end_time="", soak_end_time_unix=0
+    )
+    draft.enter(Phase.ROLLING)
 
 
 def _after_soak(draft: _Draft, view: View) -> None:
@@ -237,38 +283,18 @@ def _next(*times: float | None) -> float | None:
     return min((each for each in times if each is not None), default=None)
 
 
-def _new_hold(view: View, hold: Hold, known: RolloutStatus, target: int) -> NewHold | None:
-    """The hold that the workload should have now; None if it has it.
-
-    Within a step, the number of pods rises as new pods come up, and never falls, unless the workload is scaled. While
-    the pods soak, scaling gives the version its share of the pods, and no further pod is replaced.
-    """
-    if known.phase == Phase.HELD:
-        return None
-    surge, pods = hold.surge and not view.surge_refused, hold.pods
-    most = target if view.at_once is None else min(target, view.at_once + view.up)
-    if known.phase in (Phase.ROLLING, Phase.VERIFYING):
-        if not known.held_by and not view.waiting:
-            pods = max(pods, most)
-    elif view.replicas != hold.replicas:
-        pods = max(pods, min(view.pods, most))
-    if hold.surge and not surge:  # old pods would make room for those that were above the replicas
-        pods = min(pods, most)
-    pods = max(1, min(pods, target)) if target else pods
-    wanted = NewHold(view.version, pods, view.replicas, surge)
-    present = NewHold(hold.version, hold.pods, hold.replicas, hold.surge)
-    return wanted if (wanted != present or not view.follows) and view.replicas else None
-
-
 def _deadline(status: RolloutStatus, view: View, now: float) -> tuple[str, float | None]:
     """Why the step is overdue, or empty; and when it will be, Unix seconds."""
-    if status.waiting_since_unix or status.phase not in (Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING):
+    if status.waiting_since_unix or status.phase not in _TIMED:
         return "", None
     seconds = view.rollout.step_deadline_seconds
     since = status.soak_end_time_unix if status.phase == Phase.SOAKING else status.step_time_unix
     due = since + seconds + (0 if status.phase == Phase.SOAKING else status.stopped_seconds)
     if now < due:
         return "", float(due)
+    if status.phase == Phase.HELD:
+        said = view.checks_said or "its checks have no result yet"
+        return f"{step_text(status)} has not begun within {seconds} s: {said}", None
     return (
         f"{step_text(status)} is not verified within {seconds} s: {view.passed} of {status.pods} pods passed, "
         f"{view.up} are up",
@@ -294,7 +320,11 @@ def _pass(draft: _Draft, view: View, by: str) -> None:
         draft.enter(Phase.DONE)
         draft.say("StepsFinished", f"all steps of version {view.version} have passed")
         return
-    _start(draft, view, next_step(view.rollout, status.step, view.replicas))
+    _prepare(draft, view, next_step(view.rollout, status.step, view.replicas))
+    if before_step(draft.status, view):
+        draft.enter(Phase.HELD)
+    else:
+        _begin(draft, view)
 
 
 def _last(draft: _Draft, view: View) -> Progress:
@@ -326,7 +356,7 @@ def _last(draft: _Draft, view: View) -> Progress:
 def _has_escaped(known: RolloutStatus, view: View) -> bool:
     """Whether all pods have the version although the step has fewer: the workload was scaled to 0 and back, and its
     controller creates only pods of the version."""
-    return not view.older and view.replicas > 0 and view.pods > _target(view, known.step)
+    return not view.older and view.replicas > 0 and view.pods > target_of(view, known.step)
 
 
 def _escaped(draft: _Draft, view: View) -> Progress:
@@ -336,7 +366,8 @@ def _escaped(draft: _Draft, view: View) -> Progress:
     began = bool(draft.status.phase) or bool(view.let_go and view.hold)
     if view.let_go:
         draft.set(held_by="")  # what a person held goes on, too
-    _start(draft, view, len(steps_of(rollout)))
+    _prepare(draft, view, len(steps_of(rollout)))
+    _begin(draft, view)
     draft.events.clear()
     if began:
         why = f" ({view.let_go})" if view.let_go else ""

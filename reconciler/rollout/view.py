@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 from altershield.api.rollout import Rollout, WaitingFor
+from altershield.rollout.waits import NO_WAITS, Waits
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
+from reconciler.rollout.node_sets import NodeSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,14 @@ class View:
     """Whether the release failed."""
     waiting: tuple[WaitingFor, ...] = ()
     """Why no further pod gets the version now, apart from a person's hold."""
+    waits: Waits = NO_WAITS
+    """What the release waits for before its steps."""
+    gates: tuple[str, ...] = ()
+    """The gates that are closed for the next step: KIND NAMESPACE/NAME."""
+    opens_at: float | None = None
+    """When the first of these gates opens, Unix seconds; None: it is not known."""
+    checks_said: str = ""
+    """What the checks said for which the step waits; empty if none has a result."""
     let_go: str = ""
     """Why no release is held in steps any more; empty: they are held."""
     follows: bool = True
@@ -42,3 +52,5 @@ class View:
     """Whether a quota refuses pods above the replicas, and the user's own strategy does without them."""
     evictable: tuple[Pod, ...] = ()
     """The old pods that may be evicted now, for a kind whose controller replaces none while it is held."""
+    node_sets: tuple[NodeSet, ...] = ()
+    """The nodes of each step; empty if no step selects nodes."""

@@ -90,7 +90,8 @@ def test_separate_accounts_have_the_roles_of_the_code_plus_the_rules_for_certgen
         assert rules[: len(allowed)] == list(allowed)
         assert all(rule.get("resourceNames") or rule["verbs"] == ["create"] for rule in rules[len(allowed) :])
         writes = {each for rule in allowed for each in flat(rule) if each[0] not in ("get", "list", "watch")}
-        assert {each[2] for each in writes} <= {"podunavailablebudgets/status", "poddeletionflowcontrols/status"}
+        statuses = {"podunavailablebudgets/status", "poddeletionflowcontrols/status", "releaseoverrides/status"}
+        assert {each[2] for each in writes} <= statuses
     accounts = {"altershield": the, "altershield-reconciler": of_reconciler}
     for account, find in accounts.items():
         subject = {"kind": "ServiceAccount", "name": account, "namespace": SYSTEM_NAMESPACE}
@@ -135,7 +136,19 @@ def test_admission_policies_match_those_of_dev_and_name_the_service_account_of_t
     username = "request.userInfo.username"
     assert conditions == {f"{username} != '{user}'", f"{username} in ['{user}', '{user}-check']"}
     names = {obj["metadata"]["name"] for obj in elsewhere}
-    of_users = ("accepted", "applied", "breaker", "checks", "history", "requests", "verdicts")
+    of_users = (
+        "accepted",
+        "applied",
+        "breaker",
+        "checks",
+        "history",
+        "requests",
+        "verdicts",
+        "freezes",
+        "gates",
+        "overrides",
+        "uses",
+    )
     of_account = ("own-workloads", "own-pods", "own-deletions", "own-objects")
     assert names == {f"{account}-{suffix}" for suffix in (*of_users, *of_account, *of_deletions)}
     assert {obj["spec"].get("policyName") for obj in elsewhere} == {*names, None}

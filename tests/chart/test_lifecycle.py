@@ -12,6 +12,7 @@ from altershield.admission.registration import Feature
 from altershield.admission.webhooks import MUTATING, VALIDATING
 from altershield.api.names import SYSTEM_NAMESPACE
 from certgen.garbage_collection import set_owner
+from command.install.crds import crds
 from kube_base.access.client import Client
 from kube_base.resources import MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
 from tests.chart.release import CHANGE_WORKLOAD, Release, changed_chart, listed
@@ -74,11 +75,11 @@ def test_release_is_installed_upgraded_rolled_back_and_uninstalled(
         left(system, f"{WEBHOOKS},{POLICIES},clusterroles,clusterrolebindings,deployments,services,serviceaccounts")
         == []
     )
-    assert len(left(system, "customresourcedefinitions")) == 6, "the CustomResourceDefinitions must stay"
+    assert len(left(system, "customresourcedefinitions")) == len(crds()), "the CustomResourceDefinitions must stay"
     assert system.json("changeworkload", "kept")["metadata"]["name"] == "kept"
     system("delete", "changeworkload", "kept")
     release.install()  # adopts the CRDs that were kept
-    assert len(left(system, "customresourcedefinitions")) == 6
+    assert len(left(system, "customresourcedefinitions")) == len(crds())
 
 
 def publish(system: Kubectl, bundle: str) -> None:
@@ -150,6 +151,8 @@ def test_objects_of_a_release_can_be_renamed(release: Release, system: Kubectl) 
         "renamed-approvals",
         "renamed-policies",
         "renamed-breaker",
+        "renamed-breakglass",
+        "renamed-release-manager",
         "renamed-budgets",
         "renamed-break-glass",
     }

@@ -10,7 +10,13 @@ import pytest
 
 from altershield.api import deletion_protection
 from altershield.api.names import SYSTEM_NAMESPACE, change_pod_number, service_account_user
-from altershield.api.resources import DEFENSE_POLICIES, POD_DELETION_FLOW_CONTROLS, RELEASE_WINDOWS
+from altershield.api.resources import (
+    DEFENSE_POLICIES,
+    POD_DELETION_FLOW_CONTROLS,
+    RELEASE_FREEZES,
+    RELEASE_OVERRIDES,
+    RELEASE_WINDOWS,
+)
 from altershield.workloads import ADAPTERS
 from command.demo.steps import STEPS
 from command.demo.story import Story
@@ -40,6 +46,8 @@ NEVER_ASKED = {
     ("delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations"),
     # of old pods of a DaemonSet that is released in steps (tests/e2e/test_steps_of_kinds.py)
     ("create", "", "pods/eviction"),
+    # after a conflict of two gatekeepers
+    ("get", "app.ops.cloud.alipay.com", "releaseoverrides"),
     # to read why a pod's containers cannot be created, which does not happen on simulated nodes
     ("list", "", "events"),
     # when an Event about a limit of a PodDeletionFlowControl happens again
@@ -108,7 +116,7 @@ async def test_processes_need_every_granted_permission_and_no_other(
                 await step.run(story)
     reject_a_setting_twice(system)
     accept_a_policy(system)
-    accept_a_window(system)
+    accept_gates(system)
     confirm_a_deletion(system)
 
     granted = {"ClusterRole": system.json("clusterrole", RELEASE), "Role": system.json("role", RELEASE)}
@@ -162,19 +170,27 @@ def accept_a_policy(system: Kubectl) -> None:
         system("delete", "defensepolicy", "standard")
 
 
-def accept_a_window(system: Kubectl) -> None:
-    """The reconciler writes the status of each ReleaseWindow."""
-    window = {
-        "apiVersion": RELEASE_WINDOWS.api_version,
-        "kind": RELEASE_WINDOWS.kind,
-        "metadata": {"name": "weekend"},
-        "spec": {"type": "Deny", "schedules": [{"weekly": {"days": ["Sat", "Sun"]}}]},
+def accept_gates(system: Kubectl) -> None:
+    """The reconciler writes the status of each gate and of each override."""
+    target = {"kind": "Deployment", "name": "web"}
+    user = kubectl_user(system)
+    specs = {
+        RELEASE_WINDOWS: {"type": "Deny", "schedules": [{"weekly": {"days": ["Sat", "Sun"]}}]},
+        RELEASE_FREEZES: {"reason": "an incident", "requestedBy": user},
+        RELEASE_OVERRIDES: {"reason": "an emergency", "requestedBy": user, "target": target, "gates": ["Freeze"]},
     }
-    system("create", "-f", "-", stdin=json.dumps(window))
-    try:
-        system.wait("releasewindow/weekend", "condition=Accepted")
-    finally:
-        system("delete", "releasewindow", "weekend")
+    for resource, spec in specs.items():
+        name = f"{resource.kind.lower()}/accepted"
+        head = {"apiVersion": resource.api_version, "kind": resource.kind, "metadata": {"name": "accepted"}}
+        system("create", "-f", "-", stdin=json.dumps({**head, "spec": spec}))
+        try:
+            system.wait(name, "jsonpath={.status.observedGeneration}=1")
+        finally:
+            system("delete", name)
+
+
+def kubectl_user(system: Kubectl) -> str:
+    return str(json.loads(system("auth", "whoami", "-o", "json"))["status"]["userInfo"]["username"])
 
 
 def confirm_a_deletion(system: Kubectl) -> None:

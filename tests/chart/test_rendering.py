@@ -274,7 +274,11 @@ def test_objects_refer_to_each_other_under_any_name_and_namespace(
     objects = rendered(chart, values, release=release, namespace=namespace)
     for obj in objects:
         metadata = obj["metadata"]
-        assert len(metadata["name"]) <= 63 or obj["kind"] in ("CustomResourceDefinition", *policies.RESOURCES)
+        assert len(metadata["name"]) <= 63 or obj["kind"] in (
+            "CustomResourceDefinition",
+            "ClusterRole",
+            *policies.RESOURCES,
+        )
         assert all(
             re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?", v) for v in metadata["labels"].values()
         )

@@ -30,6 +30,11 @@ def policy(kubectl: Kubectl, rollout: Json, *, probe: str = sleep(image="probe")
     eventually(is_known, "the gatekeepers to know the policy")
 
 
+def rolling(unavailable: int | str, surge: int | str) -> Json:
+    """A user's own strategy."""
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": unavailable, "maxSurge": surge}}
+
+
 def rollout(kubectl: Kubectl, version: str) -> Json:
     """`status.rollout` of a version."""
     found: Json = kubectl.json("changeworkload", f"sleep--x--{version}")["status"].get("rollout", {})

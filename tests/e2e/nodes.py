@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections.abc import Mapping
 
 from tests.support.kubectl import Json, Kubectl
 
@@ -19,16 +20,26 @@ class Nodes:
         """The fields of the spec of the pods."""
         return {"nodeSelector": {"nodes": self._label}, "tolerations": [{"key": "nodes", "operator": "Exists"}]}
 
-    def add(self, number: int = 1) -> None:
+    def add(self, number: int = 1, labels: Mapping[str, str] | None = None) -> list[str]:
+        """Returns the names of the new nodes."""
         added = [f"{self._label}-{len(self.names) + each}" for each in range(number)]
         for name in added:
-            metadata = {"name": name, "labels": {"nodes": self._label}, "annotations": {_KUBELET: "up"}}
+            metadata = {
+                "name": name,
+                "labels": {"nodes": self._label, **(labels or {})},
+                "annotations": {_KUBELET: "up"},
+            }
             spec = {"taints": [{"key": "nodes", "effect": "NoSchedule"}]}
             node = {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec}
             self._kubectl("create", "-f", "-", stdin=json.dumps(node))
         self.names += added
         for name in added:
             self._kubectl.wait(f"node/{name}", "condition=Ready")
+        return added
+
+    def label(self, name: str, labels: Mapping[str, str]) -> None:
+        pairs = (f"{key}={value}" for key, value in labels.items())
+        self._kubectl("label", "node", name, "--overwrite", *pairs)
 
     def break_(self, name: str) -> None:
         self._kubectl("annotate", "node", name, "--overwrite", f"{_KUBELET}=not-ready")

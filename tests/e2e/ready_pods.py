@@ -42,9 +42,9 @@ class ReadyPods:
 
 
 @contextlib.contextmanager
-def watching(kubectl: Kubectl, number: int) -> Iterator[ReadyPods]:
-    """Watch a namespace that has `number` ready pods."""
-    arguments = ["get", "pods", "--watch", "--output-watch-events", "-o", "json"]
+def watching(kubectl: Kubectl, number: int, *selector: str) -> Iterator[ReadyPods]:
+    """Watch a namespace that has `number` ready pods. `selector`: options of kubectl that select some of its pods."""
+    arguments = ["get", "pods", "--watch", "--output-watch-events", "-o", "json", *selector]
     process = subprocess.Popen(
         ["kubectl", "--kubeconfig", str(kubectl.kubeconfig), "-n", kubectl.namespace, *arguments],
         stdout=subprocess.PIPE,

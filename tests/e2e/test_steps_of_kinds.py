@@ -6,7 +6,7 @@ import pytest
 
 from altershield.api.annotations import ROLLOUT
 from tests.e2e.held_kinds import KINDS, apply, of_version, policy, promote, reach, steps, succeed
-from tests.e2e.held_releases import without_template
+from tests.e2e.held_releases import USER, without_template
 from tests.e2e.kinds import DAEMON_SET, ORDERED, PARALLEL, Kind
 from tests.e2e.nodes import Nodes
 from tests.e2e.ready_pods import watching
@@ -113,3 +113,74 @@ def on_node(kubectl: Kubectl, node: str) -> list[str]:
     """The names of the pods on a node that are not terminating."""
     found = kubectl.json("pods", "--field-selector", f"spec.nodeName={node}")["items"]
     return [each["metadata"]["name"] for each in found if not each["metadata"].get("deletionTimestamp")]
+
+
+CANARY = {"pool": "canary"}
+
+
+def test_pods_on_selected_nodes_are_first_whatever_their_number(kubectl: Kubectl, nodes: Nodes) -> None:
+    nodes.add(2)
+    nodes.add(2, CANARY)
+    succeed(kubectl, DAEMON_SET, apply(kubectl, DAEMON_SET, "busybox", pod=nodes.pod))
+    before = kubectl.json("daemonset", "app")
+    selected = {"nodeSelector": CANARY, "soakSeconds": 0, "approval": True}
+    policy(kubectl, DAEMON_SET, {"steps": [selected, {"pods": "75%", "soakSeconds": 0}]})
+    with watching(kubectl, 4) as ready:
+        version = apply(kubectl, DAEMON_SET, "busybox:2", pod=nodes.pod)
+        reach(kubectl, DAEMON_SET, version, "WaitingForApproval")
+        assert nodes_of_version(kubectl, version) == nodes.names[2:]
+        joined = nodes.add()
+        nodes.label(nodes.names[0], CANARY)
+        eventually(lambda: joined[0] in nodes_of_version(kubectl, version), "the new node's pod")
+        eventually(lambda: nodes.names[0] in nodes_of_version(kubectl, version), "the relabelled node's pod")
+        assert nodes.names[1] not in nodes_of_version(kubectl, version)
+        reach(kubectl, DAEMON_SET, version, "WaitingForApproval")
+        promote(kubectl, DAEMON_SET, version)
+        found = succeed(kubectl, DAEMON_SET, version)
+    assert ready.fewest == 3
+    assert [each["pods"] for each in found["passedSteps"]] == [3, 4, 5]
+    assert without_template(kubectl.json("daemonset", "app")) == without_template(before)
+
+
+def test_step_whose_labels_no_node_has_waits_until_one_has_them_or_a_person_promotes(
+    kubectl: Kubectl, nodes: Nodes
+) -> None:
+    nodes.add(2)
+    succeed(kubectl, DAEMON_SET, apply(kubectl, DAEMON_SET, "busybox", pod=nodes.pod))
+    selected = {"nodeSelector": {"pool": nodes.names[0]}, "soakSeconds": 0, "approval": True}
+    policy(kubectl, DAEMON_SET, {"steps": [selected]})
+    version = apply(kubectl, DAEMON_SET, "busybox:2", pod=nodes.pod)
+    name = f"changeworkload/{DAEMON_SET.change_workload_name('app', version)}"
+    eventually(lambda: kubectl.run("get", name).returncode == 0, name)
+    kubectl.wait(name, "jsonpath={.status.rollout.waitingFor[0]}=nodeSelector")
+    assert of_version(kubectl, version) == []
+    nodes.label(nodes.names[1], {"pool": nodes.names[0]})
+    reach(kubectl, DAEMON_SET, version, "WaitingForApproval")
+    assert nodes_of_version(kubectl, version) == [nodes.names[1]]
+    second = apply(kubectl, DAEMON_SET, "busybox:3", pod=nodes.pod)
+    nodes.label(nodes.names[1], {"pool": "other"})
+    name = f"changeworkload/{DAEMON_SET.change_workload_name('app', second)}"
+    eventually(lambda: kubectl.run("get", name).returncode == 0, name)
+    kubectl.wait(name, "jsonpath={.status.rollout.waitingFor[0]}=nodeSelector")
+    promote(kubectl, DAEMON_SET, second)
+    found = succeed(kubectl, DAEMON_SET, second)
+    assert found["passedSteps"][0].get("promotedBy") == USER
+
+
+def test_release_that_another_controller_makes_says_which_one(kubectl: Kubectl) -> None:
+    succeed(kubectl, DAEMON_SET, apply(kubectl, DAEMON_SET, "busybox"))
+    steps(kubectl, DAEMON_SET, 1)
+    kubectl("annotate", "daemonset", "app", "flagger.app/config-tracking=1")
+    version = apply(kubectl, DAEMON_SET, "busybox:2")
+    assert succeed(kubectl, DAEMON_SET, version) == {}
+    found = kubectl.json("changeworkload", DAEMON_SET.change_workload_name("app", version))["status"]["conditions"]
+    assert any(each["message"].endswith("is released without steps: Flagger releases it") for each in found)
+    said = kubectl.json("events", "--field-selector", "reason=StepsNotPossible")["items"]
+    assert said[-1]["message"].endswith("Flagger releases it")
+
+
+def nodes_of_version(kubectl: Kubectl, version: str) -> list[str]:
+    """The nodes with a pod of this version, sorted."""
+    found = kubectl.json("pods", "-l", f"{VERSION}={version}")["items"]
+    there = (each for each in found if not each["metadata"].get("deletionTimestamp"))
+    return sorted(node for each in there if (node := each["spec"].get("nodeName")))

@@ -21,7 +21,7 @@ from kube_base.access.errors import NotFoundError
 from kube_base.resources import CRDS, DEPLOYMENTS, LEASES, NAMESPACES, PODS, STATEFUL_SETS, Resource
 from kube_base.times import unix
 from kube_sandbox.apiserver.server import ApiServer
-from kube_sandbox.apiserver.storage.store import Snapshot
+from kube_sandbox.apiserver.storage.store import Snapshot, Store
 from kube_sandbox.cluster.settings import SimulationSettings
 from kube_sandbox.cluster.simulation import simulated
 from reconciler.manager import Manager
@@ -41,7 +41,7 @@ IDENTITY = web.RequestKey("identity", str)
 LEASE_SECONDS = 3.0
 _ADMIN = "admin.kubeconfig"
 _KUBECTL = {"fieldManager": "kubectl"}
-_CONTROLLERS = frozenset({"deployments", "jobs", "replicasets", "serviceaccounts", "statefulsets"})
+_CONTROLLERS = frozenset({"daemonsets", "deployments", "jobs", "replicasets", "serviceaccounts", "statefulsets"})
 
 
 GoOn = Callable[[], Awaitable[web.StreamResponse]]
@@ -97,6 +97,11 @@ class Cluster:
     async def stop_controllers(self) -> None:
         """Stop the simulated nodes and controllers, in the task that started the cluster."""
         await self._controllers.aclose()
+
+    @property
+    def store(self) -> Store:
+        """The storage of the API server."""
+        return self._api.store
 
     def snapshot(self) -> Snapshot:
         """The storage of the API server as it is now."""
@@ -320,8 +325,8 @@ class Cluster:
 
     async def described(self) -> str:
         pods = {pod["metadata"]["name"]: pod["status"].get("phase") for pod in await self.all(PODS)}
-        deployment = (await self.deployment())["metadata"]["labels"]
-        return f"{await self.states()}; Deployment {deployment}; pods {pods}"
+        own = {each["metadata"]["name"]: each["metadata"]["labels"] for each in await self.all(DEPLOYMENTS)}
+        return f"{await self.states()}; Deployments {own}; pods {pods}"
 
 
 def is_write(request: web.Request) -> bool:

@@ -8,8 +8,8 @@ import pytest
 from command.app import _GROUPS, _MODULES
 
 HEAVY = {
-    "gatekeeper.process": {"kubernetes_asyncio", "rich.console", "jsonschema", "yaml"},
-    "reconciler.__main__": {"kubernetes_asyncio", "rich.console", "jsonschema"},
+    "gatekeeper.process": {"kubernetes_asyncio", "rich.console", "jsonschema", "yaml", "cronsim", "dateutil"},
+    "reconciler.__main__": {"kubernetes_asyncio", "rich.console", "jsonschema", "cronsim", "dateutil"},
 }
 
 

@@ -68,6 +68,8 @@ CONTRACT = {
         "altershield_deletion_limit_warn_ratio": (GAUGE, "flow_control"),
         "altershield_release_windows_computed_seconds": (GAUGE, ""),
         "altershield_release_fuse_tripped": (GAUGE, "limit limit_namespace"),
+        "altershield_release_freezes": (GAUGE, "mode"),
+        "altershield_release_freeze_without_end_seconds": (GAUGE, ""),
         "altershield_rollbacks": (COUNTER, "namespace reason"),
         "altershield_ungated_releases": (COUNTER, "reason"),
         "altershield_notifications": (COUNTER, "result type"),

@@ -51,12 +51,14 @@ def _of(release: Release) -> ChangeWorkload | None:
 
 
 def _line(step: StepView, change: ChangeWorkload, now: float) -> str:
-    count = "1 pod" if step.pods == 1 else f"{step.pods} pods"
+    count = "1 pod" if step.pods == 1 else f"{step.pods} pods" if step.pods or not step.nodes else "?"
     return f"{step.number:<3} {count:<10} {step.state:<{_STATE_WIDTH}} {'; '.join(_details(step, change, now))}"
 
 
 def _details(step: StepView, change: ChangeWorkload, now: float) -> Iterator[str]:
     status = change.status.rollout
+    if step.nodes:
+        yield f"nodes {step.nodes}"
     if step.state == StepState.PASSED:
         yield f"{rfc3339(step.begin)} to {rfc3339(step.end)} ({age(step.end - step.begin)})"
         if step.promoted_by:

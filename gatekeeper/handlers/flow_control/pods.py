@@ -15,12 +15,12 @@ from altershield.budgets.pods import Pod
 from altershield.flow_control.deletion import Deletion, Operation, exempt
 from altershield.flow_control.texts import Hint
 from gatekeeper.errors import ReviewError
-from gatekeeper.flow_controls import Decided
 from gatekeeper.handler import handler
 from gatekeeper.handlers.budgets.eviction import Eviction
 from gatekeeper.handlers.budgets.pod import ReviewedPod
 from gatekeeper.handlers.flow_control.reasons import OUTCOMES, Reason
 from gatekeeper.listers import Listers
+from gatekeeper.records.flow_controls import Decided
 from gatekeeper.request import Request
 from gatekeeper.response import NOTHING, Denial, Response
 from gatekeeper.texts import PAGE_WARNING, advice, clean, warning

@@ -1,106 +1,91 @@
 """A release begins only while no gate is closed for it: release windows, freezes and limits."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable
 
-from altershield import releases
-from altershield.api import labels
-from altershield.api.fingerprint import Template, metadata
-from altershield.api.gates.named_workload import NamedWorkload
-from altershield.api.gates.rules import Judged
 from altershield.api.pages import GATES
 from altershield.gates import texts
+from altershield.gates.overrides import Asked
 from altershield.gates.release import Closed
-from altershield.gates.release import Release as Judgeable
-from gatekeeper.errors import ReviewError
 from gatekeeper.handler import handler
-from gatekeeper.handlers.releases.back import goes_back
-from gatekeeper.handlers.releases.bypass import bypass
+from gatekeeper.handlers.releases.closed import asked_for, closed_for, held_for, judgeable
 from gatekeeper.handlers.releases.reasons import Reason
 from gatekeeper.handlers.releases.texts import namespace_option
 from gatekeeper.handlers.releases.version import released_version
-from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
+from gatekeeper.handlers.releases.workload import Change, Workload
 from gatekeeper.listers import Listers
-from gatekeeper.response import NOTHING, Cause, Decision, Denial, Outcome, Response
+from gatekeeper.response import NOTHING, Actor, Cause, Decision, Denial, Outcome, Response
 from gatekeeper.texts import clean, warning
 from kube_base.times import rfc3339
 
 _MAX_NAME = 253  # bytes
 _MAX_MESSAGE = 1024  # bytes
 _MAX_CAUSES = 8
+HANDLER_SECONDS = 4.0
+"""The time of the handler. The API server waits for 5 seconds."""
 _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 
 
-@handler(reads=Workload, outcomes=(Outcome(Decision.DENIED, Reason.GATE_CLOSED),))
-def deny_closed(change: Change, listers: Listers) -> Response:
+@handler(
+    reads=Workload,
+    outcomes=(
+        Outcome(Decision.DENIED, Reason.GATE_CLOSED),
+        Outcome(Decision.DENIED, Reason.NOT_RECORDED),
+        Outcome(Decision.ALLOWED, Reason.OVERRIDDEN, bypassed_by=(Actor.SERVICE_ACCOUNT, Actor.USER)),
+    ),
+    seconds=HANDLER_SECONDS,
+)
+def deny_closed(change: Change, listers: Listers) -> Response | Awaitable[Response]:
     """Deny a release while a gate is closed for it. Going back to the version before is always possible.
+
+    I/O: the use of a ReleaseOverride is recorded before the release is admitted, so that it is used no more often than
+    it says. Only a release that an override lets pass waits for this.
 
     ReviewError (503): the caches of gates are not filled yet, so the failure policy of the webhook decides.
     """
-    gates = listers.gates
-    if gates.filled and not gates.exist:
-        return NOTHING  # in most clusters, so first
-    version = released_version(change)
-    if not version or change.user == listers.reconciler:
-        return NOTHING
-    if not gates.filled:
-        raise ReviewError("the caches of release gates are not filled yet", 503)
-    release = judgeable(change, version, listers)
-    closed = gates.closed(release, change.received)
-    if not closed or goes_back(change, version, listers):
+    closed = closed_for(change, listers)
+    if not closed:
         return NOTHING
     enforced = tuple(each for each in closed if each.enforced)
     if not enforced:
         return Response(warnings=tuple(warning(f"AlterShield: with mode enforce: {texts.sentence(e)}") for e in closed))
+    version = released_version(change)
+    asked = asked_for(change, version)
+    if listers.overrides.match(enforced, asked, change.received):
+        return _overridden(change, listers, enforced, asked)
+    if held_for(change, listers):  # `steps.deny_unheld` denies it if it is not held
+        return Response(
+            warnings=tuple(warning(f"AlterShield: it begins by itself: {texts.sentence(e)}") for e in enforced)
+        )
+    return _denied(change, listers, enforced, version)
+
+
+async def _overridden(change: Change, listers: Listers, closed: tuple[Closed, ...], asked: Asked) -> Response:
+    """Record the use of the overrides, and admit the release."""
+    passed = await listers.overrides.use(closed, asked, change.received, dry_run=change.dry_run)
+    if passed is None:  # another gatekeeper recorded the last use meanwhile
+        return _denied(change, listers, closed, asked.version)
+    if passed.problem:
+        text = f"AlterShield: {change.kind} {clean(change.name, _MAX_NAME)}: {passed.problem}"
+        denial = Denial(clean(text, _MAX_MESSAGE), "TooManyRequests", 429)
+        return Response(audit={"reason": denial.message}, denial=denial, reason=Reason.NOT_RECORDED)
+    names = ", ".join(passed.overrides)
+    gates = ", ".join(map(texts.named, closed))
+    return Response(
+        warnings=(warning(f"AlterShield: ReleaseOverride {names} lets this release pass {gates}"),),
+        audit={"override": names, "passed": clean(gates, _MAX_MESSAGE)},
+        reason=Reason.OVERRIDDEN,
+    )
+
+
+def _denied(change: Change, listers: Listers, enforced: tuple[Closed, ...], version: str) -> Response:
     message = _message(change, enforced)
+    opens_at = listers.gates.opens_at(judgeable(change, listers), change.received)
     return Response(
         warnings=_advice(change, enforced),
         audit={"version": version, "reason": message},
-        denial=Denial(message, "Forbidden", causes=_causes(enforced, gates.opens_at(release, change.received))),
+        denial=Denial(message, "Forbidden", causes=_causes(enforced, opens_at)),
         reason=Reason.GATE_CLOSED,
     )
-
-
-def judgeable(change: Change, version: str, listers: Listers) -> Judgeable:
-    """The release of `version` that a change makes."""
-    new, old = change.object, change.old_object
-    found = [each.labels or {} for each in (old, new) if each is not None]
-    return Judgeable(
-        namespace=change.namespace,
-        namespace_labels=listers.gates.labels_of(change.namespace),
-        labels=tuple(found),
-        judged=_judged(change),
-        workload=NamedWorkload.of(change.namespace, workload_ref(change)),
-        version=version,
-        repairs=new.repairs and bypass(change, listers) is Reason.IGNORED_SUSPEND,
-        succeeded=_succeeded(change, listers),
-        admitted=listers.admissions.recent(change.received),
-    )
-
-
-def _succeeded(change: Change, listers: Listers) -> float:
-    """When the present release succeeded; 0: it did not."""
-    present = change.old_object.label(labels.VERSION) if change.old_object is not None else None
-    release = listers.release(change.namespace, workload_ref(change), present) if present else None
-    return float(releases.since(release)) if release is not None and releases.passed(release) else 0.0
-
-
-def _judged(change: Change) -> Judged:
-    old = change.old_object
-    if old is None:
-        return Judged.CREATE
-    new, before = change.object.spec.template, old.spec.template
-    restarts = new.spec == before.spec and _without_restart(new) == _without_restart(before)
-    return Judged.RESTART if restarts else Judged.UPDATE
-
-
-def _without_restart(template: Template) -> Mapping[str, Any]:
-    found = dict(metadata(template) or {})
-    annotations = found.pop("annotations", None)
-    kept = (
-        {key: value for key, value in annotations.items() if key != _RESTARTED} if isinstance(annotations, dict) else {}
-    )
-    return {**found, "annotations": kept}
 
 
 def _message(change: Change, closed: tuple[Closed, ...]) -> str:
@@ -114,6 +99,7 @@ def _advice(change: Change, closed: tuple[Closed, ...]) -> tuple[str, ...]:
     return (
         *(warning(f"AlterShield: {texts.sentence(each)}") for each in closed[1:_MAX_CAUSES]),
         warning(f"to see what is closed and until when, run: {command}"),
+        warning(f"to let one release pass, somebody with the right creates a ReleaseOverride: see {GATES}#overrides"),
         warning("going back to the version before is possible at any time: altershield rollback, or apply it again"),
         warning(f"this page explains release gates: {GATES}"),
     )

@@ -1,7 +1,7 @@
 """Remembers admitted releases until the status of ReleaseLimits counts them."""
 
 from gatekeeper.handler import handler
-from gatekeeper.handlers.releases.gates import judgeable
+from gatekeeper.handlers.releases.closed import judgeable
 from gatekeeper.handlers.releases.version import released_version
 from gatekeeper.handlers.releases.workload import Change, Workload
 from gatekeeper.listers import Listers
@@ -11,7 +11,6 @@ from gatekeeper.response import NOTHING, Response
 @handler(reads=Workload)
 def count_admitted(change: Change, listers: Listers) -> Response:
     """Remember a release that no handler before this one denied. A dry run counts nothing."""
-    version = "" if change.dry_run or not listers.gates.exist else released_version(change)
-    if version:
-        listers.admissions.add(judgeable(change, version, listers), change.received)
+    if listers.gates.exist and not change.dry_run and released_version(change):
+        listers.admissions.add(judgeable(change, listers), change.received)
     return NOTHING

@@ -21,6 +21,10 @@ class Reason(StrEnum):
     """A release that should be held is not."""
     GATE_CLOSED = "gate-closed"
     """A release window, or another gate, is closed."""
+    OVERRIDDEN = "overridden"
+    """A ReleaseOverride lets the release pass closed gates."""
+    NOT_RECORDED = "not-recorded"
+    """The use of a ReleaseOverride could not be stored."""
     BLOCKING_OFF = "blocking-off"
     """Only for versions that were rolled back. A suspended workload stays suspended when `blocking` is switched off."""
 

@@ -1,22 +1,27 @@
 """Releases in steps: a release is held at its first step, and the held fields follow the annotation of the hold."""
 
+from dataclasses import replace
 from functools import lru_cache
 
-from altershield.api import labels
 from altershield.api.annotations import ROLLOUT
 from altershield.api.policy import Mode
+from altershield.api.rollout import Rollout
+from altershield.gates.release import Closed
 from altershield.policies.selection import InForce
 from altershield.policies.stored import Spec
+from altershield.releases.steps import labels_text
 from altershield.rollout import admission, obstacles
 from altershield.rollout.admission import Admitted, State, Wanted
-from altershield.rollout.steps import next_step, step_pods
+from altershield.rollout.steps import AT_ONCE, next_step, of_kind, selects_nodes, step_pods, steps_of
+from altershield.rollout.waits import Waits, for_gates, waits_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.held import difference
 from gatekeeper.errors import ReviewError
 from gatekeeper.handler import handler
+from gatekeeper.handlers.releases.closed import held_for, own_labels
 from gatekeeper.handlers.releases.reasons import RESTORED, Reason
 from gatekeeper.handlers.releases.version import new_version, released_version
-from gatekeeper.handlers.releases.workload import Change, Workload, pods_of
+from gatekeeper.handlers.releases.workload import Change, Workload, failed_pods_of, pods_of
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
 from gatekeeper.texts import clean, warning
@@ -36,10 +41,10 @@ def hold(change: Change, listers: Listers) -> Response:
 
     What a mutating webhook writes gets no field manager. So the owner of the workload can go on applying its manifest.
     """
-    policy = _policy(change, listers)
-    if policy is None and not _is_held(change):
+    policy, closed = _policy(change, listers), held_for(change, listers)
+    if policy is None and not closed and not _is_held(change):
         return NOTHING
-    admitted = _admitted(change, listers, policy)
+    admitted = _admitted(change, listers, policy, closed)
     warnings = _only_warned(change, policy)
     if admitted is None:
         return Response(warnings=warnings) if warnings else NOTHING
@@ -60,10 +65,10 @@ def hold(change: Change, listers: Listers) -> Response:
 def deny_unheld(change: Change, listers: Listers) -> Response:
     """Deny a release that should be held and is not, and held fields that do not follow the annotation: the mutating
     webhook was not called, or its answer came too late. Another try passes."""
-    policy = _policy(change, listers)
-    if policy is None and not _is_held(change):
+    policy, closed = _policy(change, listers), held_for(change, listers)
+    if policy is None and not closed and not _is_held(change):
         return NOTHING
-    admitted = _admitted(change, listers, policy)
+    admitted = _admitted(change, listers, policy, closed)
     if admitted is None or admission.follows(change.once(_sent), admitted):
         return NOTHING
     what = f"{change.kind} {clean(change.name, _MAX_NAME)}"
@@ -90,9 +95,7 @@ def _policy(change: Change, listers: Listers) -> InForce[Spec] | None:
         return None  # nothing is held; the reconciler restores what is
     if not filled:
         raise ReviewError("the cache of DefensePolicies is not filled yet", 503)
-    # AlterShield's own labels change on the way from the mutating to the validating webhook
-    own = {key: value for key, value in (change.object.labels or {}).items() if key not in labels.OWNED}
-    found = policies.of(change.namespace, own)
+    found = policies.of(change.namespace, own_labels(change))
     return found if found is not None and found.spec.rollout is not None else None
 
 
@@ -100,10 +103,14 @@ def _is_held(change: Change) -> bool:
     return change.object.is_held or (change.old_object is not None and change.old_object.is_held)
 
 
-def _admitted(change: Change, listers: Listers, policy: InForce[Spec] | None) -> Admitted | None:
-    """How the workload should be; None: there is nothing to hold or to restore."""
+def _admitted(
+    change: Change, listers: Listers, policy: InForce[Spec] | None, closed: tuple[Closed, ...]
+) -> Admitted | None:
+    """How the workload should be; None: there is nothing to hold or to restore. `closed`: the gates for which it is
+    held without a pod."""
     old = change.old_object
-    wants = policy is not None and policy.spec.mode == Mode.ENFORCE
+    wanted = _wanted(change, policy, closed)
+    wants = wanted is not None
     if not wants and not _is_held(change):
         return None
     return admission.admit(
@@ -114,9 +121,11 @@ def _admitted(change: Change, listers: Listers, policy: InForce[Spec] | None) ->
             version=released_version(change),
             base=new_version(old.spec.template, None) if wants and old is not None else "",
             by_reconciler=change.user == listers.reconciler,
-            wanted=_wanted(policy) if policy is not None and wants else None,
-            obstacle=_obstacle(change) if wants else "",
+            wanted=wanted,
+            obstacle=_obstacle(change, wanted.rollout) if wanted is not None else "",
             replicas=pods_of(change),
+            failed=failed_pods_of(change),
+            labels=own_labels(change) if wants else {},
             time=_time(int(change.received)),
             since=_time(int(change.received) - _CALLED_AGAIN),
         )
@@ -131,24 +140,44 @@ def _state(workload: Workload) -> State:
     return State(workload.rollout, workload.held_spec)
 
 
-def _wanted(policy: InForce[Spec]) -> Wanted | None:
-    rollout = policy.spec.rollout
-    return Wanted(rollout, f"{policy.namespace}/{policy.name}@{policy.generation}") if rollout is not None else None
+def _wanted(change: Change, policy: InForce[Spec] | None, closed: tuple[Closed, ...]) -> Wanted | None:
+    """The steps of the policy, if it is enforced; one step with all pods, if the release only waits for gates."""
+    begin = for_gates(closed)
+    if policy is not None and policy.spec.mode == Mode.ENFORCE and policy.spec.rollout is not None:
+        spec, name = policy.spec, f"{policy.namespace}/{policy.name}@{policy.generation}"
+        rollout = _own_steps(change, policy.spec.rollout) or policy.spec.rollout
+        return Wanted(rollout, name, replace(waits_of(spec.checks), begin=begin))
+    return Wanted(AT_ONCE, "", Waits(begin=begin)) if closed else None
 
 
-def _obstacle(change: Change) -> str:
-    new, created = change.object, change.old_object is None
-    return obstacles.obstacle(replicas=pods_of(change), controller=new.controller, keys=new.keys, created=created)
+def _own_steps(change: Change, rollout: Rollout) -> Rollout | None:
+    """The steps of a workload of this kind; None if the policy has none for it."""
+    return of_kind(rollout, evicts=BY_KIND[change.resource.group_kind].evicts)
+
+
+def _obstacle(change: Change, rollout: Rollout | None) -> str:
+    return obstacles.obstacle(
+        replicas=pods_of(change),
+        releaser=change.object.releaser,
+        created=change.old_object is None,
+        has_steps=rollout is None or _own_steps(change, rollout) is not None,
+    )
 
 
 def _only_warned(change: Change, policy: InForce[Spec] | None) -> tuple[str, ...]:
     """The warning of a policy that only warns."""
-    if policy is None or policy.spec.rollout is None or policy.spec.mode != Mode.WARN or _obstacle(change):
+    if policy is None or policy.spec.rollout is None or policy.spec.mode != Mode.WARN:
         return ()
-    pods = step_pods(policy.spec.rollout, next_step(policy.spec.rollout, 0, pods_of(change)), pods_of(change))
+    rollout = _own_steps(change, policy.spec.rollout)
+    if rollout is None or _obstacle(change, policy.spec.rollout):
+        return ()
+    first = next_step(rollout, 0, pods_of(change))
+    reached = f"{step_pods(rollout, first, pods_of(change))} of {pods_of(change)} pods first"
+    if selects_nodes(rollout, first):
+        reached = f"the pods on nodes with the labels {labels_text(steps_of(rollout)[first - 1])} first"
     text = (
-        f"AlterShield: with mode enforce, this release of {change.kind} {change.name} would reach {pods} of "
-        f"{pods_of(change)} pods first; the DefensePolicy {policy.namespace}/{policy.name} has mode warn"
+        f"AlterShield: with mode enforce, this release of {change.kind} {change.name} would reach {reached}; "
+        f"the DefensePolicy {policy.namespace}/{policy.name} has mode warn"
     )
     return (warning(text),)
 

@@ -13,7 +13,13 @@ from altershield.workloads import change_workload_name
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.bypass import bypass, is_processed, not_processed
 from gatekeeper.handlers.releases.reasons import BYPASSES, Reason
-from gatekeeper.handlers.releases.texts import failed_pod, namespace_option, repair_command, why_command
+from gatekeeper.handlers.releases.texts import (
+    failed_pod,
+    namespace_option,
+    repair_command,
+    rollback_command,
+    why_command,
+)
 from gatekeeper.handlers.releases.version import released_version
 from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
 from gatekeeper.listers import Listers
@@ -95,6 +101,8 @@ def _failure(change: Change, version: str, release: Release | None, suspended: s
     if len(pods) > _MAX_PODS:
         yield warning(f"and {len(pods) - _MAX_PODS} more pods failed")
     yield advice("to repair, run this command, which lets one release pass, then release", repair_command(change))
+    if change.old_object is not None and change.old_object.is_held:
+        yield advice("to go back to the version before, run", rollback_command(change))
     # a user who may patch the status can write any text as a name, and people paste the command
     if 0 < len(pods) <= _MAX_PODS and all(is_name(each.pod) for each in pods):
         yield advice(

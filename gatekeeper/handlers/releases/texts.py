@@ -23,6 +23,11 @@ def repair_command(change: Change) -> str:
     return f"kubectl label --overwrite {change.kind}{option} {change.name} {labels.IGNORED_SUSPEND}=true"
 
 
+def rollback_command(change: Change) -> str:
+    """The command that releases the last version that passed."""
+    return f"altershield rollback{namespace_option(change)} {change.kind}/{change.name}"
+
+
 def why_command(change: Change) -> str:
     """The command that explains the state of the workload."""
     return f"altershield why{namespace_option(change)} {change.kind}/{change.name}"

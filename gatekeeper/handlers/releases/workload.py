@@ -1,6 +1,7 @@
 """The parts of a request that the handlers of releases read: the workload's labels and its pod template."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,6 +14,7 @@ from altershield.api.fingerprint import Template
 from altershield.api.names import is_version
 from altershield.workloads.applied import LAST_APPLIED
 from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE
+from altershield.workloads.releasers import other_releaser
 from gatekeeper.errors import ReviewError
 from gatekeeper.request import Metadata, Object, Request
 from kube_base.meta import OwnerReference
@@ -63,6 +65,8 @@ del HELD["template"], HELD["replicas"]
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
     desired_number_scheduled: int | None = None
+    updated_replicas: int | None = None
+    updated_number_scheduled: int | None = None  # of a DaemonSet
 
 
 class Workload(Object, frozen=True, rename="camel"):
@@ -121,17 +125,12 @@ class Workload(Object, frozen=True, rename="camel"):
         return _decoded(raw, _number, "spec.replicas") if raw else None
 
     @property
-    def controller(self) -> OwnerReference | None:
-        """The owner that controls the workload. ReviewError: the owners cannot be read."""
+    def releaser(self) -> str:
+        """Which other controller releases it, as a sentence; empty if none is known. ReviewError: the owners cannot be
+        read."""
         raw = self.metadata.owner_references
         owners = _decoded(raw, _owners, "metadata.ownerReferences") if raw else None
-        return next((each for each in owners or () if each.controller), None)
-
-    @property
-    def keys(self) -> Iterator[str]:
-        """The keys of its labels and annotations."""
-        yield from self.labels or ()
-        yield from self.metadata.annotations or ()
+        return other_releaser(owners or (), chain(self.labels or (), self.metadata.annotations or ()))
 
     @property
     def repairs(self) -> bool:
@@ -175,6 +174,14 @@ def pods_of(change: Change) -> int:
     old = change.old_object
     desired = old.status.desired_number_scheduled if old is not None and old.status is not None else None
     return 1 if desired is None else desired
+
+
+def failed_pods_of(change: Change) -> int:
+    """How many pods have the stored version, if it failed and releases are suspended for it; else 0."""
+    old = change.old_object
+    if old is None or old.status is None or old.label(label_names.SUSPEND) is None:
+        return 0
+    return max(0, old.status.updated_replicas or old.status.updated_number_scheduled or 0)
 
 
 def last_applied(workload: Workload) -> str | None:

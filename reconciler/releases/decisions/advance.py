@@ -13,9 +13,9 @@ from altershield.releases.enforcement import only_text
 from altershield.releases.release import version_of
 from reconciler.cluster.release import Release
 from reconciler.releases.decisions import pause, steps, suspension
-from reconciler.releases.findings import not_up, verification
+from reconciler.releases.findings import not_up, release_checks, verification
 from reconciler.releases.findings.ending import health_counts
-from reconciler.releases.findings.failure import STEP_DEADLINE
+from reconciler.releases.findings.failure import without_pods
 from reconciler.releases.findings.waiting import with_settling, with_waits
 from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
@@ -45,16 +45,17 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     next_state = WorkloadState.SUSPEND if failing else verification.next_state(snapshot)
     found = steps.next_progress(snapshot, next_state, now)
     next_state = steps.gated(next_state, snapshot, found)
+    next_state, runs = release_checks.after(snapshot, next_state) if release.spec.policy.checks else (next_state, ())
     next_state, taken, wake = _batches(snapshot, next_state, now)
     ask = not_up.ask_due(snapshot, next_state)
     if ask is not None and ask <= now and not snapshot.events_read:
         return Decision(read_events=True)
     overdue = found.overdue if found is not None else ""
-    message = overdue or verification.summary(snapshot, failing)
+    reason, message = without_pods(snapshot, overdue) if next_state is WorkloadState.SUSPEND else ("", "")
+    message = verification.summary(snapshot, failing) if failing or not reason else message
     only = only_text(release.spec.policy) if next_state is WorkloadState.SUSPEND else ""
     message = f"{message}; {only}" if only else message
-    draft = begin_with(snapshot, now)
-    entered = state(release) is not next_state
+    draft, entered = begin_with(snapshot, now), state(release) is not next_state
     draft, waits = with_waits(draft, snapshot, next_state)
     draft = not_up.with_not_up(draft, snapshot, next_state)
     wakes = [wake, waits, ask, groups.next_due() if groups is not None else None]
@@ -67,14 +68,14 @@ def advance(snapshot: Snapshot, failing: Sequence[PodInfo], now: float, no_rollb
     else:
         draft = draft.without(ConditionType.SETTLED).without(ConditionType.CHECKED)
         draft = draft.replace(settle_time_unix=0, settling=Settling())
-    draft = _verified(draft.enter(next_state), snapshot, next_state, message, failing, overdue)
+    draft = _verified(draft.enter(next_state), snapshot, next_state, message, failing, reason)
     taken_steps = steps.with_steps(draft, snapshot, found)
     draft = taken_steps.draft
     if no_rollback and not _released_again(snapshot):
         draft = draft.condition(ConditionType.ROLLED_BACK, False, RollbackReason.NOT_UNDONE, no_rollback)
     elif next_state is WorkloadState.RUNNING:
         draft = _without_refusal(draft)
-    before: list[Before] = [*taken_steps.before]
+    before: list[Before] = [*taken_steps.before, *runs]
     after: list[After] = []
     if groups is not None:
         before += verification.marks(snapshot, groups, now)
@@ -134,9 +135,10 @@ def _verified(
     next_state: WorkloadState,
     message: str,
     failing: Sequence[PodInfo],
-    overdue: str = "",
+    reason: str = "",
 ) -> Draft:
-    """Sets the lists of failed and down pods, and the condition Verified."""
+    """Sets the lists of failed and down pods, and the condition Verified. `reason`: why the release fails, if no pod
+    fails it."""
     groups = snapshot.groups
     failed = failed_pods(groups) if groups is not None else ()
     gone = verification.unreplaced(snapshot) if next_state is WorkloadState.SUSPEND else ()
@@ -146,8 +148,8 @@ def _verified(
         draft = draft.replace(down_pods=down_pods(groups) if health_counts(snapshot) else ())
     match next_state:
         case WorkloadState.SUSPEND:
-            if overdue:
-                return draft.condition(ConditionType.VERIFIED, False, STEP_DEADLINE, message)
+            if reason and not failing:
+                return draft.condition(ConditionType.VERIFIED, False, reason, message)
             if groups is not None and not failing and not groups.count(Group.FAILED):
                 return draft  # the failed pods are gone, but the reason for the suspension stays
             by = Giver.HEALTH if failing and not failed else verification.giver(groups) if groups is not None else ""

@@ -76,7 +76,7 @@ def _fail(snapshot: Snapshot, now: float) -> Decision | None:
         return None
     if snapshot.workload.held and snapshot.targets is None:
         return Decision(read_live=True)  # somebody else may have changed the pause
-    why, refusal = verification.summary(snapshot), failure.no_rollback_reason(snapshot)
+    why, refusal = failure.why(snapshot), failure.no_rollback_reason(snapshot)
     if pause_is_over:
         why = f"{why}; {pause.end_text(snapshot)}"
     if refusal in ("", snapshot.settings.rollback_off):

@@ -11,6 +11,7 @@ from altershield.releases.steps import step_text
 from reconciler.releases.decisions.answers import UNCHANGED, answered
 from reconciler.releases.decisions.steps import announced, view_of
 from reconciler.releases.findings import verification
+from reconciler.releases.pods.group import Group
 from reconciler.releases.terms.draft import begin_with
 from reconciler.releases.terms.effects import Decision
 from reconciler.releases.terms.snapshot import Snapshot
@@ -27,6 +28,8 @@ def promote(snapshot: Snapshot, request: Request, now: float) -> Decision:
     if known.phase == Phase.WAITING_FOR_APPROVAL and view.rollout.other_approver and request.by in ("", released_by):
         outcome = f"{_own(snapshot)} is not promoted: another user than {released_by} has to do so; {UNCHANGED}"
         return answered(draft, request, Result.REFUSED, outcome)
+    if known.phase in (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL) and (due := _observed_at(snapshot)) is not None:
+        return Decision(requeue_after=max(0.0, due - now))
     full = request.verb == Verb.PROMOTE_FULL
     by = request.by or "a person"
     found = promoted(known, view, by, now, full=full)
@@ -48,6 +51,16 @@ def hold(snapshot: Snapshot, request: Request, now: float) -> Decision:
     draft = draft.replace(rollout=msgspec.structs.replace(known, held_by=request.by or "a person"))
     outcome = f"{_own(snapshot)} stays at {step_text(known)} until a person promotes it"
     return answered(draft, request, Result.DONE, outcome)
+
+
+def _observed_at(snapshot: Snapshot) -> float | None:
+    """When it is known whether the pods are still up, Unix seconds; None if it is known. A new leader observes the pods
+    that passed once more: the request waits for that, and is not refused."""
+    groups = snapshot.groups
+    if groups is None or not groups.count(Group.OBSERVING):
+        return None
+    known = groups.count(Group.OBSERVING) + groups.count(Group.PASSED) == len(groups)
+    return groups.next_due() if known else None
 
 
 def _own(snapshot: Snapshot) -> str:

@@ -1,5 +1,6 @@
 """The part of a decision that is about a release in steps. Pure functions."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -7,22 +8,26 @@ import msgspec
 from altershield.api.amounts import scaled
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.meta import find_condition, plain_time
+from altershield.api.meta import find_condition, has_reason, plain_time
 from altershield.api.ops_config import ROLLOUT_OFF
 from altershield.api.policy import Mode
-from altershield.api.rollout import ENDED, Phase, RolloutStatus, WaitingFor
+from altershield.api.rollout import ENDED, Phase, Rollout, RolloutStatus, WaitingFor
+from altershield.gates.judge import first_opening
+from altershield.gates.texts import named
+from altershield.releases import state
 from altershield.releases.release import version_of
-from altershield.releases.steps import step_text
+from altershield.releases.steps import reasons, step_text
 from altershield.rollout.obstacles import obstacle
+from altershield.rollout.steps import of_kind, selects_nodes, steps_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.hold import Hold
 from altershield.workloads.pods import Pod
-from altershield.workloads.workload import Strategy, Workload
+from altershield.workloads.workload import Workload
 from kube_base.times import rfc3339
 from reconciler.cluster.release import Release
 from reconciler.cluster.soaks import why_soaking
 from reconciler.releases.decisions import bypass
-from reconciler.releases.findings import verification
+from reconciler.releases.findings import release_checks, verification
 from reconciler.releases.findings.failure import exceeded_deadline
 from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
@@ -30,10 +35,15 @@ from reconciler.releases.terms.draft import Draft, begin, with_update_time
 from reconciler.releases.terms.effects import After, Announce, Before, Decision, EndHold, Evict, FreeFields, SetHold
 from reconciler.releases.terms.snapshot import Snapshot
 from reconciler.rollout.evictions import Fleet, evictions
+from reconciler.rollout.node_sets import NodeSet
 from reconciler.rollout.progress import Event, Progress, progress
 from reconciler.rollout.view import View
 
+_REFUSED = "WriteRefused"
+"""The reason of the condition Progressing while the API server refuses to change the hold, or to evict a pod."""
+_STOPPED = (Phase.STOPPED, Phase.ABORTED)
 _UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
+_MAX_GATES = 8  # that a status names
 _QUOTA = "exceeded quota"
 """What the API server says if a ResourceQuota refuses a pod (plugin/pkg/admission/resourcequota)."""
 
@@ -62,6 +72,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         + (WaitingFor.QUOTA,) * (quota and without_surge == 0)
     )  # fmt: skip
     surge = not quota and (hold is None or hold.surge)
+    nodes = _node_sets(rollout, groups, release.status.rollout.step) if hold is not None else ()
     return View(
         rollout=rollout,
         version=version_of(release),
@@ -78,15 +89,20 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         waiting=waiting,
         follows=workload.hold is None or workload.hold.follows,
         surge_refused=quota and without_surge != 0,
-        evictable=_evictable(workload, groups),
+        evictable=_evictable(rollout, workload, groups, nodes, release.status.rollout.step),
+        node_sets=nodes,
         let_go="" if snapshot.settings.rollout else ROLLOUT_OFF,
+        waits=release_checks.waits(snapshot),
+        gates=tuple(map(named, snapshot.closed[:_MAX_GATES])),
+        opens_at=first_opening(snapshot.closed),
+        checks_said=release_checks.said(snapshot),
     )
 
 
 def _repeats(snapshot: Snapshot, groups: PodGroups) -> bool:
     """Whether the soak is over, and a check that is repeated in it has no last result yet."""
     status, policy = snapshot.release.status.rollout, snapshot.release.spec.policy
-    if status.phase != Phase.SOAKING or not any(each.every_seconds for each in policy.checks):
+    if status.phase != Phase.SOAKING or not any(each.soak_interval for each in policy.checks):
         return False
     existing = [
         each for each in groups.memberships.batches() if any(groups.has_pod(member.uid) for member in each.members)
@@ -94,7 +110,17 @@ def _repeats(snapshot: Snapshot, groups: PodGroups) -> bool:
     return bool(why_soaking(policy.checks, existing))
 
 
-def _evictable(workload: Workload, groups: PodGroups | None) -> tuple[Pod, ...]:
+def _node_sets(rollout: Rollout, groups: PodGroups | None, number: int) -> tuple[NodeSet, ...]:
+    """The nodes of the steps up to the one after this step; empty if these select none."""
+    found = steps_of(rollout)[: number + 1]
+    if groups is None or not any(each.node_selector for each in found):
+        return ()
+    return groups.node_sets(found)
+
+
+def _evictable(
+    rollout: Rollout, workload: Workload, groups: PodGroups | None, nodes: Sequence[NodeSet], number: int
+) -> tuple[Pod, ...]:
     """The old pods to evict now, if the controller of the workload replaces none while it is held."""
     hold = workload.steps
     if hold is None or groups is None or not BY_KIND[workload.group_kind].evicts:
@@ -106,8 +132,16 @@ def _evictable(workload: Workload, groups: PodGroups | None) -> tuple[Pod, ...]:
         staying=tuple(groups.older.staying()),
         ending=groups.older.ending,
     )
-    most = scaled(workload.max_unavailable, workload.replicas, round_up=True) or 1
-    return evictions(fleet, allowed=hold.pods, most=most, base=hold.base, on_ready_node=groups.on_ready_node)
+    names = nodes[number - 1].names if 0 < number <= len(nodes) else ()
+    return evictions(
+        fleet,
+        allowed=0 if number and selects_nodes(rollout, number) else hold.pods,
+        most=scaled(workload.max_unavailable, workload.replicas, round_up=True) or 1,
+        base=hold.base,
+        on_ready_node=groups.on_ready_node,
+        selected=(lambda pod: pod.node in names) if names else None,
+        at_least=hold.at_least,
+    )
 
 
 def _at_once(workload: Workload, hold: Hold | None, *, surge: bool) -> int | None:
@@ -150,7 +184,11 @@ def with_steps(draft: Draft, snapshot: Snapshot, found: Progress | None) -> Step
         after.append(SetHold(found.new_hold))
     if found.ends_hold:
         after.append(EndHold())
-    return Steps(draft, (FreeFields(),) if found.frees_fields else (), tuple(after), found.wake)
+    before: list[Before] = [FreeFields()] * found.frees_fields
+    phase = "" if found.overdue else release_checks.due(snapshot, found.status)
+    if phase and found.status.phase == snapshot.release.status.rollout.phase:  # the phase Held is stored
+        before += release_checks.created(snapshot, phase, found.status.step)
+    return Steps(draft, tuple(before), tuple(after), found.wake)
 
 
 def announced(event: Event) -> Announce:
@@ -158,12 +196,17 @@ def announced(event: Event) -> Announce:
 
 
 def _progressing(draft: Draft, found: Progress) -> Draft:
+    """Sets the condition Progressing. That of a refused write or eviction says the cause, and stays until it is carried
+    out: a status that changes with each attempt would be written without end."""
     status = found.status
     if not status.phase:
         return draft
-    going = status.phase not in (Phase.STOPPED, Phase.ABORTED) and not status.waiting_for
+    refused = has_reason(draft.status.conditions, ConditionType.PROGRESSING, _REFUSED)
+    if refused and status.phase not in _STOPPED and {*status.waiting_for} & {WaitingFor.WRITE, WaitingFor.EVICTION}:
+        return draft
+    going = status.phase not in _STOPPED and not status.waiting_for
     if not going and status.waiting_for:
-        message = f"{step_text(status)} waits for: {', '.join(status.waiting_for)}"
+        message = f"{step_text(status)} waits: {'; '.join(reasons(status))}"
     else:
         message = f"{step_text(status)}: {status.pods} pods"
         if status.phase == Phase.SOAKING:
@@ -177,6 +220,8 @@ def _not_in_steps(draft: Draft, snapshot: Snapshot) -> Steps:
     policy = release.spec.policy
     if policy.rollout is None or policy.mode is not Mode.ENFORCE or _goes_back(snapshot):
         return Steps(draft)
+    if state(release) is WorkloadState.SUCCESS:
+        return Steps(draft)  # the releases that would show that it went back are deleted
     if find_condition(release.status.conditions, ConditionType.PROGRESSING) is not None:
         return Steps(draft)
     text = f"version {version_of(release)} is released without steps: {_why_not(snapshot)}"
@@ -189,12 +234,14 @@ def _why_not(snapshot: Snapshot) -> str:
     workload = snapshot.workload
     if not snapshot.settings.rollout:
         return ROLLOUT_OFF
-    if workload.strategy is not Strategy.ROLLING:
-        return f"its update strategy is {workload.strategy}"
-    created = not snapshot.others and not snapshot.previous.uid
-    if found := obstacle(replicas=workload.replicas, controller=None, created=created):
-        return found
-    return "the gatekeeper could not hold it, or did not answer"
+    rollout, evicts = snapshot.release.spec.policy.rollout, BY_KIND[workload.group_kind].evicts
+    found = obstacle(
+        replicas=workload.replicas,
+        releaser=workload.releaser,
+        created=not snapshot.others and not snapshot.previous.uid,
+        has_steps=rollout is None or of_kind(rollout, evicts=evicts) is not None,
+    )
+    return found or workload.obstacle or "the gatekeeper could not hold it, or did not answer"
 
 
 def _goes_back(snapshot: Snapshot) -> bool:
@@ -223,17 +270,15 @@ def superseded(release: Release, now: float) -> ChangeWorkloadStatus | None:
     return with_update_time(begin(release, now).replace(rollout=rollout).status, now)
 
 
-def refused(release: Release, what: WaitingFor, cause: str, now: float) -> Decision:
-    """Report that the API server refused to change the hold, or to evict a pod. The deadline of the step stops
-    meanwhile."""
+def refused(release: Release, what: WaitingFor, why: str, now: float) -> Decision:
+    """Report that the hold is not changed, or a pod is not evicted. The deadline of the step stops meanwhile."""
     known = release.status.rollout
-    write = "change the workload" if what is WaitingFor.WRITE else "evict an old pod"
-    message = f"{step_text(known)}: the API server refuses to {write}: {cause}; AlterShield retries"
+    message = f"{step_text(known)}: {why}; AlterShield tries again"
     condition = find_condition(release.status.conditions, ConditionType.PROGRESSING)
     if condition is not None and condition.message == message:
         return Decision()
     since = known.waiting_since_unix or int(now)
-    draft = begin(release, now).condition(ConditionType.PROGRESSING, False, "WriteRefused", message)
+    draft = begin(release, now).condition(ConditionType.PROGRESSING, False, _REFUSED, message)
     waiting = tuple(dict.fromkeys((*known.waiting_for, str(what))))
     draft = draft.replace(rollout=msgspec.structs.replace(known, waiting_since_unix=since, waiting_for=waiting))
     return Decision(with_update_time(draft.status, now), after=(Announce("StepHeld", message),))

@@ -27,8 +27,8 @@ from altershield.workloads.pods import Pod
 from altershield.workloads.start_budget import StartBudget
 from altershield.workloads.workload import Strategy, Workload
 from reconciler.cluster.batch import Batch
+from reconciler.cluster.nodes import Nodes
 from reconciler.cluster.release import Release
-from reconciler.releases.pods.groups import Nodes
 from reconciler.releases.pods.health import Health, Timing, TrackedPod, assess, start_tracking, update_tracked
 from reconciler.releases.pods.limits import limit
 from reconciler.releases.terms.rules import timing_of

@@ -5,10 +5,10 @@ This module does not decide about overdue pods: `ending` does.
 
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType, Giver
-from altershield.api.meta import has_reason
+from altershield.api.meta import find_condition, has_reason
 from altershield.api.policy import OnFailure
 from altershield.releases import state
-from reconciler.releases.findings import verification
+from reconciler.releases.findings import release_checks, verification
 from reconciler.releases.pods.group import Group
 from reconciler.releases.terms.snapshot import RollbackReason, Snapshot
 
@@ -24,10 +24,10 @@ def has_failed(snapshot: Snapshot) -> bool:
     version are overdue.
     """
     groups, pause_ends = snapshot.groups, snapshot.release.status.pause.end_time_unix > 0
+    if without_pods(snapshot)[0]:
+        return True
     if groups is None:
         return False
-    if exceeded_deadline(snapshot):
-        return True
     if groups.count(Group.FAILED):
         return pause_ends or verification.giver(groups) is not Giver.HEALTH
     failed = state(snapshot.release) in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK)
@@ -84,3 +84,22 @@ def no_rollback_reason(snapshot: Snapshot) -> str:
     if not snapshot.settings.rollback:
         return snapshot.settings.rollback_off
     return ""
+
+
+def without_pods(snapshot: Snapshot, overdue: str = "") -> tuple[str, str]:
+    """The reason and the message of the condition Verified of a release that fails without a failed pod; both empty if
+    it does not. `overdue`: why its step is overdue now."""
+    if overdue:
+        return STEP_DEADLINE, overdue
+    checks = release_checks.failed(snapshot) if snapshot.batches else None
+    if checks is not None:
+        return checks.checks.giver, release_checks.text_of(checks)
+    verified = find_condition(snapshot.release.status.conditions, ConditionType.VERIFIED)
+    if exceeded_deadline(snapshot) and verified is not None:
+        return verified.reason, verified.message
+    return "", ""
+
+
+def why(snapshot: Snapshot) -> str:
+    """Why the release failed verification, as a sentence."""
+    return without_pods(snapshot)[1] or verification.summary(snapshot)

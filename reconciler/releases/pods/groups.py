@@ -7,15 +7,16 @@ groups are rebuilt from the caches.
 import heapq
 import math
 from collections.abc import Iterable, Iterator
-from typing import Protocol
 
 from altershield.api.change_workload import SourceRef
 from altershield.api.pod_verdicts import PodInfo
+from altershield.api.rollout import Step
 from altershield.releases.release import version_of
 from altershield.workloads import BY_KIND, is_pod_of_revision
 from altershield.workloads.pods import Fault, Pod, Trouble
 from altershield.workloads.workload import Workload
 from reconciler.cluster.batch import Batch, Member
+from reconciler.cluster.nodes import Nodes
 from reconciler.cluster.release import Release
 from reconciler.releases.pods.blame import Cause, Parts, faults_of
 from reconciler.releases.pods.group import Group, group_of
@@ -26,19 +27,7 @@ from reconciler.releases.pods.older import OlderPods
 from reconciler.releases.pods.predecessors import Predecessors
 from reconciler.releases.pods.starts import PodStarts
 from reconciler.releases.pods.words import words
-
-
-class Nodes(Protocol):
-    """The states of nodes, as the groups read them."""
-
-    def node_ready(self, node: str) -> bool:
-        """Whether a pod on this node can be up: False if the node is known to be not ready, True if it is unknown."""
-
-    def node_lost(self, node: str) -> bool:
-        """Whether the node does not exist or is not ready."""
-
-    def node_ready_at(self, node: str) -> float:
-        """Since when the node is ready, Unix seconds; 0 if it is not ready or the time is not known."""
+from reconciler.rollout.node_sets import NodeSet, node_sets
 
 
 class PodGroups:
@@ -146,6 +135,17 @@ class PodGroups:
     def on_ready_node(self, pod: Pod) -> bool:
         """Whether the pod is on a node that is ready."""
         return self._nodes.node_ready(pod.node) and not self._nodes.node_lost(pod.node)
+
+    def node_sets(self, steps: Iterable[Step]) -> tuple[NodeSet, ...]:
+        """The nodes that each of these steps selects."""
+        return node_sets(
+            steps,
+            self.workload.replicas,
+            updated=(self._tracked[uid].pod for uid in self._group_of),
+            older=self.older,
+            nodes=self._nodes.node_labels(),
+            on_ready_node=self.on_ready_node,
+        )
 
     def fault(self, tracked: TrackedPod) -> Fault | None:
         """The reason why the cluster keeps the pod from being up; None if the cluster does not."""

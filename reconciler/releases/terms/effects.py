@@ -11,7 +11,7 @@ from altershield.api.pod_verdicts import PodInfo
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from reconciler.cluster.batch import Batch
-from reconciler.rollout.progress import NewHold
+from reconciler.rollout.targets import NewHold
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,17 @@ class RestoreLabel:
 
 @dataclass(frozen=True, slots=True)
 class CreateBatch:
-    """Create the ChangePod of these pods. Pods that have a verdict already keep it as the result."""
+    """Create the ChangePod of these pods, or of checks of the release. Pods that have a verdict already keep it as the
+    result."""
 
     number: int
     pods: tuple[PodInfo, ...]
     failed_by: str = ""
     """The `Giver` of the verdict on the pods; empty if the verdict is AlterShield's own."""
+    phase: str = ""
+    """A `CheckPhase`: it has the checks of this phase of the release, and no pods."""
+    step: int = 0
+    """The step that waits for these checks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +54,7 @@ class SetThreshold:
 @dataclass(frozen=True, slots=True)
 class Overrule:
     """Give these pods of a ChangePod the verdict `pass`, as a person does. It replaces a failing verdict. If the batch
-    waits for a person (`waiting`), only pods without a verdict get it."""
+    waits for a person (`waiting`), only pods without a verdict get it. Checks of the release count as passed."""
 
     batch: Batch
     pods: frozenset[str]

@@ -6,6 +6,7 @@ The settings `blocking` and `rollback` are kill switches: if one is off, no poli
 from dataclasses import dataclass, replace
 from typing import Any
 
+from altershield.api.check_specs import CheckPhase
 from altershield.api.ops_config import Settings
 from altershield.api.policy import AppliedPolicy, OnStartFailure
 from altershield.releases.enforcement import named, only_text
@@ -62,3 +63,13 @@ def timing_of(timing: Timing, policy: AppliedPolicy) -> Timing:
         "unschedulable": policy.unschedulable_seconds,
     }
     return replace(timing, **{name: float(value) for name, value in changed.items() if value is not None})
+
+
+def checks_batches(policy: AppliedPolicy) -> bool:
+    """Whether the policy has checks of batches of pods."""
+    return any(each.phase is CheckPhase.POST_BATCH for each in policy.checks)
+
+
+def checks_release(policy: AppliedPolicy) -> bool:
+    """Whether the policy has checks that are about no batch of pods."""
+    return any(each.phase is not CheckPhase.POST_BATCH for each in policy.checks)

@@ -7,8 +7,10 @@ from enum import StrEnum
 from altershield.api.change_workload import SourceRef
 from altershield.api.meta import Condition
 from altershield.api.ops_config import Settings
+from altershield.gates.release import Closed
 from altershield.releases.release import NO_ROLLBACK_TARGET
 from altershield.workloads.workload import Workload
+from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.pods.health import Timing
@@ -88,10 +90,14 @@ class Snapshot:
     """The object that holds the template of this version; empty if it is not known."""
     previous: SourceRef
     """The object of the last version that passed before this one; empty if it is not known."""
+    batches: Sequence[Batch] = ()
+    """The ChangePods of the release, if its policy has checks that are about no batch; else empty."""
     checked: bool = False
     """Whether checks of a DefensePolicy, or an AlterShield server, verify the batches."""
     budget: str = ""
     """The name of a PodUnavailableBudget that covers pods of the workload and admits no deletion now."""
+    closed: Sequence[Closed] = ()
+    """The gates that are closed for the next step of a release in steps."""
     reported: Condition | None = None
     """The condition Reported, if it is new."""
     own_pause: bool = False

@@ -13,6 +13,7 @@ from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.releases.release import version_of
 from kube_base.access.errors import ConflictError
 from kube_base.meta import ObjectMeta
+from reconciler.batches.release_checks import approved
 from reconciler.batches.repeating import repeated
 from reconciler.batches.skipping import requested
 from reconciler.cluster.batch import Batch
@@ -51,6 +52,9 @@ class BatchWriter:
                 create_time_unix=int(now),
                 pod_infos=effect.pods,
                 failed_by=effect.failed_by,
+                phase=effect.phase,
+                step=effect.step,
+                workload_generation=release.spec.workload_generation if effect.phase else 0,
             ),
         )
         await self._writer.create(self._caches.batches, batch, metadata.namespace)
@@ -59,6 +63,10 @@ class BatchWriter:
         """Write the verdict `pass`. If somebody has failed a pod of a batch that waits for a person meanwhile, that
         verdict stays."""
         change_pod = await self._writer.read_batch(effect.batch)
+        if change_pod.spec.phase:
+            now = self._clock()
+            await self._writer.save_batch(change_pod, approved(change_pod.status, change_pod, effect.message, now))
+            return
         known = {result.pod: result for result in change_pod.status.pod_results if result.verdict}
         message = fitting(effect.message, change_pod)
         overruled = {

@@ -21,6 +21,7 @@ from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Result
 from altershield.releases import passed, rolled_back, state
 from altershield.releases.release import version_of
+from altershield.rollout.steps import of_kind
 from altershield.workloads import BY_KIND, change_workload_name
 from altershield.workloads.workload import Workload
 from kube_base.meta import ObjectMeta
@@ -145,6 +146,9 @@ class ReleaseCreator:
         policy = await self._policies.of(workload)
         if workload.steps is not None:  # the policy may have been edited since the gatekeeper held the release
             policy = msgspec.structs.replace(policy, rollout=workload.steps.rollout)
+        elif policy.rollout is not None:
+            own = of_kind(policy.rollout, evicts=BY_KIND[workload.group_kind].evicts)
+            policy = msgspec.structs.replace(policy, rollout=own or policy.rollout)
         now = self._clock()
         name = workload.metadata.name
         by = released_by.decode(workload.released_by, version)

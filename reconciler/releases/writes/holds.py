@@ -14,22 +14,22 @@ from altershield.workloads.hold import Cause
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 from kube_base.access.bodies import decode
-from kube_base.access.errors import ApiError, ConflictError, NotFoundError, ServerError, TooManyRequestsError
+from kube_base.access.errors import ApiError, ConflictError, NotFoundError, TooManyRequestsError
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer
 from reconciler.releases.reads.live import LiveReader
 from reconciler.releases.writes.temporary import is_temporary
-from reconciler.rollout.progress import NewHold
+from reconciler.rollout.targets import NewHold
 
+_REFUSES = "the API server refuses to"
 _ANNOTATION = label_path(ROLLOUT, "/metadata/annotations")
 
 
 class HoldRefused(Exception):  # noqa: N818  (a result that ends the reconcile, not an error)
-    """The API server refuses a write of a hold, or an eviction. `waiting`: what the release waits for."""
+    """A write of a hold, or an eviction, is not carried out, for this reason. `waiting`: what the release waits for."""
 
-    def __init__(self, cause: ApiError, waiting: WaitingFor) -> None:
-        super().__init__(str(cause))
-        self.cause = cause
+    def __init__(self, reason: str, waiting: WaitingFor) -> None:
+        super().__init__(reason)
         self.waiting = waiting
 
 
@@ -64,7 +64,7 @@ class HoldWriter:
             surge=wanted.surge,
             write=known.write + 1,
         )
-        value = msgspec.json.encode(changed).decode()
+        value = hold.encoded(changed, raw["metadata"]["annotations"].get(ROLLOUT))
         await self._write(workload, raw, [{"op": "replace", "path": _ANNOTATION, "value": value}], held_as=changed)
 
     async def end(self, workload: Workload) -> None:
@@ -90,7 +90,7 @@ class HoldWriter:
         except ApiError as error:
             if is_temporary(error) and not isinstance(error, TooManyRequestsError):
                 raise
-            raise HoldRefused(error, WaitingFor.EVICTION) from error
+            raise HoldRefused(f"{_REFUSES} evict an old pod: {error.explained}", WaitingFor.EVICTION) from error
 
     async def _write(
         self, workload: Workload, raw: Object, operations: Sequence[Operation], *, held_as: hold.Hold | None = None
@@ -105,9 +105,9 @@ class HoldWriter:
             if held_as is not None:
                 made = decode(await self._writer.try_patch(informer, workload, operations), Object)
                 if not held.follows(adapter, held_as, made["spec"]):
-                    raise HoldRefused(ServerError("no gatekeeper changed the held fields"), WaitingFor.WRITE)
+                    raise HoldRefused("no gatekeeper answers, so the workload is not changed", WaitingFor.WRITE)
             await self._writer.patch(informer, workload, operations)
         except ApiError as error:
             if is_temporary(error):
                 raise
-            raise HoldRefused(error, WaitingFor.WRITE) from error
+            raise HoldRefused(f"{_REFUSES} change the workload: {error.explained}", WaitingFor.WRITE) from error

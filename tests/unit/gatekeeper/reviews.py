@@ -19,12 +19,13 @@ from altershield.admission.webhooks import webhook_path
 from altershield.api import labels, names
 from altershield.api.budgets import PodUnavailableBudgetSpec
 from altershield.api.change_workload import WorkloadRef
+from altershield.api.gates.overrides import ReleaseOverride
 from altershield.budgets.pods import Pod
 from altershield.budgets.steps import Disruption, Passed, Refused
 from altershield.flow_control.deletion import Deletion
-from altershield.gates.admissions import RecentAdmissions
 from altershield.gates.gate import G, Gate
 from altershield.gates.judge import judge, opens_at
+from altershield.gates.overrides import Asked, passing
 from altershield.gates.release import Closed, Placed, selects_any, selects_namespace
 from altershield.gates.release import Release as Judgeable
 from altershield.policies.selection import InForce, applying, ranked
@@ -33,14 +34,16 @@ from altershield.workloads import change_workload_name, named_kind
 from gatekeeper import projection
 from gatekeeper.budgets.judge import Budgets, Verdict
 from gatekeeper.dispatch import decide
-from gatekeeper.flow_controls import Decided, FlowControls
 from gatekeeper.live import Found
 from gatekeeper.projection import Release
+from gatekeeper.records.flow_controls import Decided, FlowControls
+from gatekeeper.records.overrides import Overridden
 from gatekeeper.response import Answer
 from gatekeeper.review import write
 from gatekeeper.routes import Route, routes
 from kube_base.resources import DEPLOYMENTS, Resource
 from tests.support import workloads
+from tests.unit.altershield.gates.placed import recent_admissions
 
 Object = dict[str, Any]
 
@@ -188,6 +191,24 @@ class StaticGates:
 
 
 @dataclass
+class StaticOverrides:
+    """The ReleaseOverrides that a test sets, and the uses that were recorded. `problem`: of each record."""
+
+    placed: list[ReleaseOverride] = field(default_factory=list)
+    recorded: list[str] = field(default_factory=list)
+    problem: str = ""
+
+    def match(self, closed: Sequence[Closed], asked: Asked, now: float) -> bool:
+        return passing(closed, self.placed, asked, names.SYSTEM_NAMESPACE, now) is not None
+
+    async def use(self, closed: Sequence[Closed], asked: Asked, now: float, *, dry_run: bool) -> Overridden | None:
+        found = passing(closed, self.placed, asked, names.SYSTEM_NAMESPACE, now)
+        if found is not None and not dry_run:
+            self.recorded += found
+        return Overridden(tuple(found), self.problem) if found is not None else None
+
+
+@dataclass
 class StaticListers:
     """Listers whose content a test sets."""
 
@@ -198,11 +219,12 @@ class StaticListers:
     flow_controls: FlowControls = field(default_factory=NoFlowControls)
     policies: StaticPolicies = field(default_factory=StaticPolicies)
     gates: StaticGates = field(default_factory=StaticGates)
+    overrides: StaticOverrides = field(default_factory=StaticOverrides)
     releases: dict[str, Release] = field(default_factory=dict)
     reconciler: str = RECONCILER
 
     def __post_init__(self) -> None:
-        self.admissions = RecentAdmissions(self.gates)
+        self.admissions = recent_admissions(self.gates)
 
     def release(self, namespace: str, workload: WorkloadRef, version: str) -> Release | None:
         found = self.releases.get(f"{namespace}/{change_workload_name(named_kind(workload), workload.name, version)}")

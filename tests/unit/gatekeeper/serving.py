@@ -16,6 +16,7 @@ from altershield.process.certificate import Certificate
 from altershield.process.listener import Listener
 from command.install import webhooks
 from gatekeeper.journal import Journal
+from gatekeeper.listers import Listers
 from gatekeeper.metrics import Metrics
 from gatekeeper.server import Gatekeeper
 from kube_base.access.client import Client
@@ -77,7 +78,7 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def serving(
-    directory: Path, listers: StaticListers | None = None, *, client_ca_file: Path | None = None, client: str = ""
+    directory: Path, listers: Listers | None = None, *, client_ca_file: Path | None = None, client: str = ""
 ) -> AsyncIterator[Served]:
     files = Files.at(directory)
     files.issue()

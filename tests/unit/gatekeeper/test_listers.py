@@ -14,7 +14,7 @@ from gatekeeper.projection import read
 from kube_base.access.client import Client
 from tests.support.stub_api import serving
 
-from .reviews import NEW, OLD, RECONCILER, NoBudgets, NoFlowControls, StaticGates, StaticPolicies
+from .reviews import NEW, OLD, RECONCILER, NoBudgets, NoFlowControls, StaticGates, StaticOverrides, StaticPolicies
 
 ROLLED_BACK = {"type": "RolledBack", "status": "True", "reason": "R", "message": "it broke"}
 
@@ -52,6 +52,7 @@ async def cache_listers(client: Client, *releases: dict[str, Any]) -> CacheListe
         policies=StaticPolicies(),
         gates=StaticGates(),
         admissions=RecentAdmissions(StaticGates()),
+        overrides=StaticOverrides(),
         reconciler=RECONCILER,
         system_namespace="system",
     )

@@ -13,6 +13,7 @@ from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.policy import DefensePolicy
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.workloads import sets
+from altershield.workloads.nodes import Node
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from altershield.workloads.workload import Workload
@@ -121,6 +122,8 @@ def informer_of(caches: Caches, obj: Any) -> Informer[Any]:
             return caches.informer_of(obj)
         case Pod():
             return caches.pods
+        case Node():
+            return caches.nodes
         case Release():
             return caches.releases
         case Batch():

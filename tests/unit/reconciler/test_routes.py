@@ -10,8 +10,13 @@ import pytest
 
 from altershield.api import names
 from altershield.api.policy import AppliedPolicy
+from altershield.api.rollout import Rollout
+from altershield.workloads import nodes
+from altershield.workloads.hold import STEPS, Cause, Hold
 from altershield.workloads.meta import Owner
+from altershield.workloads.nodes import Node
 from altershield.workloads.pods import Pod, Trouble
+from altershield.workloads.workload import Held, Workload
 from kube_base.access.queue import WorkQueue
 from reconciler.batches.subject import BatchRoutes
 from reconciler.cluster.caches import Caches
@@ -204,6 +209,42 @@ async def test_setting_with_the_same_spec_and_status_queues_only_itself(with_set
 async def test_resync_of_a_setting_queues_only_itself(with_setting: Cluster) -> None:
     with_setting.caches.settings._cache.resync(BLOCKING_KEY)
     assert await with_setting.queued() == {"settings": {BLOCKING_KEY}}
+
+
+# nodes
+
+
+def node(version: int, *, ready: bool = True, **own: str) -> Node:
+    metadata = {"name": "node-1", "resourceVersion": str(version), "labels": own}
+    conditions = [{"type": "Ready", "status": str(ready)}]
+    return nodes.read(msgspec.json.encode({"metadata": metadata, "status": {"conditions": conditions}}))
+
+
+def held(kind: str) -> Workload:
+    hold = Hold(V1, (Cause(STEPS, pods=1),), rollout=Rollout(pods=(1,)), replicas=3)
+    made = builders.workload(V1, kind=kind)
+    return msgspec.structs.replace(made, hold=Held(V1, False, hold))
+
+
+@pytest.mark.parametrize(
+    ("changed", "queues"),
+    [(node(2, pool="canary"), True), (node(2, ready=False), True), (node(2), False), (None, True)],
+    ids=["labelled", "not ready", "same", "deleted"],
+)
+async def test_node_that_a_step_may_select_queues_the_held_daemonsets(
+    cluster: Cluster, changed: Node | None, queues: bool
+) -> None:
+    cluster.put(node(1))
+    other = msgspec.structs.replace(builders.workload(V1, kind="DaemonSet"), hold=None)
+    other = msgspec.structs.replace(other, metadata=msgspec.structs.replace(other.metadata, name="other"))
+    cluster.put(held("DaemonSet"), held("Deployment"), other)
+    await cluster.forget()
+    if changed is not None:
+        cluster.put(changed)
+    else:
+        cluster.remove(node(1))
+    expected = {WorkloadKey(GROUP_KINDS["DaemonSet"], "default", "sleep")}
+    assert await cluster.queued() == ({"releases": expected} if queues else {})
 
 
 # workloads and ReplicaSets

@@ -6,7 +6,7 @@ from typing import Any
 
 from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.schema import values
-from kube_sandbox.apiserver.schema.cel_library import add_library, cel
+from kube_sandbox.apiserver.schema.cel_library import add_library, cel, function_error
 
 _RULES = "x-kubernetes-validations"
 _MAX_KNOWN = 200
@@ -82,16 +82,19 @@ def _violation(rule: Object, value: Any, old: Any, path: str) -> dict[str, str] 
         context["oldSelf"] = old
     elif old is not None and value == old:
         return None  # an update that does not change the value need not correct it
-    try:
-        fine = _program(expression).execute(_context(context)) is True
-        message = ""
-    except Exception as error:  # any exception of the CEL library means that the rule cannot be evaluated
-        fine, message = False, f"rule evaluation error: {error}"
-    if fine:
-        return None
     field = f"{path}{rule.get('fieldPath', '')}".lstrip(".") or "<nil>"
-    message = message or _message(rule, context) or f"failed rule: {' '.join(expression.split())}"
-    return _cause(rule, field, value, message)
+    failed = f"failed rule: {' '.join(expression.split())}"
+    try:
+        if _program(expression).execute(_context(context)) is True:
+            return None
+    except Exception as error:  # any exception of the CEL library means that the rule cannot be evaluated
+        reason = f"{function_error(error)} evaluating rule: {rule.get('message') or failed}"
+        return {
+            "reason": "FieldValueInvalid",
+            "message": f'Invalid value: "{values.json_type(value)}": {reason}',
+            "field": field,
+        }
+    return _cause(rule, field, value, _message(rule, context) or failed)
 
 
 def _message(rule: Object, context: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.gates.windows import ReleaseWindowSpec, WindowType
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.selectors import Selector
+from altershield.gates.admissions import Judging, RecentAdmissions
 from altershield.gates.freezes import FREEZES, Freeze
 from altershield.gates.gate import Gate
 from altershield.gates.limits import LIMITS, Counted, Limit
@@ -71,3 +72,13 @@ def release(*labels: dict[str, str], **fields: Any) -> Release:
 
 def labelled(**labels: str) -> Selector:
     return Selector(match_labels=labels)
+
+
+def recent_admissions(gates: Judging) -> RecentAdmissions:
+    """The admissions of a process whose cache of limits does not change."""
+    return RecentAdmissions(gates, _Unchanged())
+
+
+class _Unchanged:
+    def add_handler(self, handler: object) -> None:
+        """No handler is called."""

@@ -12,7 +12,7 @@ from altershield.gates.gate import Gate
 from altershield.gates.limits import LIMITS, Limit
 from altershield.gates.release import Release, selects_any, selects_namespace
 from kube_base.meta import PartialObjectMeta
-from tests.unit.altershield.gates.placed import HOUR, counted, limit, release, workload
+from tests.unit.altershield.gates.placed import HOUR, counted, limit, recent_admissions, release, workload
 
 RATE = Rate(1, 3600)
 
@@ -41,7 +41,7 @@ def stored(found: Limit) -> Stored:
 
 
 def test_admissions_are_kept_for_a_time_and_up_to_a_number() -> None:
-    admissions = RecentAdmissions(Limits(limit(rate=RATE)))
+    admissions = recent_admissions(Limits(limit(rate=RATE)))
     for number in range(MAX_KEPT + 1):
         admissions.add(of(f"w{number}"), 0.0)
     assert len(admissions.recent(1.0)) == MAX_KEPT
@@ -63,14 +63,14 @@ def test_a_release_that_no_limit_judges_is_not_kept() -> None:
 
 
 def test_a_restart_counts_as_an_update() -> None:
-    admissions = RecentAdmissions(Limits(limit(rate=RATE)))
+    admissions = recent_admissions(Limits(limit(rate=RATE)))
     admissions.add(of("a", judged=Judged.RESTART), 0.0)
     assert names(admissions, 0.0) == ["a"]
 
 
 def test_an_admission_is_forgotten_when_all_its_limits_count_it() -> None:
     first, second = limit(rate=RATE, name="first"), limit(concurrent=1, name="second")
-    admissions = RecentAdmissions(Limits(first, second))
+    admissions = recent_admissions(Limits(first, second))
     admissions.add(of("a"), 10 * HOUR)
     admissions.observe(stored(first))
     admissions.observe(None)

@@ -232,6 +232,18 @@ def test_switch_to_recreate_while_held_is_in_force_afterwards() -> None:
     assert world.spec == recreate
 
 
+def test_own_pause_is_in_force_at_once_unless_the_release_waits_with_no_pod() -> None:
+    world = held("Deployment")
+    for spec in ({**SPECS["Deployment"], "paused": True}, SPECS["Deployment"]):
+        answer = world.request(spec=spec)
+        assert answer is not None
+        assert (answer.edited, world.spec.get("paused")) == ((), spec.get("paused"))
+    world.step(0)
+    answer = world.request(spec={**world.spec, "paused": False})
+    assert answer is not None
+    assert (answer.edited, world.spec.get("paused")) == (("/spec/paused",), True)
+
+
 def test_release_that_cannot_be_held_is_not() -> None:
     spec = {**SPECS["Deployment"], "strategy": {"type": "Recreate"}}
     world = World("Deployment", spec)
@@ -265,6 +277,9 @@ def test_annotation_of_a_later_version_stays_as_it_is(kind: str) -> None:
     world.request()
     world.request(spec=SPECS[kind])
     assert world.state == before
+    world.request(spec=edited(kind, world.spec))
+    assert world.annotation is not None
+    assert json.loads(world.annotation)["later"] == {"a": 1}
 
 
 def test_user_field_written_while_no_gatekeeper_answered_is_the_users() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from altershield.rollout.obstacles import CREATED, NO_REPLICAS, obstacle
+from altershield.rollout.obstacles import CREATED, NO_REPLICAS, NO_STEPS, obstacle
+from altershield.workloads.releasers import other_releaser
 from kube_base.meta import OwnerReference
 
 OWNER = OwnerReference("Canary", "web", "u", controller=True)
@@ -24,11 +25,17 @@ OWNER = OwnerReference("Canary", "web", "u", controller=True)
     ],
 )
 def test_workload_that_another_controller_releases(key: str, expected: str) -> None:
-    assert obstacle(replicas=1, controller=None, keys=["app", key]) == expected
+    assert other_releaser((), ["app", key]) == expected
+
+
+def test_owner_releases_its_workload_only_if_it_controls_it() -> None:
+    assert other_releaser([OWNER], ["flagger.app/a"]) == "Canary web controls it"
+    assert other_releaser([OwnerReference("Canary", "web", "u")], ()) == ""
 
 
 def test_other_obstacles() -> None:
-    assert obstacle(replicas=1, controller=None) == ""
-    assert obstacle(replicas=0, controller=None) == NO_REPLICAS
-    assert obstacle(replicas=1, controller=OWNER) == "Canary web controls it"
-    assert obstacle(replicas=1, controller=None, created=True) == CREATED
+    assert obstacle(replicas=1) == ""
+    assert obstacle(replicas=0) == NO_REPLICAS
+    assert obstacle(replicas=1, releaser="Flagger releases it", has_steps=False) == "Flagger releases it"
+    assert obstacle(replicas=1, has_steps=False) == NO_STEPS
+    assert obstacle(replicas=1, releaser="Flagger releases it", created=True) == CREATED

@@ -64,6 +64,7 @@ class World:
             wanted=self.wanted if not by_reconciler else None,
             obstacle="it is created" if old is None else "",
             replicas=self.replicas,
+            labels={},
             time=time,
             since=SINCE,
         )

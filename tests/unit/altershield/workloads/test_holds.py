@@ -2,12 +2,17 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from altershield.api.annotations import ROLLOUT
+from altershield.api.rollout import Rollout
 from altershield.workloads import ADAPTERS
 from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE
+from altershield.workloads.hold import STEPS, Cause, Hold
 from gatekeeper.handlers.releases.workload import HELD
 from tests.support.workloads import BY_NAME
+from tests.unit.altershield.workloads import objects
 
 STRATEGY = "/spec/strategy/rollingUpdate/"
 PARTITION = "/spec/updateStrategy/rollingUpdate/partition"
@@ -112,6 +117,30 @@ def test_daemon_set_replaces_no_pod_by_itself() -> None:
 )
 def test_spec_that_cannot_be_held(kind: str, spec: dict[str, Any], reason: str) -> None:
     assert BY_NAME[kind].obstacle(spec) == reason
+    assert objects.workload(kind, **spec).obstacle == reason
+    assert objects.workload(kind, **spec).releaser == ""
+
+
+@pytest.mark.parametrize("kind", sorted(BY_NAME))
+def test_workload_that_another_controller_releases_says_so(kind: str) -> None:
+    owner = {"apiVersion": "flagger.app/v1beta1", "kind": "Canary", "name": "web", "uid": "u"}
+    marked = objects.workload(kind, metadata={"annotations": {"rollouts.kruise.io/hash": "1"}})
+    assert marked.releaser == "Kruise Rollouts releases it"
+    owned = objects.workload(kind, metadata={"ownerReferences": [{**owner, "controller": True}]})
+    assert owned.releaser == "Canary web controls it"
+    assert objects.workload(kind, metadata={"ownerReferences": [owner]}).releaser == ""
+
+
+def test_held_workload_has_the_obstacle_of_its_own_spec() -> None:
+    hold = Hold(
+        "new", (Cause(STEPS, pods=1),), {"/spec/updateStrategy/type": "RollingUpdate"}, rollout=Rollout((), (1,))
+    )
+    found = objects.workload(
+        "DaemonSet",
+        metadata={"annotations": {ROLLOUT: msgspec.json.encode(hold).decode()}},
+        updateStrategy={"type": "OnDelete"},
+    )
+    assert found.obstacle == ""
 
 
 def test_gatekeeper_reads_the_held_fields_of_all_kinds() -> None:

@@ -408,6 +408,11 @@ def test_node_is_ready_according_to_its_ready_condition(type_: str, status: bool
     assert (found.metadata.name, found.ready, bool(found.ready_at)) == ("node-1", ready, type_ == "Ready")
 
 
+def test_node_has_its_labels() -> None:
+    assert nodes.read(b'{"metadata": {"name": "node-1", "labels": {"pool": "canary"}}}').labels == {"pool": "canary"}
+    assert nodes.read(b'{"metadata": {"name": "node-1"}}').labels == {}
+
+
 def test_node_with_an_unknown_or_missing_condition_is_not_ready() -> None:
     unknown = {**condition("Ready", True), "status": "Unknown"}
     assert not nodes.read(msgspec.json.encode({"metadata": {}, "status": {"conditions": [unknown]}})).ready

@@ -86,6 +86,7 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         ("ReleaseWindow", ["TYPE", "OPEN", "MODE", "ACCEPTED", "AGE"]),
         ("ReleaseFreeze", ["REASON", "MODE", "AGE"]),
         ("ReleaseLimit", ["MODE", "ACCEPTED", "AGE"]),
+        ("ReleaseOverride", ["TARGET", "USES", "USED", "AGE"]),
         ("PodDeletionFlowControl", ["MODE", "BREAKER", "INTERVAL", "USED", "LIMIT", "AGE"]),
         ("PodUnavailableBudget", ["MODE", "ALLOWED", "CURRENT", "DESIRED", "TOTAL", "AGE"]),
     ],
@@ -102,6 +103,7 @@ FRESH: dict[str, dict[str, Any]] = {  # the required fields
     "ReleaseWindow": {"type": "Deny", "schedules": [{"weekly": {"days": ["Sat"]}}]},
     "ReleaseFreeze": {"reason": "an incident"},
     "ReleaseLimit": {"concurrent": 1},
+    "ReleaseOverride": {"reason": "an emergency", "target": {"kind": "Deployment", "name": "web"}, "gates": ["Freeze"]},
     "PodDeletionFlowControl": {"limitRules": [{"interval": "1m", "limit": 0}]},
     "PodUnavailableBudget": {"selector": {}, "maxUnavailable": 0},
 }

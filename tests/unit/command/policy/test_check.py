@@ -69,12 +69,34 @@ def test_policy_without_steps_or_that_holds_nothing_says_so(checker: Checker) ->
     assert "with 0 replicas is released as without steps" in checker.offline(policy(STEPS), "--replicas=0").stdout
 
 
+def test_policy_with_node_selectors_has_steps_of_a_daemonset_and_of_other_kinds(checker: Checker) -> None:
+    canary = {"nodeSelector": {"pool": "canary"}, "soakSeconds": 60}
+    steps = {"rollout": {"steps": [canary, {"pods": "30%", "soakSeconds": 0}]}}
+    assert checker.offline(policy(steps), "--replicas", "10").stdout.splitlines()[1:] == [
+        "Steps of a release of a DaemonSet on 10 nodes:",
+        "├─ 1   its nodes   the pods on nodes with pool=canary, soak 60s",
+        "├─ 2   3 pods      no soak",
+        "└─ 3   10 pods     no soak, by the workload's own strategy",
+        "Least time: 60s, without waiting for pods and checks; a step fails after 60m",
+        "Steps of a release of another kind, of 10 pods:",
+        "├─ 1   3 pods      no soak",
+        "└─ 2   10 pods     no soak, by the workload's own strategy",
+        "Least time: 0s, without waiting for pods and checks; a step fails after 60m",
+    ]
+    assert (
+        "No steps of a release of another kind, of 10 pods: all steps of its policy have a nodeSelector and no pods"
+        in checker.offline(policy({"rollout": {"steps": [canary]}})).stdout
+    )
+
+
 @pytest.mark.parametrize(
     ("spec", "problem"),
     [
         ({"rollout": {"steps": [{"pods": 1, "soak": 5}]}}, "unknown fields: spec.rollout.steps[0].soak"),
         ({"rollout": {"steps": [{"pods": 0}]}}, "spec: Expected `int` >= 1"),
         ({"rollout": {}}, "spec.rollout: rollout has either steps or pods"),
+        ({"rollout": {"steps": [{"soakSeconds": 5}]}}, "spec.rollout.steps[0]: a step has pods, a nodeSelector, or"),
+        ({"rollout": {"steps": [{"nodeSelector": {"a b": ""}}]}}, "InvalidSelector: spec.rollout.steps[0].nodeSel"),
         ({"selector": {"matchLabels": {"a b": ""}}}, "InvalidSelector: spec.selector.matchLabels"),
     ],
 )

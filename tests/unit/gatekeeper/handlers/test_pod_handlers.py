@@ -17,12 +17,12 @@ from altershield.budgets.steps import Disruption, Passed, Refused
 from altershield.flow_control.deletion import Deletion
 from altershield.flow_control.texts import Hint
 from gatekeeper.errors import ReviewError
-from gatekeeper.flow_controls import Decided
 from gatekeeper.handler import Handler
 from gatekeeper.handlers.budgets import deletion, eviction, overlap, restart, update
 from gatekeeper.handlers.budgets.reasons import Reason
 from gatekeeper.handlers.flow_control import pods as counted
 from gatekeeper.handlers.flow_control.reasons import Reason as CountedReason
+from gatekeeper.records.flow_controls import Decided
 from gatekeeper.request import Request
 from gatekeeper.response import NOTHING, Response
 from gatekeeper.texts import PAGE_WARNING

@@ -15,7 +15,9 @@ from kube_base.meta import OwnerReference
 from kube_base.resources import NAMESPACES, REPLICA_SETS
 from kube_base.times import unix
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.gates import FREEZES, OVERRIDES, WINDOWS
 from reconciler.cluster.ownership import WorkloadKey, is_batch_of, is_controlled_by, workload_key
+from reconciler.manager import SUBJECTS
 from tests.support.stub_api import is_list, serving
 from tests.support.workloads import BY_NAME, GROUP_KINDS
 from tests.unit.altershield.releases import builders
@@ -146,11 +148,15 @@ async def test_workloads_of_a_namespace_are_read_last(caches: Caches) -> None:
     assert set(filled) == {
         caches.policies,
         *caches.budgets.governed,
+        *(caches[each] for subject in SUBJECTS for each in subject.watches if each.scope.follows_namespaces),
         caches.batches,
         caches.releases,
         caches.pods,
         *caches.sets.values(),
         *caches.workloads.values(),
+        caches[WINDOWS],
+        caches[FREEZES],
+        caches[OVERRIDES],
     }
 
 
@@ -215,7 +221,8 @@ async def test_setting_is_in_effect_while_the_cache_has_it(caches: Caches) -> No
 
 def _put_node(caches: Caches, ready: str) -> None:
     condition = {"type": "Ready", "status": ready, "lastTransitionTime": "2023-11-14T22:13:20Z"}
-    body = {"metadata": {"name": "node-1", "resourceVersion": "1"}, "status": {"conditions": [condition]}}
+    metadata = {"name": "node-1", "resourceVersion": "1", "labels": {"pool": "canary"}}
+    body = {"metadata": metadata, "status": {"conditions": [condition]}}
     caches.nodes.observe(nodes.read(msgspec.json.encode(body)))
 
 
@@ -233,6 +240,11 @@ async def test_node_is_ready_according_to_its_ready_condition(
     _put_node(caches, ready)
     found = caches.node_ready("node-1"), caches.node_lost("node-1"), caches.node_ready_at("node-1")
     assert found == expected
+
+
+async def test_nodes_have_their_labels(caches: Caches) -> None:
+    _put_node(caches, "True")
+    assert caches.node_labels() == {"node-1": {"pool": "canary"}}
 
 
 # which object belongs to which

@@ -120,6 +120,13 @@ def test_step_that_waits_for_approval_is_told_with_the_time_of_its_phase() -> No
     ]
 
 
+def test_step_whose_labels_no_node_has_is_told() -> None:
+    own = RolloutStatus(phase=Phase.HELD, step=1, steps=2, waiting_since_unix=NOW + 9, waiting_for=("nodeSelector",))
+    ((event, since, reason, message),) = events(ChangeWorkloadStatus(WorkloadState.RUNNING, rollout=own))
+    assert (event, since, reason) == ("step-waiting", NOW + 9, "NoNodes")
+    assert "label one, or promote the release" in message
+
+
 def test_failed_step_is_told_with_its_pods() -> None:
     own = RolloutStatus(phase=Phase.STOPPED, step=2, steps=4, pods=3, updated=3, phase_time_unix=NOW + 9)
     failed = (PodInfo("web-1", verdict="unpass", message="find error"),)

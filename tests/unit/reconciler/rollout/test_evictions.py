@@ -24,8 +24,19 @@ def fleet(*staying: Pod, replicas: int = 6, pods: int = 0, up: int = 0, ending: 
     return Fleet(replicas=replicas, pods=pods, up=up, staying=staying, ending=ending)
 
 
-def evicted(found: Fleet, *, allowed: int = 6, most: int = 1, lost: Collection[str] = ()) -> list[str]:
-    chosen = evictions(found, allowed=allowed, most=most, base=BASE, on_ready_node=lambda pod: pod.node not in lost)
+def evicted(
+    found: Fleet,
+    *,
+    allowed: int = 6,
+    most: int = 1,
+    lost: Collection[str] = (),
+    selected: Collection[str] | None = None,
+    at_least: int = 0,
+) -> list[str]:
+    chosen = evictions(
+        found, allowed=allowed, most=most, base=BASE, on_ready_node=lambda pod: pod.node not in lost,
+        selected=None if selected is None else lambda pod: pod.metadata.name in selected, at_least=at_least,
+    )  # fmt: skip
     return [each.metadata.name for each in chosen]
 
 
@@ -74,6 +85,35 @@ def test_old_pod_of_a_node_that_leaves_does_not_count_twice() -> None:
     assert evicted(fleet(*map(old, "bcdef"), replicas=5, ending=1), allowed=1, most=3) == []
 
 
+def test_pods_on_selected_nodes_are_evicted_whatever_their_number_and_no_others() -> None:
+    pods = (*map(old, "abcde"), old("f", ready=False))
+    assert evicted(fleet(*pods), allowed=0, most=6, selected="ce") == ["c", "e"]
+    assert evicted(fleet(*pods), allowed=0, most=2, selected="ce") == ["c"]
+    assert evicted(fleet(*map(old, "abcdef")), allowed=0, most=1, selected="ce") == ["c"]
+    assert evicted(fleet(*pods), allowed=0, most=1, selected="ce") == []
+    assert evicted(fleet(*pods), allowed=0, most=3, selected="ce", lost=["node-c"]) == ["e"]
+    assert evicted(fleet(*pods), allowed=0, most=6, selected="") == []
+
+
+def test_pods_on_selected_nodes_are_first_in_a_step_with_a_number() -> None:
+    pods = tuple(map(old, "abcdef"))
+    assert evicted(fleet(*pods), allowed=3, most=6, selected="ef") == ["e", "f", "a"]
+    assert evicted(fleet(*pods), allowed=1, most=6, selected="ef") == ["e", "f"]
+    assert evicted(fleet(*pods), allowed=3, most=6, selected="ef", lost=["node-e"]) == ["f", "a", "b"]
+
+
+def test_selected_pod_that_has_to_wait_keeps_its_place_in_the_step() -> None:
+    pods = (*map(old, "abcd"), old("e"), old("f", ready=False))
+    assert evicted(fleet(*pods), allowed=1, most=1, selected="e") == []
+
+
+def test_pods_of_a_version_that_failed_are_replaced_together_with_the_selected_ones() -> None:
+    pods = (old("a"), old("b"), old("c", version=FAILED), old("d", version=FAILED))
+    assert evicted(fleet(*pods, replicas=4), allowed=0, most=4, selected="a", at_least=2) == ["c", "d", "a"]
+    unlabelled = tuple(old(name, version="") for name in "abcd")
+    assert evicted(fleet(*unlabelled, replicas=4), allowed=0, most=4, selected="a", at_least=2) == ["a"]
+
+
 @given(
     st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from((BASE, FAILED))), max_size=12),
     st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(0, 12), st.integers(1, 6),
@@ -91,3 +131,11 @@ def test_neither_the_step_nor_the_own_strategy_is_exceeded(
     assert not chosen or new + missing + len(chosen) <= allowed
     assert not {by_name[name].node for name in chosen} & set(lost)
     assert len(set(chosen)) == len(chosen)
+    named = [pod.metadata.name for pod in staying[::2]]
+    only = evicted(found, allowed=0, most=most, lost=lost, selected=named)
+    assert set(only) <= set(named)
+    assert not {by_name[name].node for name in only} & set(lost)
+    ready = sum(by_name[name].ready for name in only)
+    assert not ready or found.unavailable + ready <= most
+    both = evicted(found, allowed=allowed, most=most, lost=lost, selected=named)
+    assert set(both) <= set(named) or new + missing + len(both) <= allowed

@@ -65,7 +65,10 @@ class World:
         if found.new_hold is not None:
             assert self.hold is not None
             self.hold = msgspec.structs.replace(
-                self.hold, causes=(Cause(STEPS, pods=found.new_hold.pods),), replicas=found.new_hold.replicas
+                self.hold,
+                causes=(Cause(STEPS, pods=found.new_hold.pods),),
+                replicas=found.new_hold.replicas,
+                surge=found.new_hold.surge,
             )
         if found.ends_hold:
             self.hold = None
@@ -285,6 +288,17 @@ def test_quota_that_refuses_surge_takes_no_more_old_pods_than_the_own_strategy()
     found = progress(world.status, replace(world.view, surge_refused=True), world.now)
     assert found.new_hold is not None
     assert (found.new_hold.pods, found.new_hold.surge) == (1, False)
+
+
+def test_failed_version_has_no_pod_in_the_soak_of_its_repair() -> None:
+    world = World(at_once=2, hold=msgspec.structs.replace(hold(2), at_least=10))
+    while world.status.phase != Phase.SOAKING:
+        assert world.hold is not None
+        assert world.hold.surge or world.up == 10, "old pods go when the new ones are up"
+        world.reconcile()
+        world.roll()
+    assert world.hold is not None
+    assert (world.hold.pods, world.hold.surge) == (10, False)
 
 
 def test_hold_whose_fields_somebody_changed_is_written_again() -> None:

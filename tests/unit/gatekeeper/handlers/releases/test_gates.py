@@ -1,24 +1,35 @@
 """A release is denied while a gate is closed, and the denial says what, why, until when, and the way out."""
 
+import time
 from typing import Any
 
 import pytest
 
 from altershield.api.annotations import ROLLOUT
+from altershield.api.gates.overrides import GateName, ReleaseOverride, ReleaseOverrideSpec, Target
 from altershield.api.gates.rules import GateMode, Judged
 from altershield.api.pages import GATES
 from altershield.gates.freezes import FREEZES
 from altershield.gates.windows import WINDOWS
+from gatekeeper.dispatch import decide_with_io
 from gatekeeper.errors import ReviewError
+from kube_base.meta import ObjectMeta
+from kube_base.times import rfc3339
 from tests.unit.altershield.gates.placed import HOUR, freeze, labelled, window
 from tests.unit.gatekeeper.reviews import (
     RECONCILER,
+    VALIDATE,
     StaticGates,
     StaticListers,
+    StaticOverrides,
+    about,
     deployment,
+    encode,
     kind,
     release,
     released,
+    review,
+    route,
     validate,
     version_of,
 )
@@ -162,3 +173,39 @@ def test_until_the_caches_are_filled_the_failure_policy_decides() -> None:
 def test_a_window_in_the_past_is_open() -> None:
     gates = StaticGates({WINDOWS: [window("Deny", (0, HOUR))]})
     assert validate(*RELEASE, listers(gates))["allowed"]
+
+
+def overridden(problem: str = "") -> StaticListers:
+    made = ReleaseOverride(
+        ObjectMeta("fix", "altershieldoperator-system", creation_timestamp=rfc3339(time.time())),
+        ReleaseOverrideSpec(
+            reason="an emergency", target=Target(about().kind, "sleep", "default"), gates=(GateName.FREEZE,)
+        ),
+    )
+    return listers(overrides=StaticOverrides([made], problem=problem))
+
+
+async def answer(found: StaticListers, **request: Any) -> Any:
+    served = route(VALIDATE)
+    return await decide_with_io(served, served.decode(encode(review(*RELEASE, **request))), found)
+
+
+async def test_an_override_lets_the_release_pass_after_its_use_is_recorded() -> None:
+    found = overridden()
+    passed = await answer(found)
+    assert passed.denial is None
+    assert passed.audit["override"] == "altershieldoperator-system/fix"
+    assert "ReleaseOverride altershieldoperator-system/fix lets this release pass" in passed.warnings[0]
+    assert found.overrides.recorded == ["altershieldoperator-system/fix"]
+
+
+async def test_a_dry_run_uses_no_override() -> None:
+    found = overridden()
+    assert (await answer(found, dryRun=True)).denial is None
+    assert found.overrides.recorded == []
+
+
+async def test_a_use_that_cannot_be_recorded_admits_nothing() -> None:
+    denial = (await answer(overridden("the API server is away; try again"))).denial
+    assert (denial.code, denial.reason) == (429, "TooManyRequests")
+    assert "the API server is away; try again" in denial.message

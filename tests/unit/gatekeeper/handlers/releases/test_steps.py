@@ -9,7 +9,7 @@ import pytest
 from altershield.api import labels
 from altershield.api.annotations import ROLLOUT
 from altershield.api.policy import Mode
-from altershield.api.rollout import Rollout
+from altershield.api.rollout import Rollout, Step
 from altershield.api.selectors import Selector
 from altershield.policies.selection import InForce
 from altershield.policies.stored import Spec
@@ -98,6 +98,39 @@ def test_release_is_held_at_its_first_step() -> None:
     assert strategy == expected
 
 
+def with_nodes(*more: Step, mode: Mode = Mode.ENFORCE) -> StaticListers:
+    steps = Rollout(steps=(Step(node_selector={"pool": "canary"}), *more))
+    return stepped(InForce("default", "web", 3, Spec(mode=mode, rollout=steps)))
+
+
+def test_steps_with_node_selectors_are_for_daemonsets_and_those_with_pods_for_other_kinds() -> None:
+    listers = with_nodes(Step(2, node_selector={"zone": "a"}), Step("80%"))
+    known = hold_of(mutate(workload("busybox:2"), workload(), listers)[0])
+    assert known.rollout is not None
+    found = [(each.pods, each.node_selector) for each in known.rollout.steps]
+    if about().kind == "DaemonSet":
+        assert (known.pods, found) == (0, [(None, {"pool": "canary"}), (None, {"zone": "a"}), ("80%", {})])
+    else:
+        assert (known.pods, found) == (2, [(2, {}), ("80%", {})])
+
+
+def test_policy_with_node_selectors_alone_holds_only_daemonsets() -> None:
+    found, _ = mutate(workload("busybox:2"), workload(), with_nodes())
+    response = ask(MUTATE, review(workload("busybox:2"), workload()), with_nodes())
+    if about().kind == "DaemonSet":
+        assert hold_of(found).pods == 0
+    else:
+        assert ROLLOUT not in found["metadata"]["annotations"]
+        assert "have a nodeSelector and no pods" in response["auditAnnotations"]["not-in-steps"]
+    assert validate(found, workload(), with_nodes())["allowed"] is True
+
+
+def test_warning_names_the_nodes_of_the_first_step() -> None:
+    response = ask(MUTATE, review(workload("busybox:2"), workload()), with_nodes(mode=Mode.WARN))
+    warned = [each for each in response.get("warnings", ()) if "pool=canary" in each]
+    assert bool(warned) is (about().kind == "DaemonSet")
+
+
 def test_held_release_is_admitted_and_an_unheld_one_is_denied_for_now() -> None:
     assert validate(held(), workload(), stepped())["allowed"] is True
     stamped, _ = mutate(workload("busybox:2"), workload())
@@ -115,6 +148,28 @@ def test_held_release_is_admitted_and_an_unheld_one_is_denied_for_now() -> None:
 
 def test_second_call_changes_nothing() -> None:
     assert "patch" not in ask(MUTATE, review(held(), workload()), stepped())
+
+
+def test_repair_begins_with_the_pods_of_the_failed_version() -> None:
+    failed = workload(suspend="1787297390", ignored_suspend="true")
+    failed["status"] |= {"updatedReplicas": 4, "updatedNumberScheduled": 4}
+    repair = workload("busybox:2", suspend="1787297390", ignored_suspend="true")
+    found, _ = mutate(repair, failed, stepped())
+    known = hold_of(found)
+    at_once = {"Deployment": 3}.get(about().kind, 4)  # the most that its own strategy replaces before one is available
+    assert (known.at_least, known.pods) == (4, at_once)
+    del failed["metadata"]["labels"][labels.SUSPEND], repair["metadata"]["labels"][labels.SUSPEND]
+    found, _ = mutate(repair, failed, stepped())
+    assert (hold_of(found).at_least, hold_of(found).pods) == (0, 1)
+
+
+def test_denial_of_a_failed_release_names_the_way_back() -> None:
+    failed = held()
+    failed["metadata"]["labels"] |= {labels.SUSPEND: "1787297390", labels.DEFENSE_STATUS: labels.PROCESSED}
+    response = validate(workload("busybox:3"), failed, stepped())
+    assert response["allowed"] is False
+    command = f"altershield rollback -n default {kind()}/sleep"
+    assert f"to go back to the version before, run: {command}" in response["warnings"]
 
 
 def test_workload_without_annotations_gets_both() -> None:

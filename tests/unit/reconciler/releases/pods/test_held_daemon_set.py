@@ -9,15 +9,20 @@ import pytest
 from altershield.api.annotations import ROLLOUT
 from altershield.api.change_workload import SourceRef
 from altershield.api.labels import CONTROLLER_REVISION_HASH
-from altershield.api.rollout import Rollout
+from altershield.api.rollout import Rollout, Step
 from altershield.workloads.hold import STEPS, Cause, Hold
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.pods.health import Timing
+from reconciler.rollout.node_sets import NodeSet
 from tests.unit.altershield.releases import builders
 from tests.unit.altershield.releases.builders import V1
 from tests.unit.altershield.workloads import objects
 
-NODES: Any = SimpleNamespace(node_ready=lambda node: True, node_lost=lambda node: False, node_ready_at=lambda node: 0.0)
+LABELS = {f"node-{number}": {"pool": "canary"} if number in (2, 3) else {} for number in range(5)}
+NODES: Any = SimpleNamespace(
+    node_ready=lambda node: True, node_lost=lambda node: False, node_ready_at=lambda node: 0.0,
+    node_labels=lambda: LABELS,
+)  # fmt: skip
 
 
 def groups(*, held: bool) -> PodGroups:
@@ -35,8 +40,12 @@ def groups(*, held: bool) -> PodGroups:
     )
     for number, of in enumerate(("new", "new", "new", "old")):
         made.update_pod(
-            objects.pod(name=f"web-{number}", uid=str(number), labels={CONTROLLER_REVISION_HASH: of}), builders.NOW
-        )
+            objects.pod(
+                name=f"web-{number}", uid=str(number), labels={CONTROLLER_REVISION_HASH: of},
+                spec={"nodeName": f"node-{number}"},
+            ),
+            builders.NOW,
+        )  # fmt: skip
     made.refresh(workload, builders.NOW)
     return made
 
@@ -46,3 +55,8 @@ def test_pod_that_stays_on_an_unsuitable_node_is_no_scaling_down_of_a_held_daemo
     found = groups(held=held)
     assert (len(found), len(found.older)) == (3, 1)
     assert found.scales_down is not held
+
+
+def test_nodes_of_a_step_are_those_with_its_labels_and_a_pod() -> None:
+    (found,) = groups(held=True).node_sets([Step(node_selector={"pool": "canary"})])
+    assert found == NodeSet(frozenset({"node-2", "node-3"}), pods=2, updated=1, own=2)

@@ -71,6 +71,7 @@ class Cluster:
         """Why the workload's controller cannot create pods."""
         self.generation = 0
         self.own_labels: dict[str, str] = {}
+        self.own_annotations: dict[str, str] = {}
         self.revisions: dict[str, Object] = {}
         """The revisions by image."""
         self.pods: dict[str, SimPod] = {}
@@ -96,6 +97,9 @@ class Cluster:
 
     def node_ready_at(self, node: str) -> float:
         return self.found_nodes.get(node, 0.0) if node not in self.lost_nodes else 0.0
+
+    def node_labels(self) -> dict[str, dict[str, str]]:
+        return {}
 
     def lose_node(self, node: str) -> None:
         self.lost_nodes.add(node)
@@ -170,7 +174,7 @@ class Cluster:
             "resourceVersion": "1",
             "generation": self.generation,
             "labels": self.own_labels,
-            "annotations": annotations,
+            "annotations": {**self.own_annotations, **annotations},
         }
         made = workloads.manifest(
             self.kind, NAME, self.image, replicas=self.replicas, template_labels=version, metadata=metadata, **spec

@@ -16,7 +16,7 @@ from altershield.workloads.hold import STEPS, Cause, Hold
 from kube_base.access.errors import ForbiddenError, NotFoundError, TooManyRequestsError
 from kube_base.resources import DEPLOYMENTS
 from reconciler.releases.writes.holds import HoldRefused, HoldWriter
-from reconciler.rollout.progress import NewHold
+from reconciler.rollout.targets import NewHold
 
 ADAPTER = BY_KIND[DEPLOYMENTS.group_kind]
 OWN = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
@@ -85,6 +85,19 @@ async def test_nothing_is_written_while_no_gatekeeper_changes_the_fields() -> No
     with pytest.raises(HoldRefused) as raised:
         await writer(server).set(WORKLOAD, NewHold("new", 2, 10, surge=True))
     assert (raised.value.waiting, server.written) == (WaitingFor.WRITE, [])
+
+
+async def test_fields_of_a_later_version_stay_in_the_annotation() -> None:
+    server = Server(gatekeeper=True)
+    known = json.loads(server.raw["metadata"]["annotations"][ROLLOUT])
+    known["rollout"]["steps"] = [{"pods": 1, "later": {"a": [1]}}]
+    known["causes"][0]["later"] = 2
+    server.raw["metadata"]["annotations"][ROLLOUT] = json.dumps({**known, "later": 3})
+    await writer(server).set(WORKLOAD, NewHold("new", 2, 10, surge=False))
+    written = json.loads(server.written[0][1]["value"])
+    assert (written["later"], written["surge"]) == (3, False)
+    assert written["causes"] == [{**known["causes"][0], "pods": 2}]
+    assert written["rollout"]["steps"] == known["rollout"]["steps"]
 
 
 async def test_field_that_was_changed_without_a_gatekeeper_becomes_the_own_value() -> None:

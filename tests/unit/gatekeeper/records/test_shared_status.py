@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
-from gatekeeper.shared_status import Answered, Decision, SharedStatus
+from gatekeeper.records.shared_status import Answered, Decision, SharedStatus
 from kube_base.access.errors import ConflictError, KubernetesError, NotFoundError, ServerError, UnreachableError
 from kube_base.meta import ObjectMeta
 from tests.support.simulated_time import simulated_time

@@ -16,7 +16,7 @@ from altershield.flow_control.decision import Verdict, in_order, note_denied, st
 from altershield.flow_control.deletion import Deletion, covering
 from altershield.flow_control.statistics import denied_entry
 from altershield.flow_control.texts import Hint
-from gatekeeper.shared_status import Decision, SharedStatus
+from gatekeeper.records.shared_status import Decision, SharedStatus
 from kube_base.access.client import Client
 from kube_base.access.errors import KubernetesError
 from kube_base.access.informer import Informer

@@ -13,7 +13,7 @@ from altershield.api.resources import POD_DELETION_FLOW_CONTROLS
 from altershield.api.selectors import Selector
 from altershield.flow_control import breaker as breakers
 from altershield.flow_control.deletion import Deletion, Operation
-from gatekeeper.flow_controls import CountedFlowControls, Decided
+from gatekeeper.records.flow_controls import CountedFlowControls, Decided
 from kube_base.access.errors import ConflictError, NotFoundError, ServerError
 from tests.unit.altershield.flow_control.builders import NOW, deletion, policy
 

@@ -1,0 +1,111 @@
+"""The gates that are closed for a release, and whether it is held rather than denied."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from altershield import releases
+from altershield.api import labels
+from altershield.api.fingerprint import Template, metadata
+from altershield.api.gates.named_workload import NamedWorkload
+from altershield.api.gates.rules import Judged
+from altershield.gates.overrides import Asked
+from altershield.gates.release import Closed
+from altershield.gates.release import Release as Judgeable
+from altershield.rollout.obstacles import obstacle
+from altershield.workloads import BY_KIND
+from gatekeeper.errors import ReviewError
+from gatekeeper.handlers.releases.back import goes_back
+from gatekeeper.handlers.releases.bypass import bypass
+from gatekeeper.handlers.releases.reasons import Reason
+from gatekeeper.handlers.releases.version import released_version
+from gatekeeper.handlers.releases.workload import Change, pods_of, workload_ref
+from gatekeeper.listers import Listers
+from gatekeeper.texts import clean
+
+_MAX_USER = 1024  # bytes
+_RESTARTED = "kubectl.kubernetes.io/restartedAt"
+
+
+def closed_for(change: Change, listers: Listers) -> tuple[Closed, ...]:
+    """The gates that are closed for a release; empty also if nothing is released, if the reconciler releases, and for
+    the version before. ReviewError (503): the caches of gates are not filled yet, so the failure policy of the webhook
+    decides."""
+    gates = listers.gates
+    if gates.filled and not gates.exist:
+        return ()  # in most clusters, so first
+    version = released_version(change)
+    if not version or change.user == listers.reconciler:
+        return ()
+    if not gates.filled:
+        raise ReviewError("the caches of release gates are not filled yet", 503)
+    closed = gates.closed(judgeable(change, listers), change.received)
+    return closed if closed and not goes_back(change, version, listers) else ()
+
+
+def held_for(change: Change, listers: Listers) -> tuple[Closed, ...]:
+    """The closed gates for which the release is admitted without a pod, and begins when they open. Empty: there are
+    none, one of them denies, an override passes them, or the workload cannot be held so."""
+    enforced = tuple(each for each in closed_for(change, listers) if each.enforced)
+    if not enforced or not all(each.holds for each in enforced) or not listers.rollout:
+        return ()
+    if not BY_KIND[change.resource.group_kind].keeps_base:
+        return ()
+    created = change.old_object is None
+    if obstacle(replicas=pods_of(change), releaser=change.object.releaser, created=created, has_steps=True):
+        return ()
+    asked = asked_for(change, released_version(change))
+    return () if listers.overrides.match(enforced, asked, change.received) else enforced
+
+
+def own_labels(change: Change) -> Mapping[str, str]:
+    """The labels of the workload after the change, without AlterShield's own: they change on the way from the mutating
+    to the validating webhook."""
+    return {key: value for key, value in (change.object.labels or {}).items() if key not in labels.OWNED}
+
+
+def asked_for(change: Change, version: str) -> Asked:
+    """The release, for overrides."""
+    uid = change.old_object.metadata.uid if change.old_object is not None else ""
+    return Asked(change.namespace, change.resource.kind, change.name, uid, version, clean(change.user, _MAX_USER))
+
+
+def judgeable(change: Change, listers: Listers) -> Judgeable:
+    """The release, for gates."""
+    new, old = change.object, change.old_object
+    found = [each.labels or {} for each in (old, new) if each is not None]
+    return Judgeable(
+        namespace=change.namespace,
+        namespace_labels=listers.gates.labels_of(change.namespace),
+        labels=tuple(found),
+        judged=_judged(change),
+        workload=NamedWorkload.of(change.namespace, workload_ref(change)),
+        version=released_version(change),
+        repairs=new.repairs and bypass(change, listers) is Reason.IGNORED_SUSPEND,
+        succeeded=_succeeded(change, listers),
+        admitted=listers.admissions.recent(change.received),
+    )
+
+
+def _succeeded(change: Change, listers: Listers) -> float:
+    """When the present release succeeded, Unix seconds; 0: it did not."""
+    present = change.old_object.label(labels.VERSION) if change.old_object is not None else None
+    release = listers.release(change.namespace, workload_ref(change), present) if present else None
+    return float(releases.since(release)) if release is not None and releases.passed(release) else 0.0
+
+
+def _judged(change: Change) -> Judged:
+    old = change.old_object
+    if old is None:
+        return Judged.CREATE
+    new, before = change.object.spec.template, old.spec.template
+    restarts = new.spec == before.spec and _without_restart(new) == _without_restart(before)
+    return Judged.RESTART if restarts else Judged.UPDATE
+
+
+def _without_restart(template: Template) -> Mapping[str, Any]:
+    found = dict(metadata(template) or {})
+    annotations = found.pop("annotations", None)
+    kept = (
+        {key: value for key, value in annotations.items() if key != _RESTARTED} if isinstance(annotations, dict) else {}
+    )
+    return {**found, "annotations": kept}

@@ -1,0 +1,94 @@
+"""The gates that are closed for a release in steps."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from altershield.api.gates.freezes import ReleaseFreeze
+from altershield.api.gates.named_workload import NamedWorkload
+from altershield.api.gates.overrides import ReleaseOverride
+from altershield.api.gates.windows import ReleaseWindow
+from altershield.api.resources import RELEASE_FREEZES, RELEASE_OVERRIDES, RELEASE_WINDOWS
+from altershield.api.rollout import Phase
+from altershield.api.workload_requests import BYPASS
+from altershield.gates import freezes, texts, windows
+from altershield.gates.cached import CachedGates
+from altershield.gates.gate import Gate
+from altershield.gates.overrides import Asked, has_used, passing, used
+from altershield.gates.release import Closed
+from altershield.gates.release import Release as Judgeable
+from altershield.releases.release import version_of
+from altershield.workloads.workload import Workload
+from kube_base.access.informer import Informer
+from kube_base.times import unix
+from reconciler.cluster.caches import Caches
+from reconciler.cluster.release import Release
+from reconciler.cluster.watch import Scope, Watch
+from reconciler.cluster.writer import Writer
+
+WINDOWS = Watch(RELEASE_WINDOWS, ReleaseWindow, Scope.GOVERNED_AND_SYSTEM)
+FREEZES = Watch(RELEASE_FREEZES, ReleaseFreeze, Scope.GOVERNED_AND_SYSTEM)
+OVERRIDES = Watch(RELEASE_OVERRIDES, ReleaseOverride, Scope.GOVERNED_AND_SYSTEM)
+
+WATCHES: tuple[Watch[Any], ...] = (WINDOWS, FREEZES, OVERRIDES)
+"""What decides whether a release in steps may go on."""
+
+
+class ReleaseGates:
+    """The gates in the caches. `clock` returns Unix seconds."""
+
+    def __init__(self, caches: Caches, writer: Writer, clock: Callable[[], float]) -> None:
+        self._caches = caches
+        self._writer = writer
+        self._clock = clock
+        informers: dict[Gate[Any, Any], Informer[Any]] = {
+            windows.WINDOWS: caches[WINDOWS],
+            freezes.FREEZES: caches[FREEZES],
+        }
+        self._gates = CachedGates(
+            informers, caches.namespaces, caches.system_namespace, lambda gate, each: gate.in_force(each)
+        )
+
+    async def closed(self, workload: Workload, release: Release) -> tuple[Closed, ...]:
+        """The gates that are enforced and closed for the next step of the release; empty, if it is not made in steps.
+        A release that waits for them uses an override that passes all of them."""
+        hold, metadata, now = workload.steps, workload.metadata, self._clock()
+        if hold is None or not self._gates.exist:
+            return ()
+        judgeable = Judgeable(
+            metadata.namespace,
+            self._gates.labels_of(metadata.namespace),
+            (hold.labels,),
+            workload=NamedWorkload.of(metadata.namespace, release.spec.workload_ref),
+            repairs=_repairs(release),
+        )
+        found = tuple(each for each in self._gates.closed(judgeable, now) if each.enforced)
+        overrides = self._caches[OVERRIDES].all() if found else []
+        if not overrides:
+            return found
+        by = release.spec.released_by
+        asked = Asked(metadata.namespace, workload.kind, metadata.name, metadata.uid, version_of(release), by)
+        if release.status.rollout.phase == Phase.HELD:
+            overrides = await self._use(overrides, found, asked, now)
+        passed = partial(passing, asked=asked, system_namespace=self._caches.system_namespace, now=now)
+        known = [each for each in overrides if has_used(each, asked)]
+        return tuple(each for each in found if passed((each,), known) is None)
+
+    async def _use(
+        self, overrides: list[ReleaseOverride], closed: tuple[Closed, ...], asked: Asked, now: float
+    ) -> list[ReleaseOverride]:
+        """The overrides, with the uses that let the release pass all closed gates. ConflictError: a gatekeeper has
+        recorded a use meanwhile."""
+        found = passing(closed, overrides, asked, self._caches.system_namespace, now) or {}
+        for override, gates in found.values():
+            changed = used(override, asked, [texts.named(each) for each in gates], now)
+            if changed is not None and changed is not override:
+                stored = await self._writer.replace_status(self._caches[OVERRIDES], changed)
+                overrides = [stored if each is override else each for each in overrides]
+        return overrides
+
+
+def _repairs(release: Release) -> bool:
+    """Whether the label `ignored-suspend` admitted the release."""
+    began = release.spec.create_time_unix
+    return any(each.verb == BYPASS and unix(each.time) >= began for each in release.status.actions)

@@ -1,0 +1,23 @@
+"""Checks of a release that are about no batch of pods. Pure functions."""
+
+from altershield.api.change_pod import ChangePodSpec
+from altershield.api.change_workload import ChangeWorkload, WorkloadState
+from altershield.api.check_specs import CheckPhase
+from altershield.api.rollout import Phase
+from altershield.releases import state
+
+_UNDER_WAY = (WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD)
+
+
+def asked(release: ChangeWorkload, checks: ChangePodSpec) -> bool:
+    """Whether the release waits for the checks of this ChangePod."""
+    if release.spec.workload_generation != checks.workload_generation or state(release) not in _UNDER_WAY:
+        return False
+    status = release.status.rollout
+    return checks.phase == CheckPhase.POST_RELEASE or (status.phase == Phase.HELD and status.step == checks.step)
+
+
+def may_end_checks(old: ChangeWorkload, new: ChangeWorkload) -> bool:
+    """Whether the change may mean that the release does not wait for checks any more that run."""
+    before, after = old.status.rollout, new.status.rollout
+    return (before.phase, before.step) != (after.phase, after.step) or state(old) is not state(new)
