@@ -8,6 +8,7 @@ from altershield.api import deletion_protection, released_by
 from altershield.api.annotations import ROLLOUT
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.workloads import ADAPTERS
+from altershield.workloads.applied import LAST_APPLIED
 from kube_base.resources import CRDS, NAMESPACES, PODS, RESTART_REQUESTS
 
 WORKLOADS = tuple(adapter.resource for adapter in ADAPTERS)
@@ -41,11 +42,14 @@ fields. Most updates scale or annotate a workload, or come from its controller. 
 gatekeeper for these updates, so they succeed even if no gatekeeper answers."""
 
 _RELEASED_BY = f"metadata.?annotations[?'{released_by.ANNOTATION}'].orValue('')"
+_APPLIED = f"metadata.?annotations[?'{LAST_APPLIED}'].orValue('')"
 MUTABLE = Condition(
     f"{STEPPED.name}-or-attributed",
-    f"{STEPPED.expression} || object.{_RELEASED_BY} != oldObject.{_RELEASED_BY}",
+    f"{STEPPED.expression} || object.{_RELEASED_BY} != oldObject.{_RELEASED_BY} || "
+    f"(oldObject.{_ROLLOUT}.hasValue() && object.{_APPLIED} != oldObject.{_APPLIED})",
 )
-"""The mutating handlers also restore the annotation with the user who released the version."""
+"""The mutating handlers also restore the annotation with the user who released the version, and read what the user
+applied to a workload that is released in steps."""
 
 _LABELS = "oldObject.metadata.?labels"
 CASCADING = Condition(

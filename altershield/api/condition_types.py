@@ -10,6 +10,9 @@ class ConditionType(enum.StrEnum):
     """ChangeWorkload and ChangePod: True when every pod passed, False when one failed."""
     PROGRESSING = "Progressing"
     """ChangeWorkload of a release in steps: True while its steps proceed. The reason is the phase of the step."""
+    STEPS_OBSERVED = "StepsObserved"
+    """ChangeWorkload that has ended, of a policy with steps that only observes or warns: whether the release would have
+    passed its steps."""
     SETTLED = "Settled"
     """ChangeWorkload: True after the start timeout that follows Success. Until then, pods that fail still fail the
     release."""

@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from altershield.gates.gate import G, Gate
+from altershield.gates.index import Index
 from altershield.gates.judge import judge, opens_at
 from altershield.gates.release import Closed, Placed, Release, selects_any, selects_namespace
 from kube_base.access.informer import Informer
@@ -52,7 +53,7 @@ class CachedGates:
         self._namespaces = namespaces
         self._system_namespace = system_namespace
         self._in_force = in_force
-        self._known: dict[tuple[Gate[Any, Any], str], tuple[Placed, ...]] = {}
+        self._known: dict[tuple[Gate[Any, Any], str], Index[Placed]] = {}
         for gate, informer in informers.items():
             informer.add_index(NAMESPACE, lambda each: (each.metadata.namespace,))
             informer.add_handler(partial(self._changed, gate))
@@ -74,28 +75,28 @@ class CachedGates:
 
     def closed(self, release: Release, now: float) -> tuple[Closed, ...]:
         """The gates that are closed for the release."""
-        return judge(release, self._objects, self._system_namespace, now)
+        return judge(release, partial(self._objects, release), self._system_namespace, now)
 
     def opens_at(self, release: Release, now: float) -> float:
         """When the release may begin, Unix seconds; 0: it is not known."""
-        return opens_at(release, self._objects, self._system_namespace, now)
+        return opens_at(release, partial(self._objects, release), self._system_namespace, now)
 
     def judging(self, gate: Gate[Any, G], release: Release) -> Iterator[G]:
         """The objects of this kind that judge the release."""
         for namespace in {self._system_namespace: None, release.namespace: None}:
-            for each in self._objects(gate, namespace):
+            for each in self._objects(release, gate, namespace):
                 if selects_namespace(each, release, self._system_namespace) and selects_any(each, release):
                     yield cast(G, each)
 
-    def _objects(self, gate: Gate[Any, Any], namespace: str) -> Sequence[Placed]:
+    def _objects(self, release: Release, gate: Gate[Any, Any], namespace: str) -> Sequence[Placed]:
         informer = self._informers.get(gate)
         if informer is None or not informer.has_namespace(namespace):
             return ()
         found = self._known.get((gate, namespace))
         if found is None:
             cached = (self._in_force(gate, each) for each in informer.by_index(NAMESPACE, namespace))
-            found = self._known[gate, namespace] = tuple(each for each in cached if each is not None)
-        return found
+            found = self._known[gate, namespace] = Index(each for each in cached if each is not None)
+        return found.candidates(release)
 
     def _changed(self, gate: Gate[Any, Any], old: Any, new: Any) -> None:
         for each in (old, new):

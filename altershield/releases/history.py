@@ -99,6 +99,8 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """How the version came to be released (`Way`)."""
     steps: tuple[PassedStep, ...] = ()
     """Of a release in steps: the steps that are over, with their times."""
+    observed: str = ""
+    """Of a release whose policy has steps and only observes or warns: what the steps would have done."""
     earlier: tuple["Record", ...] = ()
     """The earlier releases of the version, the oldest first, without their actions; at most `MAX_EARLIER`. They do not
     change any more."""

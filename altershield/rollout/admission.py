@@ -8,7 +8,7 @@ The API server may call a webhook a second time for a request, with the object t
 stored object of before. `admit` then returns the same.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -67,6 +67,8 @@ class Change:
     """The labels of the workload after the change, without those of AlterShield."""
     since: str
     """The earliest time at which an earlier call for the same request was received."""
+    applied: Fields = field(default_factory=dict)
+    """The held fields to which the request gives a new value by client-side apply (`edits.newly_applied`)."""
     failed: int = 0
     """How many pods have a version that failed and is not held any more."""
 
@@ -151,12 +153,13 @@ def _plain(annotation: str | None, adapter: Adapter, spec: Object) -> Admitted |
 
 
 def _own_values(change: Change, known: Hold, old: State) -> dict[str, Any]:
-    """The user's own values after the request: a field that it changes has the user's new value."""
+    """The user's own values after the request: a field that it changes has the user's new value. So has one to which it
+    applies the value that the field has already."""
     before = own_values(change.adapter, known, old.spec)
     stored, present = values(change.adapter, old.spec), values(change.adapter, change.new.spec)
+    same = {path for path, value in present.items() if value == stored[path] and change.applied.get(path) != value}
     return {
-        path: before[path] if value == stored[path] or is_reserved(path, value) else value
-        for path, value in present.items()
+        path: before[path] if path in same or is_reserved(path, value) else value for path, value in present.items()
     }
 
 

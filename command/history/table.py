@@ -58,6 +58,7 @@ def about(entry: Entry) -> list[str]:
             f"version {entry.version}, {number} {by}: {end}" + (f": {record.message}" if record.message else "")
         )
         lines += [_passed(each) for each in record.steps]
+        lines += [f"  {record.observed}"] if record.observed else []
     for each in entry.record.actions:
         reason = f" ({each.reason})" if each.reason else ""
         lines.append(

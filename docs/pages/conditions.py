@@ -111,6 +111,19 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
             "StepsNotPossible": "`False`. The policy has steps, but the release is made without. The message says why.",
         },
     ),
+    ConditionType.STEPS_OBSERVED: (
+        "ChangeWorkload that has ended, of a policy with `rollout` and the mode `observe` or `warn`. `True`: with "
+        "`enforce`, the release would have passed its steps. `False`: it would not. See "
+        "[Release in steps](../release-in-steps.md#observe-first).",
+        {
+            "WouldPass": "`True`. All pods passed. The message has the pods of the steps.",
+            "WouldStop": "`False`. The release would have stopped at a step. The message says at which one, with how "
+            "many pods, and how many pods had the version when it failed.",
+            "WouldFailLast": "`False`. The failure came after the soaks of all steps, or in a pod that only the last "
+            "step has.",
+            "StepsNotPossible": "`False`. The release would have been made without steps. The message says why.",
+        },
+    ),
     ConditionType.ROLLED_BACK: (
         "ChangeWorkload. `True`: an older version was released again. `False`: a rollback is under way, or is not "
         "possible.",
@@ -191,8 +204,8 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
             "UnknownPlaceholder": "`False`. A text of a check has a placeholder `{{name}}` that does not exist.",
             "UnknownReceiver": "`True`. The policy is in effect, but receivers in `spec.notify` do not exist, or may "
             "not be told of this namespace. The message names them.",
-            "NamespaceSelectorIgnored": "`True`, ReleaseFreeze, ReleaseLimit. It judges the releases of its own namespace "
-            "only: `spec.namespaceSelector` has an effect in AlterShield's namespace.",
+            "NamespaceSelectorIgnored": "`True`, ReleaseFreeze, ReleaseLimit. It judges the releases of its own "
+            "namespace only: `spec.namespaceSelector` has an effect in AlterShield's namespace.",
             "ScheduleInvalid": "`False`, ReleaseWindow. A schedule or the time zone cannot be read. The message names "
             "the schedule.",
             "CalendarInvalid": "`False`, ReleaseWindow. A calendar exceeds a bound, or has an event that cannot be "

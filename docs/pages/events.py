@@ -54,6 +54,8 @@ MEANINGS = {
     "user's own pause, or because the API server refuses to change the workload. The message says for what.",
     "StepsFinished": "All steps of a release have passed.",
     "StepsNotPossible": "The DefensePolicy has steps, but the release is made without. The message says why.",
+    "StepsObserved": "A release of a policy with steps and the mode `observe` or `warn` has succeeded or failed. The "
+    "message says what its steps would have done.",
     "StepsEscaped": "The version of a release in steps is no longer held at its step, for example because the workload "
     "was scaled to 0 and back. Its pods are verified all the same.",
     "UngatedRelease": "No gatekeeper reviewed the release: none answered, the webhooks were missing, or the namespace "

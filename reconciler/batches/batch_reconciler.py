@@ -12,13 +12,14 @@ import msgspec
 from altershield.api.change_pod import ChangePod, ChangePodStatus, PodState
 from altershield.api.change_workload import ChangeWorkload
 from altershield.api.check_results import CheckState
-from altershield.api.check_specs import Phase
+from altershield.api.check_specs import CheckPhase, Phase
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.pod_verdicts import Verdict
 from kube_base.access.errors import ConflictError
 from reconciler.batches.check_run import Answer, Ask, Step
 from reconciler.batches.metrics import UNCHECKED_ENDS, BatchMetrics
+from reconciler.batches.new_pods import with_pods
 from reconciler.batches.nodes import Reception, awaits_node, is_of_this_run, refusal, with_doubtful_pass, with_node
 from reconciler.batches.old_pods import needs_old_pods, old_pods
 from reconciler.batches.plan import Checks, kind_of, plan, subject
@@ -189,6 +190,8 @@ class BatchReconciler:
         if check is None or release is None:
             return Unknown("the check is not configured any more" if check is None else "the release does not exist")
         others = old_pods(self._caches, release) if needs_old_pods(planned.spec) else ()
+        if change_pod.spec.phase == CheckPhase.POST_RELEASE:
+            change_pod = with_pods(change_pod, self._caches, release)
         of_check = subject(change_pod, release, planned, ask.phase, others)
         if ask.step is Step.START:
             return await check.start(of_check)

@@ -43,6 +43,12 @@ def unknown(query: str, *, of_pods: bool = False) -> str:
     return ""
 
 
+def named(text: str) -> Iterator[str]:
+    """The placeholders in a text, as `{{pods}}` or `$new_pods`."""
+    for match in _REFERENCE.finditer(text):
+        yield f"{{{{{match[1]}}}}}" if match[2] is None else f"${match[2]}"
+
+
 def problem(query: str, *, of_pods: bool = False) -> str:
     """A sentence about what is wrong with the placeholders or the quotes of a query; empty if nothing is. `of_pods`: as
     for `unknown`; the query has to contain `$pods` then."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from altershield.api.check_specs import CheckSpec, Phase
+from altershield.api.check_specs import BEFORE_STEP, CheckPhase, CheckSpec, Phase
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
 from altershield.policies.selection import InForce
 from reconciler.checks import job_manifest, line_patterns, promql, samples
@@ -17,6 +17,9 @@ _SHOWN = 64
 
 UrlRule = Callable[[str], str]
 """Returns the reason why a URL may not be requested; empty if it may."""
+
+_OF_PODS = ("{{pods}}", "{{podCount}}", "$new_pods")
+"""Placeholders about the pods of a batch."""
 
 ReceiverRule = Callable[[tuple[str, ...], str], str]
 """Gets the receivers of notifications that a policy names, and the namespace of the policy. Returns a sentence about
@@ -52,6 +55,9 @@ def problem(spec: DefensePolicySpec, url_rule: UrlRule = any_url) -> Problem | N
         if _KEY.fullmatch(key) is None:
             return Problem("InvalidSelector", f"spec.{place}: {key[:_SHOWN]!r} is not the key of a label; correct it")
     for check in spec.checks:
+        if check.phase in BEFORE_STEP and spec.rollout is None:
+            message = f"the phase {check.phase} needs spec.rollout: it runs while a step of the release waits"
+            return Problem("InvalidCheck", f"the check {check.name}: {message}; correct it")
         for reason, message in _check(check, url_rule):
             return Problem(reason, f"the check {check.name}: {message}; correct it")
     return None
@@ -87,6 +93,8 @@ def _check(check: CheckSpec, url_rule: UrlRule) -> Iterator[tuple[str, str]]:
             yield "UrlNotAllowed", refusal
     for place, sentence in _unknown_placeholders(check):
         yield "UnknownPlaceholder", f"{place}: {sentence}"
+    if sentence := _without_batch(check):
+        yield "InvalidCheck", sentence
     if sentence := samples.problem(check):
         yield "InvalidCheck", sentence
     if check.logs is not None and (sentence := line_patterns.problem(check.logs.pattern)):
@@ -131,3 +139,26 @@ def _environment(template: object) -> Iterator[str]:
     elif isinstance(template, list):
         for each in template:
             yield from _environment(each)
+
+
+def _without_batch(check: CheckSpec) -> str:
+    """Why a check that is about no batch of pods cannot run; empty if it can."""
+    before = check.phase in BEFORE_STEP
+    if (check.health is not None or check.logs is not None) and check.phase is not CheckPhase.POST_BATCH:
+        return "health and logs check the pods of a batch: they need the phase PostBatch"
+    if check.server is not None and check.phase is CheckPhase.POST_RELEASE:
+        return "the AlterShield server checks batches: it cannot have the phase PostRelease"
+    if check.prometheus is not None and check.prometheus.compare is not None and before:
+        return f"compare needs new pods: it cannot have the phase {check.phase}"
+    named = next((name for text in _texts(check) for name in promql.named(text) if name in _OF_PODS), "")
+    if named and before:
+        return f"{named} has no value with the phase {check.phase}: it runs before the pods of the step exist"
+    return ""
+
+
+def _texts(check: CheckSpec) -> Iterator[str]:
+    """The texts with placeholders."""
+    if (found := check.prometheus) is not None:
+        yield from (found.query, found.baseline_query, found.count_query, found.baseline_count_query)
+    if check.job is not None:
+        yield from _environment(check.job.template)

@@ -86,10 +86,7 @@ def progress(known: RolloutStatus, view: View, now: float) -> Progress:
         return Progress(draft.status, ends_hold=view.hold is not None)
     if view.failed:
         if known.phase != Phase.STOPPED:
-            draft.set(
-                failed_step=known.step, waiting_for=tuple(each for each in known.waiting_for if each not in COUNTS)
-            )
-            draft.enter(Phase.STOPPED)
+            _stop(draft)
         return Progress(draft.status)
     if known.phase == Phase.STOPPED:
         draft.set(failed_step=0, soak_end_time="", soak_end_time_unix=0, step_time_unix=int(now), stopped_seconds=0)
@@ -103,6 +100,14 @@ def progress(known: RolloutStatus, view: View, now: float) -> Progress:
     if view.hold is None or view.let_go or _has_escaped(known, view):
         return _escaped(draft, view)
     return _held(draft, view, view.hold)
+
+
+def _stop(draft: _Draft) -> None:
+    """The release has failed."""
+    known = draft.status
+    waiting = tuple(each for each in known.waiting_for if each not in COUNTS)
+    draft.set(failed_step=known.step, waiting_for=waiting)
+    draft.enter(Phase.STOPPED)
 
 
 def before_step(status: RolloutStatus, view: View) -> tuple[WaitingFor, ...]:
@@ -238,14 +243,16 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
     if (draft.status.phase, draft.status.step) != (known.phase, known.step):
         return Progress(draft.status, events=tuple(draft.events), wake=now)
     overdue, due = _deadline(draft.status, view, now)
+    if overdue:
+        _stop(draft)
+        return Progress(draft.status, events=tuple(draft.events), overdue=overdue)
     evicts = known.phase == Phase.ROLLING and new_hold is None and not {*draft.status.waiting_for} - {"eviction"}
     return Progress(
         draft.status,
         new_hold,
-        evicts=view.evictable if evicts and not overdue else (),
+        evicts=view.evictable if evicts else (),
         events=tuple(draft.events),
         wake=_next(due, _soak_end(known, now), view.opens_at if draft.status.gates else None),
-        overdue=overdue,
     )
 
 

@@ -102,6 +102,26 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {**STEPS, "checks": [{"name": "server", "server": {}, "everySeconds": 60}]},
         "is not repeated",
     ),
+    "check before a release without steps": (with_check(phase="PreRelease"), "PreBatch needs rollout"),
+    "check before a batch without steps": (with_check(phase="PreBatch"), "PreBatch needs rollout"),
+    "unknown phase": ({**STEPS, **with_check(phase="Pre")}, "Unsupported value"),
+    "phases of no batch": ({**STEPS, **with_check(phase="PreBatch", phases=["Pre"])}, "they need the phase PostBatch"),
+    "logs before a release": (
+        {**STEPS, "checks": [{"name": "a", "logs": {"pattern": "panic"}, "phase": "PreRelease"}]},
+        "they need the phase PostBatch",
+    ),
+    "comparison before a release": (
+        {
+            **STEPS,
+            "checks": [{"name": "a", "phase": "PreRelease", "prometheus": {"url": "http://a", "compare": COMPARE}}],
+        },
+        "compare needs new pods",
+    ),
+    "server after a release": (
+        {**STEPS, "checks": [{"name": "server", "server": {}, "phase": "PostRelease"}]},
+        "cannot have the phase PostRelease",
+    ),
+    "repeated after a release": ({**STEPS, **with_check(phase="PostRelease", everySeconds=60)}, "runs once"),
     "not a URL": (with_prometheus(url="prometheus:9090"), "url"),
     "batch of 0": ({"batch": 0}, "batch"),
     "batch of 0%": ({"batch": "0%"}, "batch"),
@@ -155,6 +175,8 @@ def test_policy_with_all_fields_is_accepted_with_its_defaults(space: Kubectl) ->
         "minCount": 0, "intervalSeconds": 15, "samples": 4, "failureLimit": 0, "initialDelaySeconds": 0,
         "lagSeconds": 5,
     }  # fmt: skip
+    for check in wanted["checks"]:
+        check["phase"] = "PostBatch"
     assert space.json("defensepolicy", "policy")["spec"] == wanted
     space.apply(manifest({}))
     defaults = {

@@ -58,6 +58,13 @@ def test_annotation_and_fields_of_a_held_release_are_restored(kubectl: Kubectl) 
     assert found["spec"] == held["spec"]
     known = json.loads(found["metadata"]["annotations"][ROLLOUT])
     assert known["fields"]["/spec/strategy/rollingUpdate/maxSurge"] == 3
+    known = held["spec"]["strategy"]["rollingUpdate"]["maxSurge"]
+    kubectl.apply(sleep(image="other", replicas=4, strategy={"rollingUpdate": {"maxSurge": known}}))
+    found = kubectl.json("deployment", "sleep")
+    assert found["spec"] == held["spec"]
+    own = json.loads(found["metadata"]["annotations"][ROLLOUT])["fields"]["/spec/strategy/rollingUpdate/maxSurge"]
+    assert own == known, "the value that it has at the moment"
+    kubectl("patch", "deployment/sleep", "-p", json.dumps(surge))
     done = kubectl.run("rollout", "undo", "deployment/sleep")
     assert done.returncode == 0, done.stderr
     after = kubectl.json("deployment", "sleep")

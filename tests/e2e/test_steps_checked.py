@@ -1,15 +1,17 @@
 """Releases in steps that wait for checks before a step, and releases that a check judges at their end."""
 
 import json
+import time
 import uuid
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from altershield.api.resources import API_VERSION
 from tests.e2e import held_releases
 from tests.e2e.conftest import govern
-from tests.e2e.held_releases import apply, pods_by_version, reach, rollout
+from tests.e2e.held_releases import RESTS, apply, pods_by_version, reach, request, rollout, state
 from tests.e2e.own_installation import Answer, installation, serving
 from tests.e2e.sleep import release, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
@@ -73,14 +75,25 @@ def kubectl(kubeconfig: Any) -> Iterator[Kubectl]:
     kubectl.delete_namespaces(namespace)
 
 
-def policy(kubectl: Kubectl, rollout: Json, *checks: Json, **spec: Any) -> None:
+def policy(kubectl: Kubectl, rollout: Json | None, *checks: Json, **spec: Any) -> None:
     """Make a policy, and wait until the gatekeepers and the reconciler know it."""
-    held_releases.policy(kubectl, rollout, checks=list(checks), **spec)
+    if rollout is not None:
+        held_releases.policy(kubectl, rollout, checks=list(checks), **spec)
+    else:
+        body = {"apiVersion": API_VERSION, "kind": "DefensePolicy", "metadata": {"name": "steps"}}
+        kubectl.apply(json.dumps({**body, "spec": {"checks": list(checks), **spec}}))
     kubectl.wait("defensepolicy/steps", "condition=Accepted")
 
 
-def version_pods(kubectl: Kubectl, version: str) -> int:
-    return pods_by_version(kubectl).get(version, 0)
+def condition(kubectl: Kubectl, version: str, type_: str) -> Json:
+    found = kubectl.json("changeworkload", f"sleep--x--{version}")["status"]["conditions"]
+    return next((each for each in found if each["type"] == type_), {})
+
+
+def suspended(kubectl: Kubectl, version: str, seconds: float = 30) -> None:
+    name = f"changeworkload/sleep--x--{version}"
+    kubectl.wait(name, "create")
+    kubectl("wait", name, "--for=jsonpath={.status.status}=Suspend", f"--timeout={seconds}s")
 
 
 def test_release_waits_at_no_pods_until_its_check_passes(kubectl: Kubectl, judge: Judge) -> None:
@@ -100,3 +113,68 @@ def test_release_waits_at_no_pods_until_its_check_passes(kubectl: Kubectl, judge
     succeed(kubectl, version)
     assert pods_by_version(kubectl) == {version: 4}
     assert [each["phase"] for each in judge.asked] == ["PreRelease"] * len(judge.asked)
+
+
+def test_check_that_fails_between_two_steps_holds_the_release_until_it_passes(kubectl: Kubectl, judge: Judge) -> None:
+    base = release(kubectl, sleep(replicas=5))
+    check = judge.check("PreBatch", everySeconds=10)
+    policy(kubectl, {"pods": [1, 3], "soakSeconds": 3}, check)
+    version = apply(kubectl, sleep(image="other", replicas=5))
+    reach(kubectl, version, 1, "Soaking")
+    assert len(judge.asked) == 1
+    judge.answers["PreBatch"] = BAD
+    reach(kubectl, version, 2, "Held")
+    eventually(lambda: len(judge.asked) >= 3, "the check to be tried again")
+    time.sleep(RESTS)
+    assert pods_by_version(kubectl) == {base: 5, version: 1}
+    assert state(kubectl, version) == "Running"
+    judge.answers.clear()
+    succeed(kubectl, version)
+    assert pods_by_version(kubectl) == {version: 5}
+    batches = [each for each in kubectl.json("changepods")["items"] if each["spec"].get("phase")]
+    assert sorted(each["spec"]["step"] for each in batches) == [1, 2, 3]
+
+
+def test_step_whose_check_never_passes_fails_at_its_deadline(kubectl: Kubectl, judge: Judge) -> None:
+    judge.answers["PreRelease"] = BAD
+    base = release(kubectl, sleep(replicas=4))
+    rollout = {"pods": [1], "soakSeconds": 1, "stepDeadlineSeconds": 60}
+    policy(kubectl, rollout, judge.check("PreRelease", everySeconds=20))
+    version = apply(kubectl, sleep(image="other", replicas=4))
+    reach(kubectl, version, 1, "Held")
+    suspended(kubectl, version, 90)
+    assert pods_by_version(kubectl) == {base: 4}
+    verified = condition(kubectl, version, "Verified")
+    assert verified["reason"] == "StepDeadlineExceeded"
+    assert verified["message"].endswith("prerelease: the server answered HTTP 500: the schema has no column `price`")
+    request(kubectl, version, "Approve")
+    succeed(kubectl, version)
+    assert pods_by_version(kubectl) == {version: 4}
+
+
+@pytest.mark.parametrize("steps", [None, {"pods": [1], "soakSeconds": 1}])
+def test_release_whose_last_check_fails_is_suspended(kubectl: Kubectl, judge: Judge, steps: Json | None) -> None:
+    release(kubectl, sleep(replicas=3))
+    policy(kubectl, steps, judge.check("PostRelease"))
+    judge.answers["PostRelease"] = BAD
+    version = apply(kubectl, sleep(image="other", replicas=3))
+    suspended(kubectl, version)
+    assert pods_by_version(kubectl) == {version: 3}
+    verified = condition(kubectl, version, "Verified")
+    assert verified["reason"] == "FailedByCheck"
+    assert "postrelease: the server answered HTTP 500" in verified["message"]
+    assert len(judge.asked) == 1
+    judge.answers.clear()
+    request(kubectl, version, "Retry")
+    succeed(kubectl, version)
+    assert len(judge.asked) == 2
+
+
+def test_release_whose_last_check_fails_is_rolled_back_if_the_policy_says_so(kubectl: Kubectl, judge: Judge) -> None:
+    base = release(kubectl, sleep(replicas=3))
+    policy(kubectl, {"pods": [1], "soakSeconds": 1}, judge.check("PostRelease"), onFailure="rollback")
+    judge.answers["PostRelease"] = BAD
+    version = apply(kubectl, sleep(image="other", replicas=3))
+    eventually(lambda: pods_by_version(kubectl) == {base: 3}, "the rollback")
+    assert state(kubectl, version) == "Failed"
+    assert "postrelease: the server answered HTTP 500" in condition(kubectl, version, "RolledBack")["message"]

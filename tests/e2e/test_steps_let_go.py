@@ -8,12 +8,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from altershield.api.annotations import ROLLOUT
 from altershield.api.labels import GOVERNED
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.ops_config import DEFAULTS
 from altershield.api.resources import API_VERSION
+from tests.e2e import held_kinds
 from tests.e2e.conftest import govern
 from tests.e2e.held_releases import apply, pods_by_version, policy, reach, rollout, state, without_template
+from tests.e2e.kinds import DAEMON_SET, DEPLOYMENT, ORDERED
+from tests.e2e.own_installation import installation
 from tests.e2e.sleep import VERSION, release, sleep
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
@@ -122,3 +126,30 @@ def test_end_of_the_dev_command_leaves_no_hold(tmp_path: Path, has_kubectl: None
         eventually(lambda: pods_by_version(kubectl) == {version: 4}, "the new version everywhere")
         kubectl("set", "image", "deployment/sleep", "*=third")
         kubectl("rollout", "status", "deployment/sleep", "--timeout=60s")
+
+
+def test_uninstall_gives_every_kind_its_own_fields_and_releases_are_native_afterwards(
+    tmp_path: Path, has_kubectl: None
+) -> None:
+    kinds = {"one": DEPLOYMENT, "two": ORDERED, "three": DAEMON_SET}
+    with installation(tmp_path) as kubeconfig:
+        govern(kubeconfig, list(kinds))
+        spaces = {name: Kubectl(kubeconfig, name) for name in kinds}
+        versions = {name: held_kinds.apply(spaces[name], kind, "busybox") for name, kind in kinds.items()}
+        for name, kind in kinds.items():
+            held_kinds.succeed(spaces[name], kind, versions[name])
+        before = {name: spaces[name].json(kind.resource, "app") for name, kind in kinds.items()}
+        for name, kind in kinds.items():
+            held_kinds.steps(spaces[name], kind, 1, soak=600)
+            held_kinds.reach(spaces[name], kind, held_kinds.apply(spaces[name], kind, "busybox:2"), "Soaking")
+        done = python("command", "uninstall", "--yes", "--kubeconfig", str(kubeconfig))
+        assert done.returncode == 0, done.stderr
+        for name, kind in kinds.items():
+            assert f"ended the hold of {kind.kind} {name}/app" in done.stdout
+            found = spaces[name].json(kind.resource, "app", "--show-managed-fields")
+            assert without_template(found) == without_template(before[name])
+            assert ROLLOUT not in json.dumps(found)
+            ours = [each for each in found["metadata"]["managedFields"] if each["manager"] == "altershield"]
+            assert "trategy" not in json.dumps(ours)
+            spaces[name]("set", "image", f"{kind.resource}/app", "main=busybox:3")
+            spaces[name]("rollout", "status", f"{kind.resource}/app", "--timeout=60s")

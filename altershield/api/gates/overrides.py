@@ -13,11 +13,13 @@ from altershield.api.fields import Conditions, Generation, Name
 from altershield.api.kinds import AGE, Column, Kind
 from altershield.api.resources import API_VERSION, RELEASE_OVERRIDES
 from altershield.api.schema import doc, extra, rules
-from altershield.workloads import ADAPTERS
 from kube_base.meta import ObjectMeta
 
 MAX_USES = 10
 """The maximum of `uses`."""
+
+TARGETS = ("CloneSet", "DaemonSet", "Deployment", "StatefulSet")
+"""The kinds of workloads that an override may name (a test compares them with the adapters)."""
 
 TTL_SECONDS = 3600
 """The default of `ttlSeconds`."""
@@ -37,7 +39,7 @@ class Target(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc
     """A workload."""
 
     kind: Annotated[
-        Annotated[str, msgspec.Meta(max_length=63), extra(enum=sorted(each.resource.kind for each in ADAPTERS))],
+        Annotated[str, msgspec.Meta(max_length=63), extra(enum=list(TARGETS))],
         doc("Its kind, as `Deployment`."),
     ]
     name: Annotated[Annotated[str, msgspec.Meta(min_length=1, max_length=253)], doc("Its name.")]

@@ -5,8 +5,11 @@ from collections.abc import Iterator, Sequence
 from altershield.api.change_pod import ChangePod
 from altershield.api.change_workload import ChangeWorkload
 from altershield.api.check_results import worst_states
+from altershield.api.condition_types import ConditionType
+from altershield.api.meta import find_condition
 from altershield.api.rollout import Phase
 from altershield.releases import steps
+from altershield.releases.enforcement import only_text
 from altershield.releases.steps import StepState, StepView
 from altershield.views.durations import age
 from altershield.views.names import printable, workload_name
@@ -18,19 +21,23 @@ _STATE_WIDTH = 18
 
 
 def has_steps(release: Release) -> bool:
-    """Whether this is the present release of its workload, and it is made in steps."""
-    return release.stored is not None and _of(release) is not None
+    """Whether this is the present release of its workload, and its policy has steps that are held or observed."""
+    return _of(release) is not None or _observed(release) is not None
 
 
 def tree(release: Release, batches: Sequence[ChangePod], now: float, program: str) -> list[str]:
     """The steps of a release, what it waits for, its earliest end, and the command that promotes it. Empty if it is
-    not the present release, or is not made in steps. `batches`: its ChangePods; `program`: the beginning of the
+    not the present release, or has no steps. If its policy only observes or warns: the steps that it would take, and
+    what would have become of them. `batches`: its ChangePods; `program`: the beginning of the
     command."""
+    metadata = release.workload.metadata
+    name = workload_name(release.workload.group_kind, metadata.name)
+    watched = _observed(release)
+    if watched is not None:
+        return [printable(line) for line in _would_be(watched, release.workload.replicas, name)]
     change = _of(release)
     if change is None:
         return []
-    metadata = release.workload.metadata
-    name = workload_name(release.workload.group_kind, metadata.name)
     lines = [f"Steps of {name}, version {release.version[:_DIGITS]}:"]
     shown = steps.views(change, release.workload.replicas)
     for each in shown:
@@ -48,6 +55,29 @@ def _of(release: Release) -> ChangeWorkload | None:
         return None
     change = release.stored.release
     return change if change.status.rollout.phase and change.spec.policy.rollout is not None else None
+
+
+def _observed(release: Release) -> ChangeWorkload | None:
+    """The ChangeWorkload of a present release whose policy has steps, and only observes or warns."""
+    if release.stored is None or release.pending or not release.present:
+        return None
+    change = release.stored.release
+    policy = change.spec.policy
+    return change if policy.rollout is not None and only_text(policy) and not change.status.rollout.phase else None
+
+
+def _would_be(change: ChangeWorkload, replicas: int, name: str) -> Iterator[str]:
+    policy = change.spec.policy
+    if policy.rollout is None:
+        return
+    yield f"Steps of {name} with mode enforce; {only_text(policy)}, so nothing is held:"
+    for each in steps.plan(policy.rollout, replicas):
+        if each.state == StepState.SKIPPED:
+            continue
+        count = f"nodes {each.nodes}" if each.nodes else "1 pod" if each.pods == 1 else f"{each.pods} pods"
+        yield f"   {each.number:<3} {count:<10} {'; '.join(_soak(each))}".rstrip()
+    known = find_condition(change.status.conditions, ConditionType.STEPS_OBSERVED)
+    yield f"{'Outcome:':<14}{known.message if known is not None else 'the release has not ended'}"
 
 
 def _line(step: StepView, change: ChangeWorkload, now: float) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from altershield.api.annotations import ROLLOUT
 from altershield.api.policy import Mode
@@ -12,6 +13,7 @@ from altershield.policies.stored import Spec
 from altershield.releases.steps import labels_text
 from altershield.rollout import admission, obstacles
 from altershield.rollout.admission import Admitted, State, Wanted
+from altershield.rollout.edits import newly_applied
 from altershield.rollout.steps import AT_ONCE, next_step, of_kind, selects_nodes, step_pods, steps_of
 from altershield.rollout.waits import Waits, for_gates, waits_of
 from altershield.workloads import BY_KIND
@@ -21,7 +23,7 @@ from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.closed import held_for, own_labels
 from gatekeeper.handlers.releases.reasons import RESTORED, Reason
 from gatekeeper.handlers.releases.version import new_version, released_version
-from gatekeeper.handlers.releases.workload import Change, Workload, failed_pods_of, pods_of
+from gatekeeper.handlers.releases.workload import Change, Workload, failed_pods_of, last_applied, pods_of
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
 from gatekeeper.texts import clean, warning
@@ -126,10 +128,17 @@ def _admitted(
             replicas=pods_of(change),
             failed=failed_pods_of(change),
             labels=own_labels(change) if wants else {},
+            applied=_newly_applied(change) if old is not None and old.is_held else {},
             time=_time(int(change.received)),
             since=_time(int(change.received) - _CALLED_AGAIN),
         )
     )
+
+
+def _newly_applied(change: Change) -> dict[str, Any]:
+    old = change.old_object
+    before = last_applied(old) if old is not None else None
+    return newly_applied(BY_KIND[change.resource.group_kind], before, last_applied(change.object))
 
 
 def _sent(change: Change) -> State:

@@ -53,6 +53,7 @@ def record(
     """The record of the release in the history, without what `logged` adds. `status`: its status that is about to be
     stored. `batches`: the batches of the release. `known`: the actions that the history has already."""
     ended, policy = msgspec.structs.replace(release, status=status), release.spec.policy
+    observed = find_condition(status.conditions, ConditionType.STEPS_OBSERVED)
     return Record(
         released=release.spec.release_time or rfc3339(release.spec.create_time_unix),
         released_by=release.spec.released_by,
@@ -67,6 +68,7 @@ def record(
         would=would(policy, status).value,
         actions=_actions(release, status, known),
         steps=status.rollout.passed_steps,
+        observed=clip(observed.message, _MAX_MESSAGE) if observed is not None else "",
     )
 
 

@@ -22,7 +22,7 @@ from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release, went_back_to
 from reconciler.releases.decisions import promotion, rollback, suspension
 from reconciler.releases.decisions.answers import UNCHANGED, answered
-from reconciler.releases.findings import failure, verification
+from reconciler.releases.findings import failure, release_checks, verification
 from reconciler.releases.findings.ending import failing_pods, health_verdict
 from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
@@ -79,7 +79,8 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
     failed = _failing(groups) if groups is not None else []
     failing = _listed(release, failed)
     waiting = _waiting_batches(groups) if groups is not None else []
-    if not failing and not waiting and present not in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK):
+    checks = release_checks.open_runs(snapshot)
+    if not failing and not waiting and not checks and present not in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK):
         hint = "; releases are suspended because of an earlier version: Resume admits them"
         outcome = f"no pod of version {own} has failed; {UNCHANGED}{hint if snapshot.workload.suspended else ''}"
         if present is WorkloadState.FAILED:
@@ -90,6 +91,7 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
         Overrule(batch, pods, request.by, message, skip=(batch, pods) in failed) for batch, pods in failing
     ]
     before += [Overrule(batch, pods, request.by, message, waiting=True) for batch, pods in waiting]
+    before += [Overrule(run.batch, frozenset(), request.by, message) for run in checks]
     if snapshot.workload.suspended:
         before.append(Resume())
     names = _named(release.status.defense_check_fail_pods)
@@ -97,6 +99,8 @@ def _approve(snapshot: Snapshot, request: Request, now: float) -> Decision:
     count = sum(len(pods) for _, pods in waiting)
     if count:
         outcome += f"; {count} pods that waited for a decision get the verdict `pass`"
+    if checks:
+        outcome += f"; the checks {', '.join(run.checks.phase for run in checks)} count as passed"
     outcome += _report_text([batch for batch, _ in failing])
     draft = begin_with(snapshot, now).enter(WorkloadState.RUNNING)
     draft = draft.replace(defense_check_fail_pods=(), down_pods=(), resumption=Resumption(), pause=PauseEnd())
@@ -194,11 +198,14 @@ def _retry(snapshot: Snapshot, request: Request, now: float) -> Decision:
             return answered(draft, request, Result.DONE, "the rollback is tried again now")
         return answered(draft, request, Result.UNCHANGED, f"a rollback is in progress; {UNCHANGED}")
     again = [batch for batch, _ in (*_failing(groups), *_waiting_batches(groups))] if groups is not None else []
-    if again and groups is not None:
+    again += [run.batch for run in release_checks.open_runs(snapshot)]
+    if again:
         # An AlterShield server repeats its check before a batch. Other ChangePods are deleted, so that all their checks
         # begin anew. Their numbers are not used again: the server knows batches by their names. The next decision
         # waits until the caches show that the ChangePods are deleted, so that no pod keeps an old verdict.
-        draft = draft.replace(retried_batches=max(groups.memberships.highest_batch, release.status.retried_batches))
+        highest = groups.memberships.highest_batch if groups is not None else 0
+        numbers = highest, release.status.retried_batches, *(each.number for each in again)
+        draft = draft.replace(retried_batches=max(numbers))
         draft = draft.replace(request=msgspec.structs.replace(request, begun=True))
         status = None if draft.status == begin_with(snapshot, now).status else with_update_time(draft.status, now)
         after = tuple(Repeat(batch) if batch.repeatable else Remove(batch) for batch in again)

@@ -27,6 +27,7 @@ from kube_base.times import rfc3339
 from reconciler.cluster.release import Release
 from reconciler.cluster.soaks import why_soaking
 from reconciler.releases.decisions import bypass
+from reconciler.releases.decisions.observed_steps import observed
 from reconciler.releases.findings import release_checks, verification
 from reconciler.releases.findings.failure import exceeded_deadline
 from reconciler.releases.pods.group import Group
@@ -185,7 +186,7 @@ def with_steps(draft: Draft, snapshot: Snapshot, found: Progress | None) -> Step
     if found.ends_hold:
         after.append(EndHold())
     before: list[Before] = [FreeFields()] * found.frees_fields
-    phase = "" if found.overdue else release_checks.due(snapshot, found.status)
+    phase = release_checks.due(snapshot, found.status)
     if phase and found.status.phase == snapshot.release.status.rollout.phase:  # the phase Held is stored
         before += release_checks.created(snapshot, phase, found.status.step)
     return Steps(draft, tuple(before), tuple(after), found.wake)
@@ -218,19 +219,23 @@ def _not_in_steps(draft: Draft, snapshot: Snapshot) -> Steps:
     """An Event and the condition if the policy has steps, and the release is made without."""
     release = snapshot.release
     policy = release.spec.policy
-    if policy.rollout is None or policy.mode is not Mode.ENFORCE or _goes_back(snapshot):
+    if policy.rollout is None or _goes_back(snapshot):
         return Steps(draft)
+    if policy.mode is not Mode.ENFORCE:
+        draft, said = observed(draft, snapshot, _obstacle(snapshot))
+        return Steps(draft, after=said)
     if state(release) is WorkloadState.SUCCESS:
         return Steps(draft)  # the releases that would show that it went back are deleted
     if find_condition(release.status.conditions, ConditionType.PROGRESSING) is not None:
         return Steps(draft)
-    text = f"version {version_of(release)} is released without steps: {_why_not(snapshot)}"
+    why = _obstacle(snapshot) or "the gatekeeper could not hold it, or did not answer"
+    text = f"version {version_of(release)} is released without steps: {why}"
     draft = draft.condition(ConditionType.PROGRESSING, False, "StepsNotPossible", text)
     return Steps(draft, after=(Announce("StepsNotPossible", text, warning=False),))
 
 
-def _why_not(snapshot: Snapshot) -> str:
-    """Why the release is made without steps."""
+def _obstacle(snapshot: Snapshot) -> str:
+    """Why the release cannot be made in steps; empty if it can."""
     workload = snapshot.workload
     if not snapshot.settings.rollout:
         return ROLLOUT_OFF
@@ -241,7 +246,7 @@ def _why_not(snapshot: Snapshot) -> str:
         created=not snapshot.others and not snapshot.previous.uid,
         has_steps=rollout is None or of_kind(rollout, evicts=evicts) is not None,
     )
-    return found or workload.obstacle or "the gatekeeper could not hold it, or did not answer"
+    return found or workload.obstacle
 
 
 def _goes_back(snapshot: Snapshot) -> bool:

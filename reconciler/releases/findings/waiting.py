@@ -116,6 +116,8 @@ def _stall(
 def _not_rolled_out(snapshot: Snapshot, now: float) -> tuple[Stall | None, float | None]:
     """The stall of a release without an object that holds its template, and when it begins. As for `_stall`."""
     workload, grace = snapshot.workload, snapshot.timing.start_timeout
+    if workload.steps is not None and not workload.steps.pods:
+        return None, None  # it is held before its first step
     due = snapshot.release.spec.create_time_unix + grace
     if now < due:
         return None, due

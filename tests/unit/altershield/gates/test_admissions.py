@@ -53,9 +53,8 @@ def test_admissions_are_kept_for_a_time_and_up_to_a_number() -> None:
 
 
 def test_a_release_that_no_limit_judges_is_not_kept() -> None:
-    admissions = RecentAdmissions(
-        Limits(limit(rate=RATE, namespace="other"), limit(rate=RATE, judges=(Judged.CREATE,)))
-    )
+    creations = limit(rate=RATE, judges=(Judged.CREATE,))
+    admissions = recent_admissions(Limits(limit(rate=RATE, namespace="other"), creations))
     admissions.add(of("a"), 0.0)
     assert names(admissions, 0.0) == []
     admissions.add(of("a", judged=Judged.CREATE), 0.0)

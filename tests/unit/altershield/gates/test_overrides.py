@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.gates.overrides import GateName, ReleaseOverride, ReleaseOverrideSpec, Target
+from altershield.api.gates.overrides import TARGETS, GateName, ReleaseOverride, ReleaseOverrideSpec, Target
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.gates.judge import judge
 from altershield.gates.overrides import Asked, passing, used
 from altershield.gates.release import Closed
+from altershield.workloads import ADAPTERS
 from kube_base.meta import ObjectMeta
 from kube_base.times import rfc3339
 from tests.unit.altershield.gates.placed import Objects, freeze, release, window
@@ -90,6 +91,10 @@ def test_no_more_versions_pass_than_it_has_uses(versions: list[str], uses: int) 
             made = after
             passed.add(version)
     assert len(passed) == min(uses, len(set(versions))) == made.status.used
+
+
+def test_an_override_may_name_each_kind_of_workloads() -> None:
+    assert set(TARGETS) == {each.resource.kind for each in ADAPTERS}
 
 
 def test_each_closed_gate_needs_an_override() -> None:

@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from altershield.api.check_specs import CheckPhase, CheckSpec
 from altershield.api.rollout import Rollout
 from altershield.rollout.admission import State, Wanted, admit
+from altershield.rollout.waits import waits_of
 from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE, in_force, plain, with_values
 from altershield.workloads.hold import Hold
 from tests.support.workloads import BY_NAME
 
-from .world import SPECS, World, fields_of
+from .world import SPECS, STEPS, World, fields_of
 
 KINDS = sorted(SPECS)
 every_kind = pytest.mark.parametrize("kind", KINDS)
@@ -100,14 +102,18 @@ def test_edited_field_takes_effect_when_the_release_is_over(kind: str) -> None:
 
 
 @every_kind
-def test_applying_the_manifest_again_changes_nothing(kind: str) -> None:
+def test_value_that_the_field_has_already_is_the_users_if_it_is_newly_applied(kind: str) -> None:
     world = held(kind)
-    before = world.state
-    for annotation in (None, "kept"):
-        answer = world.request(spec=SPECS[kind], annotation=annotation)
-        assert world.state == before
-        assert answer is not None
-        assert (answer.edited, answer.restored) == ((), annotation is None)
+    before, own = fields_of(kind, world.spec), fields_of(kind, SPECS[kind])
+    world.applied = {path: value for path, value in before.items() if value != own[path]}
+    new = {path: value for path, value in world.applied.items() if value not in (NEVER_AVAILABLE, NO_DEADLINE)}
+    world.request()
+    world.applied = {}
+    world.request()
+    assert world.hold is not None
+    assert world.hold.fields == {**own, **new} != own
+    world.finish()
+    assert fields_of(kind, world.spec) == {**own, **new}
 
 
 @every_kind
@@ -413,3 +419,19 @@ def test_hold_in_the_annotation_is_small() -> None:
     world = held("Deployment")
     assert len(world.annotation or "") < 600
     assert msgspec.json.decode(world.annotation or "")["rollout"] == {"pods": [1, "30%"]}
+
+
+@every_kind
+def test_release_that_waits_for_a_check_begins_without_pods(kind: str) -> None:
+    waits = waits_of([CheckSpec("smoke", phase=CheckPhase.PRE_RELEASE)])
+    world = World(kind, SPECS[kind], wanted=Wanted(STEPS, "shop/web@1", waits))
+    before = world.spec
+    world.request(version="2")
+    assert world.hold is not None
+    assert world.hold.pods == 0
+    world.step(1)
+    assert world.hold.pods == 1
+    world.request(version="3")
+    assert (world.hold.pods, world.hold.at_least, world.hold.base) == (0, 1, "1")
+    world.request(version="1")
+    assert (world.hold, world.spec) == (None, before)

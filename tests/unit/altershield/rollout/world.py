@@ -43,6 +43,8 @@ class World:
     wanted: Wanted | None = WANTED
     answers: list[Admitted | None] = field(default_factory=list)
     """The first answer to each request."""
+    applied: dict[str, Any] = field(default_factory=dict)
+    """The values that the next request applies newly (`Change.applied`)."""
 
     @property
     def hold(self) -> Hold | None:
@@ -67,6 +69,7 @@ class World:
             labels={},
             time=time,
             since=SINCE,
+            applied=self.applied,
         )
 
     def request(

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from altershield.api.gates.windows import ReleaseWindowSpec, WindowType
 from kube_base.times import unix
-from reconciler.gates import schedules
+from reconciler.gates import schedules, times
 from reconciler.gates.problems import ScheduleError
 from reconciler.gates.terms import DAY
+from reconciler.gates.times import Times
 from tests.unit.reconciler.filled import empty_caches
 
 from .specs import FILE, FROM_FILE, calendar, spec
@@ -49,13 +50,16 @@ class Model:
         self.spec: ReleaseWindowSpec | None = None
         self.in_force: tuple[ReleaseWindowSpec, dict[str, str]] | None = None
         self.texts: dict[str, str] = {}
+        self.works = False
+        """Whether the spec in force works with the present calendar, so that its times are extended."""
 
     def look(self) -> bool:
         """The reconciler looks at the spec and the calendar. Whether the spec is accepted."""
         if self.spec is not None and self._works(self.spec):
-            self.in_force = self.spec, dict(self.texts)
+            self.in_force, self.works = (self.spec, dict(self.texts)), True
             return True
-        if self.in_force is not None and self._works(self.in_force[0]):
+        self.works = self.in_force is not None and self._works(self.in_force[0])
+        if self.in_force is not None and self.works:
             self.in_force = self.in_force[0], dict(self.texts)
         return False
 
@@ -117,6 +121,9 @@ def _check(world: World, model: Model) -> None:
         assert world.status.accepted is None
         return
     assert world.status.accepted == model.in_force[0]
-    if world.now < unix(world.status.computed_until):  # a calendar may be wrong for longer than the times reach
-        assert world.status.open is model.is_open(int(world.now)), (world.status, world.now)
-    assert not accepted or unix(world.status.computed_until) - world.now >= 28 * DAY
+    now, until = int(world.now), int(unix(world.status.computed_until))
+    if now < until:  # a calendar may be wrong for longer than the times reach
+        assert world.status.open is model.is_open(now), (world.status, now)
+        expected = Times(tuple(schedules.intervals(*model.in_force, now, until)), until)
+        assert times.agree(times.of(world.status), expected, now), (world.status, expected)
+    assert not model.works or until - now >= 28 * DAY

@@ -7,6 +7,7 @@ import pytest
 
 from altershield.api.check_specs import (
     Against,
+    CheckPhase,
     CheckSpec,
     Compare,
     HttpCheck,
@@ -17,6 +18,7 @@ from altershield.api.check_specs import (
     ServerCheck,
 )
 from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePolicyStatus, Mode
+from altershield.api.rollout import Rollout
 from altershield.api.selectors import Selector
 from kube_base.meta import ObjectMeta
 from reconciler.outbound.urls import allowed_hosts
@@ -25,9 +27,15 @@ from reconciler.policies.applied import start_timeout
 
 QUERY = PrometheusCheck("http://prometheus.monitoring", 'up{pod=~"{{pods}}"}', max="1")
 
+GATE, BEFORE, AFTER = HttpCheck("https://gate.tools/"), CheckPhase.PRE_RELEASE, CheckPhase.POST_RELEASE
+
 
 def spec(**check: object) -> DefensePolicySpec:
     return DefensePolicySpec(checks=(CheckSpec("check", **check),))  # type: ignore[arg-type]
+
+
+def stepped(**check: object) -> DefensePolicySpec:
+    return msgspec.structs.replace(spec(**check), rollout=Rollout(pods=(1,)))
 
 
 def compared(**fields: Any) -> PrometheusCheck:
@@ -52,6 +60,10 @@ def job(value: object) -> JobCheck:
         spec(server=ServerCheck()),
         spec(http=HttpCheck("https://gate.tools/")),
         spec(logs=LogsCheck("panic|FATAL")),
+        stepped(http=GATE, phase=BEFORE),
+        stepped(prometheus=msgspec.structs.replace(QUERY, query='x{pod=~"$old_pods"} > $step'), phase=BEFORE),
+        spec(prometheus=QUERY, phase=AFTER),
+        spec(prometheus=compared(), phase=AFTER),
         spec(job=job("{{version}}")),
         spec(job=job(1)),
         spec(job=JobCheck({"spec": {"template": {"spec": {}}}, "env": "not a list"})),
@@ -94,6 +106,17 @@ def test_right_policies_are_accepted(accepted: DefensePolicySpec) -> None:
         (spec(job=JobCheck({"spec": {}})), "InvalidCheck", "the template has no object spec.template"),
         (spec(job=job("{{what}}")), "UnknownPlaceholder", "job.template: {{what}} is not a placeholder"),
         (spec(server=ServerCheck(), phases=(Phase.PRE,)), "InvalidCheck", "in both phases"),
+        (spec(http=GATE, phase=BEFORE), "InvalidCheck", "the phase PreRelease needs spec.rollout"),
+        (stepped(prometheus=compared(), phase=BEFORE), "InvalidCheck", "compare needs new pods"),
+        (stepped(prometheus=QUERY, phase=BEFORE), "InvalidCheck", "{{pods}} has no value with the phase PreRelease"),
+        (
+            stepped(prometheus=msgspec.structs.replace(QUERY, query='x{pod=~"$new_pods"}'), phase=CheckPhase.PRE_BATCH),
+            "InvalidCheck",
+            "$new_pods has no value with the phase PreBatch",
+        ),
+        (stepped(job=job("{{podCount}}"), phase=BEFORE), "InvalidCheck", "{{podCount}} has no value"),
+        (stepped(logs=LogsCheck("panic"), phase=BEFORE), "InvalidCheck", "health and logs check the pods of a batch"),
+        (spec(server=ServerCheck(), phase=AFTER), "InvalidCheck", "cannot have the phase PostRelease"),
         (DefensePolicySpec(selector=Selector(match_labels={"a b": "c"})), "InvalidSelector", "'a b' is not the key"),
     ],
 )

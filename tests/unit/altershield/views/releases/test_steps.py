@@ -5,7 +5,9 @@ import pytest
 
 from altershield.api.change_pod import ChangePod, ChangePodSpec, ChangePodStatus
 from altershield.api.check_results import CheckResult
-from altershield.api.rollout import Phase, RolloutStatus, WaitingFor
+from altershield.api.meta import Condition
+from altershield.api.policy import Mode
+from altershield.api.rollout import Phase, Rollout, RolloutStatus, Step, WaitingFor
 from altershield.releases import Outcome
 from altershield.views.releases.goals import Goal, What, demand_step, parse_goal, reached
 from altershield.views.releases.model import Release, Snapshot, StatusError, outcomes
@@ -55,6 +57,35 @@ def test_tree_says_what_it_waits_for_and_the_command_that_promotes() -> None:
         "Waits for:    a ResourceQuota refuses a further pod",
         "              a nn holds the release until somebody promotes it",
     ]
+
+
+def observed(*conditions: Condition) -> Release:
+    found = in_steps(ROLLOUT, RolloutStatus())
+    policy = msgspec.structs.replace(found.spec.policy, mode=Mode.OBSERVE)
+    found = msgspec.structs.replace(found, spec=msgspec.structs.replace(found.spec, policy=policy))
+    status = msgspec.structs.replace(found.status, conditions=conditions)
+    return Release(scaled(10), stored(msgspec.structs.replace(found, status=status)))
+
+
+def test_tree_of_an_observed_release_has_the_steps_that_it_would_take() -> None:
+    lines = tree(observed(), [], NOW, "altershield")
+    why = "the DefensePolicy shop/steps only observes, so nothing is held:"
+    assert lines[0] == f"Steps of deployment.apps/web with mode enforce; {why}"
+    assert lines[1:3] == ["   1   1 pod      soak 10m", "   3   3 pods     soak 60s"]
+    assert lines[-1] == "Outcome:      the release has not ended"
+    ended = Condition("StepsObserved", "False", "WouldStop", "it would have stopped at step 1")
+    assert tree(observed(ended), [], NOW, "altershield")[-1] == "Outcome:      it would have stopped at step 1"
+    assert has_steps(observed())
+
+
+def test_tree_names_the_nodes_of_a_step() -> None:
+    steps = Rollout(steps=(Step(node_selector={"pool": "canary"}), Step("50%")))
+    first = RolloutStatus(phase=Phase.HELD, step=1, steps=3, waiting_for=(WaitingFor.NODE_SELECTOR,))
+    lines = tree(Release(scaled(10), stored(in_steps(steps, first))), [], NOW, "altershield")
+    assert "?" in lines[1]
+    assert "nodes pool=canary" in lines[1]
+    assert any(line.startswith("Waits for:    no ready node with the labels") for line in lines)
+    assert lines[-1] == "To go on:     altershield promote deployment/web -n shop"
 
 
 def test_tree_of_a_failed_release_has_no_end() -> None:

@@ -77,6 +77,7 @@ class Cluster:
         self.pods: dict[str, SimPod] = {}
         self.lost_nodes: set[str] = set()
         self.deleted_nodes: set[str] = set()
+        self.labels_of_nodes: dict[str, dict[str, str]] = {}
         self.found_nodes: dict[str, float] = {}
         """By node: when a lost node was ready again."""
         self.groups: PodGroups | None = None
@@ -99,7 +100,7 @@ class Cluster:
         return self.found_nodes.get(node, 0.0) if node not in self.lost_nodes else 0.0
 
     def node_labels(self) -> dict[str, dict[str, str]]:
-        return {}
+        return self.labels_of_nodes
 
     def lose_node(self, node: str) -> None:
         self.lost_nodes.add(node)

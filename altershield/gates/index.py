@@ -1,0 +1,49 @@
+"""Finds the gates that may judge a release, without a look at all of them. Pure functions."""
+
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+from altershield.api.selectors import Selector
+from altershield.gates.release import Placed, Release
+
+P = TypeVar("P", bound=Placed)
+
+_Key = tuple[str, str, str]
+"""Of a label that a selector requires: whose label it is, its key and its value."""
+
+_WORKLOAD, _NAMESPACE = "workload", "namespace"
+
+
+class Index(Generic[P]):
+    """Gates of one kind and namespace, by a label that each requires."""
+
+    def __init__(self, placed: Iterable[P]) -> None:
+        self._any: list[P] = []
+        self._by_label: dict[_Key, list[P]] = {}
+        for each in placed:
+            key = _key(_WORKLOAD, each.rules.selector) or _key(_NAMESPACE, each.rules.namespace_selector)
+            if key is None:
+                self._any.append(each)
+            else:
+                self._by_label.setdefault(key, []).append(each)
+
+    def candidates(self, release: Release) -> list[P]:
+        """Those that may select the workload or its namespace. All others do not."""
+        found = self._any
+        if self._by_label:
+            found = list(found)
+            for key in _keys(release):
+                found += self._by_label.get(key, ())
+        return found
+
+
+def _key(whose: str, selector: Selector | None) -> _Key | None:
+    """A label that the selector requires; None: it requires none."""
+    required = next(iter(selector.match_labels.items()), None) if selector is not None else None
+    return (whose, *required) if required is not None else None
+
+
+def _keys(release: Release) -> Iterator[_Key]:
+    labels = {pair: None for each in release.labels for pair in each.items()}
+    yield from ((_WORKLOAD, *pair) for pair in labels)
+    yield from ((_NAMESPACE, *pair) for pair in release.namespace_labels.items())
