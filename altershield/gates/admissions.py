@@ -4,30 +4,32 @@ The reconciler counts releases after they have begun. Until its count arrives, a
 by an old count. So it adds its own admissions. It does not know those of other gatekeepers.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
+from altershield.api.gates.limits import MAX_RELEASES
 from altershield.api.gates.named_workload import NamedWorkload
 from altershield.gates.cached import Stored
 from altershield.gates.gate import G, Gate
 from altershield.gates.limits import COUNTED_AS, LIMITS, Limit
-from altershield.gates.release import Admitted, Release
+from altershield.gates.release import Admitted, Place, Release
 
 KEPT_SECONDS = 120.0
 """How long an admission is kept that no status counts: the API server may have refused the request after it was
 admitted, or no reconciler runs."""
 
-MAX_KEPT = 1000
-"""The maximum number of admissions that are kept."""
+MAX_KEPT = MAX_RELEASES
+"""The maximum number of admissions that are kept for a limit. No limit admits more."""
+
+_Kept = dict[tuple[NamedWorkload, str], Admitted]
 
 
 class Admissions(Protocol):
     """The releases that this process admitted a short time ago."""
 
-    def recent(self, now: float) -> tuple[Admitted, ...]:
-        """Those that the status of a limit may not count yet. `now`: Unix seconds."""
+    def recent(self, now: float) -> Mapping[Place, Collection[Admitted]]:
+        """Those that the status may not count yet, by the limit that counts them. `now`: Unix seconds."""
 
     def add(self, release: Release, now: float) -> None:
         """The release was admitted."""
@@ -51,34 +53,31 @@ class RecentAdmissions:
     def __init__(self, gates: Judging, cache: Changing) -> None:
         self._gates = gates
         cache.add_handler(lambda _, new: self.observe(new))
-        self._kept: OrderedDict[tuple[NamedWorkload, str], Admitted] = OrderedDict()
-        """The oldest first."""
+        self._kept: dict[Place, _Kept] = {}
+        """By limit, the oldest first."""
 
-    def recent(self, now: float) -> tuple[Admitted, ...]:
-        while self._kept and next(iter(self._kept.values())).time <= now - KEPT_SECONDS:
-            self._kept.popitem(last=False)
-        return tuple(self._kept.values())
+    def recent(self, now: float) -> Mapping[Place, Collection[Admitted]]:
+        for place, kept in list(self._kept.items()):
+            while kept and next(iter(kept.values())).time <= now - KEPT_SECONDS:
+                del kept[next(iter(kept))]
+            if not kept:
+                del self._kept[place]
+        return {place: kept.values() for place, kept in self._kept.items()}
 
     def add(self, release: Release, now: float) -> None:
         changes = (replace(release, judged=each) for each in COUNTED_AS[release.judged])
-        limits = frozenset(limit.place for each in changes for limit in self._gates.judging(LIMITS, each))
-        if not limits:
-            return
         key = release.workload, release.version
-        self._kept.pop(key, None)
-        self._kept[key] = Admitted(*key, now, limits)
-        if len(self._kept) > MAX_KEPT:
-            self._kept.popitem(last=False)
+        for place in {limit.place for each in changes for limit in self._gates.judging(LIMITS, each)}:
+            kept = self._kept.setdefault(place, {})
+            kept.pop(key, None)
+            kept[key] = Admitted(*key, now)
+            if len(kept) > MAX_KEPT:
+                del kept[next(iter(kept))]
 
     def observe(self, stored: Stored | None) -> None:
         """A ReleaseLimit has changed: forget the admissions that its status counts now."""
         limit = stored.in_force if stored is not None else None
-        if not isinstance(limit, Limit):
-            return
-        for key, each in list(self._kept.items()):
-            if limit.place in each.limits and limit.counts(each):
-                left = each.limits - {limit.place}
-                if left:
-                    self._kept[key] = replace(each, limits=left)
-                else:
-                    del self._kept[key]
+        if isinstance(limit, Limit):
+            kept = self._kept.get(limit.place, {})
+            for key in [key for key, each in kept.items() if limit.counts(each)]:
+                del kept[key]

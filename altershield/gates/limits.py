@@ -4,6 +4,7 @@ after a release.
 The fuse of a limit closes no gate by itself: it makes a ReleaseFreeze (`reconciler/limits/`).
 """
 
+import bisect
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -63,10 +64,16 @@ class Limit:
     under_way: tuple[Counted, ...] = ()
     _latest: Mapping[tuple[NamedWorkload, str], float] = field(init=False)
     """When each of them began last."""
+    _times: Sequence[float] = field(init=False)
+    """When the releases began, in their order."""
+    _busy: Mapping[NamedWorkload, None] = field(init=False)
+    """The workloads with a release under way, in their order."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self) -> None:  # a gatekeeper judges many releases between two changes of the status
         found = sorted((*self.under_way, *self.releases), key=lambda each: each.time)
         object.__setattr__(self, "_latest", {(each.workload, each.version): each.time for each in found})
+        object.__setattr__(self, "_times", sorted(each.time for each in self.releases))
+        object.__setattr__(self, "_busy", dict.fromkeys(each.workload for each in self.under_way))
 
     @property
     def place(self) -> Place:
@@ -80,10 +87,8 @@ class Limit:
         """The parts that are closed for a release."""
         unseen = [
             each
-            for each in release.admitted
-            if self.place in each.limits
-            and (each.workload, each.version) != (release.workload, release.version)
-            and not self.counts(each)
+            for each in release.admitted.get(self.place, ())
+            if (each.workload, each.version) != (release.workload, release.version) and not self.counts(each)
         ]
         rate = self._rate(unseen, now)
         if rate is not None:
@@ -100,10 +105,12 @@ class Limit:
         rate = self.rules.rate
         if rate is None:
             return None
-        times = [*(each.time for each in self.releases), *(each.time for each in unseen)]
-        counted = sorted(each for each in times if each > now - rate.period_seconds)
-        if len(counted) < rate.releases:
+        begin = now - rate.period_seconds
+        begun = len(self._times) - bisect.bisect_right(self._times, begin)
+        own = [each.time for each in unseen if each.time > begin]
+        if begun + len(own) < rate.releases:
             return None
+        counted = sorted((*self._times[len(self._times) - begun :], *own))
         what = f"{len(counted)} releases began within {rate.period_seconds} seconds (at most {rate.releases})"
         return Part(what, counted[rate.releases - 1], counted[-rate.releases] + rate.period_seconds)
 
@@ -112,10 +119,10 @@ class Limit:
         most = self.rules.concurrent
         if most is None:
             return None
-        workloads = [*(each.workload for each in self.under_way), *(each.workload for each in unseen)]
-        found = [each for each in dict.fromkeys(workloads) if each != own]
-        if len(found) < most:
+        new = {each.workload: None for each in unseen if each.workload not in self._busy and each.workload != own}
+        if len(self._busy) - (own in self._busy) + len(new) < most:
             return None
+        found = [each for each in (*self._busy, *new) if each != own]
         named = ", ".join(each.text for each in found[:_NAMED])
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         return Part(f"{len(found)} releases are under way (at most {most}): {named}{more}")

@@ -1,8 +1,8 @@
 """What is judged, and what a closed gate says about it."""
 
 import datetime
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from altershield.api.gates.named_workload import NamedWorkload
@@ -19,14 +19,12 @@ NO_WORKLOAD = NamedWorkload()
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A release that this process admitted a short time ago. The status of limits may not count it yet."""
+    """A release that this process admitted a short time ago. The status of a limit may not count it yet."""
 
     workload: NamedWorkload
     version: str
     time: float
     """Unix seconds."""
-    limits: frozenset[Place]
-    """The objects that count it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,8 @@ class Release:
     """Whether it repairs a failure: the label `ignored-suspend` admits it."""
     succeeded: float = 0.0
     """When the present release of the workload succeeded, Unix seconds; 0: it did not, or there is none."""
-    admitted: tuple[Admitted, ...] = ()
+    admitted: Mapping[Place, Collection[Admitted]] = field(default_factory=dict)
+    """Releases that this process admitted a short time ago, by the ReleaseLimit that counts them."""
 
 
 @dataclass(frozen=True, slots=True)

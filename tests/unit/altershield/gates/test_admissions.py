@@ -32,8 +32,8 @@ def of(name: str, **fields: Any) -> Release:
     return release(workload=workload(name), version="v1", **fields)
 
 
-def names(admissions: RecentAdmissions, now: float) -> list[str]:
-    return [each.workload.name for each in admissions.recent(now)]
+def names(admissions: RecentAdmissions, now: float, limit: str = "l") -> list[str]:
+    return [each.workload.name for each in admissions.recent(now).get((SYSTEM_NAMESPACE, limit), ())]
 
 
 def stored(found: Limit) -> Stored:
@@ -44,12 +44,12 @@ def test_admissions_are_kept_for_a_time_and_up_to_a_number() -> None:
     admissions = recent_admissions(Limits(limit(rate=RATE)))
     for number in range(MAX_KEPT + 1):
         admissions.add(of(f"w{number}"), 0.0)
-    assert len(admissions.recent(1.0)) == MAX_KEPT
+    assert len(names(admissions, 1.0)) == MAX_KEPT
     assert "w0" not in names(admissions, 1.0)
     admissions.add(of("w1"), 60.0)
-    assert len(admissions.recent(KEPT_SECONDS - 1)) == MAX_KEPT
+    assert len(names(admissions, KEPT_SECONDS - 1)) == MAX_KEPT
     assert names(admissions, KEPT_SECONDS) == ["w1"], "the request was repeated"
-    assert names(admissions, KEPT_SECONDS + 60) == []
+    assert admissions.recent(KEPT_SECONDS + 60) == {}
 
 
 def test_a_release_that_no_limit_judges_is_not_kept() -> None:
@@ -67,15 +67,15 @@ def test_a_restart_counts_as_an_update() -> None:
     assert names(admissions, 0.0) == ["a"]
 
 
-def test_an_admission_is_forgotten_when_all_its_limits_count_it() -> None:
+def test_each_limit_forgets_an_admission_when_its_status_counts_it() -> None:
     first, second = limit(rate=RATE, name="first"), limit(concurrent=1, name="second")
     admissions = recent_admissions(Limits(first, second))
     admissions.add(of("a"), 10 * HOUR)
     admissions.observe(stored(first))
     admissions.observe(None)
-    assert len(admissions.recent(10 * HOUR)[0].limits) == 2
+    assert names(admissions, 10 * HOUR, "first") == names(admissions, 10 * HOUR, "second") == ["a"]
     admissions.observe(stored(limit(rate=RATE, name="first", releases=[counted("a", 10)])))
-    (kept,) = admissions.recent(10 * HOUR)
-    assert kept.limits == {(SYSTEM_NAMESPACE, "second")}
+    assert names(admissions, 10 * HOUR, "first") == []
+    assert names(admissions, 10 * HOUR, "second") == ["a"]
     admissions.observe(stored(limit(concurrent=1, name="second", under_way=[counted("a", 10)])))
-    assert admissions.recent(10 * HOUR) == ()
+    assert admissions.recent(10 * HOUR) == {}

@@ -40,7 +40,7 @@ def _own(**fields: Any) -> Release:
 
 
 def admitted(name: str, hour: float, version: str = "v1") -> Admitted:
-    return Admitted(workload(name), version, hour * HOUR, frozenset({PLACE}))
+    return Admitted(workload(name), version, hour * HOUR)
 
 
 def test_so_many_releases_may_begin_in_a_period() -> None:
@@ -89,10 +89,10 @@ def test_all_closed_parts_are_named_and_the_last_one_decides_when_it_opens() -> 
 
 def test_the_own_admissions_count_until_the_status_does() -> None:
     found = limit(rate=Rate(1, 3600), concurrent=1)
-    fields = {"admitted": (admitted("a", 10),)}
+    fields = {"admitted": {PLACE: (admitted("a", 10),)}}
     assert "1 releases began" in judged(Objects(found), 10, **fields)[0].what
     assert judged(Objects(limit(name="other", rate=Rate(1, 3600))), 10, **fields) == [], "it does not count there"
-    own = {"admitted": (admitted("own", 10, "new"),)}
+    own = {"admitted": {PLACE: (admitted("own", 10, "new"),)}}
     assert judged(Objects(found), 10, **own) == [], "a client repeats its request"
     shown = limit(rate=Rate(2, 3600), releases=[counted("a", 10.001)])
     assert judged(Objects(shown), 10.01, **fields) == [], "the status counts it"
@@ -150,7 +150,7 @@ _versions = st.sampled_from(["v1", "v2"])
 _times = st.integers(0, 200)
 _counted = st.lists(st.builds(lambda n, v, t: Counted(workload(n), v, float(t)), _names, _versions, _times), max_size=8)
 _admitted = st.lists(
-    st.builds(lambda n, v, t: Admitted(workload(n), v, float(t), frozenset({PLACE})), _names, _versions, _times),
+    st.builds(lambda n, v, t: Admitted(workload(n), v, float(t)), _names, _versions, _times),
     max_size=4,
     unique_by=lambda each: (each.workload, each.version),
 )
@@ -165,10 +165,10 @@ def test_a_rate_is_closed_as_a_slow_and_obvious_count_says(
     at = now + 0.5
     times = [each.time for each in begun if each.time > at - period]
     times += [each.time for each in shown if each.time > at - period]
-    closed = list(judge(_own(admitted=tuple(own)), Objects(found), SYSTEM_NAMESPACE, at))
+    closed = list(judge(_own(admitted={PLACE: own}), Objects(found), SYSTEM_NAMESPACE, at))
     assert bool(closed) is (len(times) >= most)
     if closed:
-        later = _own(admitted=tuple(own))
+        later = _own(admitted={PLACE: own})
         opens = opens_at(later, Objects(found), SYSTEM_NAMESPACE, at)
         assert not judge(later, Objects(found), SYSTEM_NAMESPACE, opens)
         assert judge(later, Objects(found), SYSTEM_NAMESPACE, opens - 1.5), "not earlier"
@@ -182,7 +182,7 @@ def test_places_are_taken_as_a_slow_and_obvious_count_says(
     found = limit(concurrent=most, under_way=under_way)
     shown = _without_counted(own, under_way)
     others = {each.workload.name for each in under_way} | {each.workload.name for each in shown}
-    closed = judge(_own(workload=workload(name), admitted=tuple(own)), Objects(found), SYSTEM_NAMESPACE, 0.0)
+    closed = judge(_own(workload=workload(name), admitted={PLACE: own}), Objects(found), SYSTEM_NAMESPACE, 0.0)
     assert bool(closed) is (len(others - {name}) >= most)
 
 

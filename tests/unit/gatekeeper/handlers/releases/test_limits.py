@@ -52,7 +52,7 @@ def test_a_dry_run_and_a_denied_release_do_not_count() -> None:
     assert send(listers, "b")["allowed"]
     both = StaticListers(gates=StaticGates({LIMITS: [limit(rate=Rate(1, 3600))], FREEZES: [freeze()]}))
     assert not send(both, "a")["allowed"]
-    assert both.admissions.recent(0.0) == ()
+    assert both.admissions.recent(0.0) == {}
 
 
 def test_what_passes_a_limit_counts_too() -> None:
@@ -68,7 +68,7 @@ def test_what_is_no_release_does_not_count() -> None:
     listers = StaticListers(gates=LIMITED)
     old = released()
     assert validate({**old, "spec": {**old["spec"], "replicas": 9}}, old, listers)["allowed"]
-    assert listers.admissions.recent(0.0) == ()
+    assert listers.admissions.recent(0.0) == {}
 
 
 def test_a_workload_rests_after_the_success_of_its_present_release() -> None:
