@@ -2,10 +2,11 @@
 these, because there are many ChangeWorkloads."""
 
 import sys
+import zlib
 
 import msgspec
 
-from altershield.api.change_workload import Resumption, SourceRef, WorkloadRef
+from altershield.api.change_workload import Resumption, SourceRef, WorkloadRef, Written
 from altershield.api.meta import Condition
 from altershield.releases import version_of
 from kube_base.meta import ObjectMeta
@@ -28,6 +29,7 @@ _NOT_RESUMED = Resumption()
 _NO_WORKLOAD = WorkloadRef()
 _NO_POLICY = Policy()
 _NO_SOURCE = SourceRef()
+_NOTHING = msgspec.Raw()
 
 
 class Spec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -35,6 +37,7 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     workload_generation: int = 0
     create_time_unix: int = 0
     policy: Policy = _NO_POLICY
+    written: msgspec.Raw = _NOTHING
 
 
 class Status(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -59,9 +62,17 @@ class Release(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: ObjectMeta
     spec: Spec = _NO_SPEC
     status: Status = _NO_STATUS
+    packed: bytes = b""
+    """`spec.written`, compressed. It is decoded for those workloads of which a FieldGuard asks for it."""
+
+    @property
+    def written(self) -> tuple[Written, ...]:
+        """What releases wrote to guarded fields, until this one."""
+        return _decode_written(zlib.decompress(self.packed)) if self.packed else ()
 
 
 _decode = msgspec.json.Decoder(Release).decode
+_decode_written = msgspec.json.Decoder(tuple[Written, ...]).decode
 
 
 def read(data: bytes | msgspec.Raw) -> Release:
@@ -74,6 +85,9 @@ def read(data: bytes | msgspec.Raw) -> Release:
     if workload is not _NO_WORKLOAD:
         replace(workload, "api_version", sys.intern(workload.api_version))
         replace(workload, "kind", sys.intern(workload.kind))
+    if release.spec.written:
+        replace(release, "packed", zlib.compress(memoryview(release.spec.written)))
+        replace(release.spec, "written", _NOTHING)
     policy = release.spec.policy
     if policy is not _NO_POLICY:
         for field in Policy.__struct_fields__:

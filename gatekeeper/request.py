@@ -88,6 +88,12 @@ class Request(msgspec.Struct, Generic[T], frozen=True):
         """The CreateOptions, UpdateOptions or DeleteOptions of the request, or an empty dict."""
         return self.once(_options)
 
+    @property
+    def field_manager(self) -> str:
+        """The field manager that the client named; empty: it named none."""
+        found = self.options.get("fieldManager")
+        return found if isinstance(found, str) else ""
+
     def once(self, compute: "Callable[[Request[T]], _R]") -> _R:
         """The result of `compute` for this request. It is computed once for all handlers."""
         if compute not in self.memo:

@@ -9,7 +9,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from altershield.api.condition_types import ConditionType
 from altershield.api.gates.freezes import KIND, ReleaseFreeze
-from altershield.api.gates.rules import GateRules
+from altershield.api.gates.rules import GateScope
 from altershield.api.meta import Condition, set_condition
 from altershield.api.resources import RELEASE_FREEZES
 from altershield.api.rights import Right
@@ -53,7 +53,7 @@ class _Gate(Protocol):
     @property
     def metadata(self) -> ObjectMeta: ...
     @property
-    def spec(self) -> GateRules: ...
+    def spec(self) -> GateScope: ...
 
 
 def accepted(gate: _Gate, system_namespace: str) -> Condition:

@@ -29,6 +29,7 @@ from reconciler.cluster.metrics import DisruptionMetrics
 from reconciler.cluster.writer import Writer
 from reconciler.endpoints.metrics import CallbackMetrics
 from reconciler.endpoints.server import Endpoints, Settings
+from reconciler.field_guards import GUARDS
 from reconciler.flow_control.subject import FLOW_CONTROLS
 from reconciler.freezes import FREEZES
 from reconciler.gates.subject import RELEASE_WINDOWS
@@ -63,6 +64,7 @@ SUBJECTS: tuple[Subject[Any], ...] = (
     OVERRIDES,
     RELEASE_WINDOWS,
     RELEASE_LIMITS,
+    GUARDS,
     FLOW_CONTROLS,
     BUDGETS,
     GENERATED_BUDGETS,

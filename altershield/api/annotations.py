@@ -15,5 +15,8 @@ ROLLOUT = "altershield.defense.antgroup.com/rollout"
 """On a workload, set by AlterShield while it holds the rollout. The value is JSON: the version, why and since when it
 is held, and the values that the changed fields had before (`altershield/workloads/hold.py`)."""
 
+PROBE = "altershield.defense.antgroup.com/probe"
+"""The annotation of a pod template by which a dry run asks whether a workload may be released. It is never stored."""
+
 PAUSED = "altershield.defense.antgroup.com/paused"
 """The annotation of a pause by an older release of AlterShield, which is still read and removed."""

@@ -16,7 +16,7 @@ from altershield.api.pod_verdicts import MAX_PODS, Pods
 from altershield.api.policy import AppliedPolicy
 from altershield.api.resources import API_VERSION, CHANGE_WORKLOADS
 from altershield.api.rollout import RolloutStatus
-from altershield.api.schema import doc
+from altershield.api.schema import doc, extra
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Request
 from kube_base.meta import ObjectMeta
 
@@ -28,6 +28,13 @@ MAX_NOTIFIED = 64
 
 MAX_RESTORED = 20
 """The maximum number of entries in `restoredPaths` in a status."""
+
+
+MAX_WRITTEN = 4
+"""The maximum number of entries in `written` in a spec."""
+
+MAX_WRITTEN_VALUES = 64
+"""The maximum number of paths, and of values, of an entry in `written`."""
 
 
 class WorkloadState(enum.StrEnum):
@@ -130,6 +137,37 @@ class PauseEnd(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", 
     ] = False
 
 
+class Written(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The values of guarded fields in the last release of a field manager or user."""
+
+    user: Annotated[Name, doc("The user.")] = ""
+    manager: Annotated[Name, doc("The field manager; empty if the client named none.")] = ""
+    time: Annotated[Name, doc("When the gatekeeper admitted that release, UTC, in the format of Kubernetes.")] = ""
+    paths: Annotated[
+        tuple[Annotated[str, msgspec.Meta(max_length=256)], ...],
+        msgspec.Meta(max_length=MAX_WRITTEN_VALUES, description="The paths of FieldGuards whose values are known."),
+    ] = ()
+    values: Annotated[
+        dict[str, Annotated[str, msgspec.Meta(max_length=256)]],
+        doc(
+            "The fields of these paths that were set, by their path in the template: the value in JSON, or a digest of "
+            "a value that is long or may be a secret."
+        ),
+        extra(maxProperties=MAX_WRITTEN_VALUES),
+    ] = {}
+
+    @property
+    def releaser(self) -> tuple[str, str]:
+        """Who made the release, to compare; see `releaser`."""
+        return releaser(self.user, self.manager)
+
+
+def releaser(user: str, manager: str) -> tuple[str, str]:
+    """Field manager and user, by which a later release is known to be by the same one. The user is empty, if the field
+    manager is enough: many people share the managers of kubectl, and some clients name none."""
+    return manager, "" if manager and not manager.startswith("kubectl") else user
+
+
 class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """The release."""
 
@@ -154,6 +192,9 @@ class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename
         Text, doc("The user who released it, as the gatekeeper saw the request; empty if no gatekeeper did.")
     ] = ""
     release_time: Annotated[Name, doc("When the gatekeeper admitted it, UTC, in the format of Kubernetes.")] = ""
+    field_manager: Annotated[
+        Name, doc("The field manager that the client named for its request; empty if it named none.")
+    ] = ""
     policy: Annotated[
         AppliedPolicy, doc("The DefensePolicy that applies to this release, as it was when the release began.")
     ] = AppliedPolicy()
@@ -164,6 +205,14 @@ class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename
             "`settleRestarts` times `settleSeconds`."
         ),
     ] = 0
+    written: Annotated[
+        tuple[Written, ...],
+        msgspec.Meta(
+            max_length=MAX_WRITTEN,
+            description="For FieldGuards with `Reverted`: the values of guarded fields in the last releases of "
+            "different field managers or users, the newest first.",
+        ),
+    ] = ()
 
 
 class ChangeWorkloadStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):

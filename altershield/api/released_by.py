@@ -1,5 +1,7 @@
 """The annotation of a workload with the user who released its version, and the time. Only AlterShield writes it."""
 
+import types
+from collections.abc import Mapping
 from functools import lru_cache
 
 import msgspec
@@ -8,10 +10,14 @@ from kube_base.times import rfc3339
 
 ANNOTATION = "altershield.defense.antgroup.com/released-by"
 
-_MAX_USER = 253
+MAX_USER = 253
+"""The maximum length of a user name in the annotation."""
+
+MAX_MANAGER = 128
+"""The maximum length of a field manager in it."""
 
 
-class ReleasedBy(msgspec.Struct, frozen=True):
+class ReleasedBy(msgspec.Struct, frozen=True, omit_defaults=True):
     """The value of the annotation, as JSON."""
 
     user: str
@@ -20,22 +26,35 @@ class ReleasedBy(msgspec.Struct, frozen=True):
     """In the format of Kubernetes, by the clock of the gatekeeper: `2026-08-21T07:29:49Z`."""
     version: str
     """The version that was released. After a release without a gatekeeper, it is an earlier version."""
+    manager: str = ""
+    """The field manager that the client named, cut to 128 characters; empty: it named none."""
+    labels: dict[str, str] = {}
+    """The labels of the workload then, without AlterShield's own, if there were gates: nobody evades a gate by a change
+    of labels before the next release."""
 
 
-def encode(user: str, version: str, now: float) -> str:
+def encode(
+    user: str, version: str, now: float, manager: str = "", labels: Mapping[str, str] = types.MappingProxyType({})
+) -> str:
     """The value for a release at `now` (Unix seconds)."""
-    return _encode(ReleasedBy(user[:_MAX_USER], _time(int(now)), version)).decode()
+    found = ReleasedBy(user[:MAX_USER], _time(int(now)), version, manager[:MAX_MANAGER], dict(labels))
+    return _encode(found).decode()
 
 
 def decode(value: str | None, version: str) -> ReleasedBy | None:
     """The release of this version. None: the annotation is missing or invalid, or belongs to another version."""
+    found = read(value)
+    return found if found is not None and found.version == version else None
+
+
+def read(value: str | None) -> ReleasedBy | None:
+    """The last release that a gatekeeper reviewed. None: the annotation is missing or invalid."""
     if not value:
         return None
     try:
-        found = msgspec.json.decode(value, type=ReleasedBy)
+        return msgspec.json.decode(value, type=ReleasedBy)
     except (ValueError, RecursionError):
         return None
-    return found if found.version == version else None
 
 
 _encode = msgspec.json.Encoder().encode

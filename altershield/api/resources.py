@@ -12,6 +12,7 @@ OPS_CONFIG_INFOS = Resource(GROUP, "v1alpha1", "opsconfiginfoes", "OpsConfigInfo
 DEFENSE_POLICIES = Resource(GROUP, "v1alpha1", "defensepolicies", "DefensePolicy")
 POD_UNAVAILABLE_BUDGETS = Resource(GROUP, "v1alpha1", "podunavailablebudgets", "PodUnavailableBudget")
 RELEASE_WINDOWS = Resource(GROUP, "v1alpha1", "releasewindows", "ReleaseWindow")
+FIELD_GUARDS = Resource(GROUP, "v1alpha1", "fieldguards", "FieldGuard")
 RELEASE_FREEZES = Resource(GROUP, "v1alpha1", "releasefreezes", "ReleaseFreeze")
 RELEASE_LIMITS = Resource(GROUP, "v1alpha1", "releaselimits", "ReleaseLimit")
 RELEASE_OVERRIDES = Resource(GROUP, "v1alpha1", "releaseoverrides", "ReleaseOverride")

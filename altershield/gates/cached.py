@@ -38,7 +38,7 @@ def reader(gate: Gate[Any, Any]) -> Callable[[bytes | msgspec.Raw], Stored]:
 class CachedGates:
     """The gates that are in force. Those of a namespace are collected once after each change.
 
-    `informers`: one for each kind of gates that is asked. `in_force`: what of a cached object is in force.
+    `informers`: one for each kind of gates that this process asks. `in_force`: what of a cached object is in force.
     `namespaces`: the cache of namespaces, of which the labels are read.
     """
 

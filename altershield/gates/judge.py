@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from altershield.gates.field_guards import GUARDS
 from altershield.gates.freezes import FREEZES
 from altershield.gates.gate import Gate
 from altershield.gates.limits import LIMITS
@@ -10,7 +11,7 @@ from altershield.gates.release import Closed, Placed, Release, by_name, selects_
 from altershield.gates.windows import WINDOWS
 from kube_base.times import unix
 
-GATES: tuple[Gate[Any, Any], ...] = (WINDOWS, FREEZES, LIMITS)
+GATES: tuple[Gate[Any, Any], ...] = (WINDOWS, FREEZES, LIMITS, GUARDS)
 """All kinds of gates. To add one, add a file with a `Gate`, and its name here."""
 
 Objects = Callable[[Gate[Any, Any], str], Sequence[Placed]]

@@ -1,14 +1,16 @@
 """What is judged, and what a closed gate says about it."""
 
 import datetime
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from altershield.api.change_workload import Written
 from altershield.api.gates.named_workload import NamedWorkload
-from altershield.api.gates.rules import GateMode, GateRules, HoldingRules, Judged, Running, WhenClosed
+from altershield.api.gates.rules import GateMode, GateRules, GateScope, Judged, Running, WhenClosed
 from altershield.api.label_selectors import selects
 from altershield.api.selectors import Selector
+from altershield.gates.fields.changes import Fields
 
 Labels = Mapping[str, str]
 Place = tuple[str, str]
@@ -34,8 +36,8 @@ class Release:
     namespace: str
     namespace_labels: Labels
     labels: tuple[Labels, ...]
-    """The labels of the workload: before the release, after it, and at its last verified release, as far as they exist.
-    So no gate can be evaded by another label in the same request, or in one before."""
+    """The labels of the workload: before the release, after it, and at the release before it, as far as they exist. So
+    no gate can be evaded by another label in the same request, or in one before."""
     judged: Judged = Judged.UPDATE
     workload: NamedWorkload = NO_WORKLOAD
     version: str = ""
@@ -46,6 +48,11 @@ class Release:
     """When the present release of the workload succeeded, Unix seconds; 0: it did not, or there is none."""
     admitted: Mapping[Place, Collection[Admitted]] = field(default_factory=dict)
     """Releases that this process admitted a short time ago, by the ReleaseLimit that counts them."""
+    fields: Callable[[], Fields] | None = None
+    """The fields that the release changes, read when they are needed; None: only times are asked, because the release
+    was admitted before."""
+    written: Callable[[], Written | None] = lambda: None
+    """What the field manager or user who releases wrote last to guarded fields; None: that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ class Closed:
     kind: str
     namespace: str
     name: str
-    rules: GateRules
+    rules: GateScope
     reason: str
     """Why no release may begin, by the person who wrote the object; may be empty."""
     what: str
@@ -66,20 +73,26 @@ class Closed:
     """When it opens, in the format of Kubernetes; empty: it is not known, or a person decides."""
     zone: datetime.tzinfo = datetime.UTC
     """The time zone in which people think about the gate."""
+    rule: str = ""
+    """The rule of the object that the release meets; empty: the object is closed for each release that it selects."""
+    judges_back: bool = False
+    """Whether it also judges a release that goes back from a version that succeeded."""
+    only_warns: bool = False
+    """Whether releases pass with a warning, although the mode of the object is `enforce`."""
 
     @property
     def enforced(self) -> bool:
-        return self.rules.mode is GateMode.ENFORCE
+        return self.rules.mode is GateMode.ENFORCE and not self.only_warns
 
     @property
     def holds(self) -> bool:
         """Whether a release is held rather than denied, if it can be."""
-        return isinstance(self.rules, HoldingRules) and self.rules.when_closed is WhenClosed.HOLD
+        return isinstance(self.rules, GateRules) and self.rules.when_closed is WhenClosed.HOLD
 
     @property
     def stops_running(self) -> bool:
         """Whether a release in steps waits before its next step."""
-        return self.enforced and isinstance(self.rules, HoldingRules) and self.rules.running is Running.HOLD
+        return self.enforced and isinstance(self.rules, GateRules) and self.rules.running is Running.HOLD
 
 
 class Placed(Protocol):
@@ -90,7 +103,7 @@ class Placed(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def rules(self) -> GateRules: ...
+    def rules(self) -> GateScope: ...
 
 
 def selects_namespace(gate: Placed, release: Release, system_namespace: str) -> bool:

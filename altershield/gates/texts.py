@@ -17,8 +17,9 @@ def sentence(closed: Closed) -> str:
 
 
 def named(closed: Closed) -> str:
-    """The object, as people find it: `ReleaseWindow NAMESPACE/NAME`."""
-    return f"{closed.kind} {closed.namespace}/{closed.name}"
+    """The object, as people find it: `ReleaseWindow NAMESPACE/NAME`, or `FieldGuard NAMESPACE/NAME, rule NAME`."""
+    rule = f", rule {closed.rule}" if closed.rule else ""
+    return f"{closed.kind} {closed.namespace}/{closed.name}{rule}"
 
 
 def others(closed: Sequence[Closed]) -> str:

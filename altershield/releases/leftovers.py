@@ -8,30 +8,15 @@ A path names a field of the template as `spec.containers[app].env[LEGACY]`. Elem
 which Kubernetes merges the list. Lists without such a field are one value.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from altershield.api import labels
 from altershield.api.change_workload import MAX_RESTORED
+from altershield.gates.fields.list_keys import MERGE_KEYS, element_name, step
 
 Object = dict[str, Any]
 
-_MERGE_KEYS: Mapping[str, tuple[str, ...]] = {
-    "containers": ("name",),
-    "initContainers": ("name",),
-    "env": ("name",),
-    "volumes": ("name",),
-    "imagePullSecrets": ("name",),
-    "resourceClaims": ("name",),
-    "volumeMounts": ("mountPath",),
-    "volumeDevices": ("devicePath",),
-    "ports": ("containerPort", "protocol"),
-    "hostAliases": ("ip",),
-    "topologySpreadConstraints": ("topologyKey", "whenUnsatisfiable"),
-}
-"""By field of a pod template: `patchMergeKey`, or `listMapKey` where it has more fields (k8s.io/api, core/v1)."""
-
-_DEFAULTS = {"protocol": "TCP"}
 _OWN = {labels.VERSION, *labels.NOT_IN_TEMPLATES}
 _MAX_PATH = 256  # characters
 
@@ -72,12 +57,12 @@ def _paths(value: Any, path: str = "", field: str = "") -> Iterator[str]:
         for key, below in value.items():
             if key in _OWN or below is None:
                 continue
-            step = f"[{key}]" if "." in key or "/" in key else f".{key}" if path else key
-            yield path + step
-            yield from _paths(below, path + step, key)
-    elif isinstance(value, list) and (keys := _MERGE_KEYS.get(field)):
+            here = path + step(key) if path else step(key).removeprefix(".")
+            yield here
+            yield from _paths(below, here, key)
+    elif isinstance(value, list) and field in MERGE_KEYS:
         for element in value:
             if isinstance(element, dict):
-                name = "/".join(str(element.get(key, _DEFAULTS.get(key, ""))) for key in keys)
+                name = element_name(field, element)
                 yield f"{path}[{name}]"
                 yield from _paths(element, f"{path}[{name}]")

@@ -60,7 +60,7 @@ def gates(
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
-    """Show the release windows, freezes and limits, and whether a workload may be released now.
+    """Show the release windows, freezes, limits and field guards, and whether a workload may be released now.
 
     With a workload or a file, the command asks the API server by a dry run, which changes nothing: the answer is that
     of a release by this user. It takes the permission to release the workload. The exit code is 3 if it would be
@@ -173,13 +173,20 @@ def table(shown: Sequence[Gate]) -> list[str]:
             f"{each.namespace}/{each.name}",
             each.effect,
             each.mode,
-            "open" if each.open else f"closed since {each.since}" if each.since else "closed",
-            each.changes or "<unknown>",
+            _state(each),
+            each.changes or ("-" if each.open is None else "<unknown>"),
             printable("; ".join(filter(None, (each.reason, each.problem)))),
         )
         for each in shown
     ]
     return Columns(len(_HEADER)).lines([_HEADER, *rows])
+
+
+def _state(gate: Gate) -> str:
+    """A FieldGuard is neither open nor closed."""
+    if gate.open is None:
+        return "by fields"
+    return "open" if gate.open else f"closed since {gate.since}" if gate.since else "closed"
 
 
 def _described(name: str, verdict: Verdict) -> dict[str, Any]:

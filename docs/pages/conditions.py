@@ -187,11 +187,11 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
         },
     ),
     ConditionType.ACCEPTED: (
-        "OpsConfigInfo, DefensePolicy, PodDeletionFlowControl, ReleaseWindow. `True`: the object is in effect. "
-        "`False`: it is wrong and changes nothing; of a DefensePolicy or a ReleaseWindow, the spec in "
-        "`status.accepted` stays in force.",
+        "OpsConfigInfo, DefensePolicy, PodDeletionFlowControl, ReleaseWindow, FieldGuard. `True`: the object is in "
+        "effect. `False`: it is wrong and changes nothing; of a DefensePolicy, a ReleaseWindow or a FieldGuard, the "
+        "spec in `status.accepted` stays in force.",
         {
-            "Valid": "`True`. The setting, the policy or the window is in effect.",
+            "Valid": "`True`. The setting, the policy, the window or the guard is in effect.",
             "UselessRule": "`True`, PodDeletionFlowControl. A rule has no effect: another rule allows no more "
             "deletions in a longer interval.",
             "InvalidRule": "`False`, PodDeletionFlowControl. No interval of its rules can be read, so nothing is "
@@ -213,8 +213,9 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
             "CalendarNotFound": "`False`, ReleaseWindow. There is no ConfigMap with the label of calendars and this "
             "key, or the window is not in AlterShield's namespace.",
             "TooManyIntervals": "`False`, ReleaseWindow. The schedules have more than 200 separate times in a week.",
-            "NamespaceSelectorNotAllowed": "`False`, ReleaseWindow. Only windows in AlterShield's namespace have "
-            "`spec.namespaceSelector`.",
+            "PathInvalid": "`False`, FieldGuard. A path of a rule cannot be read. The message says what to write.",
+            "NamespaceSelectorNotAllowed": "`False`, ReleaseWindow and FieldGuard. Only those in AlterShield's "
+            "namespace have `spec.namespaceSelector`.",
             "UrlNotAllowed": "`False`. Checks may not request this URL.",
             "WrongNamespace": "`False`. The object is not in AlterShield's system namespace.",
         },

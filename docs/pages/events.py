@@ -93,6 +93,9 @@ MEANINGS = {
     "workloads whose releases failed.",
     "OverrideUsed": "The object is a ReleaseOverride. A release passed closed gates. The message names the version, "
     "the user who released it, and the gates.",
+    "GuardRejected": "The object is a FieldGuard. A path or the selector is wrong. The message says what to correct, "
+    "and whether an earlier spec stays in force.",
+    "GuardAccepted": "The object is a FieldGuard that was rejected before. It is in force.",
     "SettingRejected": "The object is an OpsConfigInfo. The setting is wrong and changes nothing. The message says "
     "what to correct.",
 }
@@ -111,8 +114,8 @@ kubectl get events -A --field-selector source=altershield
 
 The object of an Event is the workload, unless the table names another one. A release that succeeds raises no Event.
 
-An Event about a release, a policy, a window or a setting is stored in `status.announcements` with the change that it
-is about, before it is written. So a crash or a change of the leader does not lose it, and it is written once.
+An Event about a release, a policy, a window, a guard or a setting is stored in `status.announcements` with the change
+that it is about, before it is written. So a crash or a change of the leader does not lose it, and it is written once.
 AlterShield tries for half an hour to write it. The Events `DeletionLimitNear`, `DeletionLimitReached`,
 `StuckPodDeleted` and `StuckPodNotDeleted` are not stored: a crash can lose them, and one that is repeated within ten
 minutes increases the count of the existing Event.

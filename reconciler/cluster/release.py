@@ -62,7 +62,10 @@ def _metadata(metadata: ObjectMeta) -> ObjectMeta:
 
 
 def _spec(spec: ChangeWorkloadSpec, name: str) -> ChangeWorkloadSpec:
-    return _shared(msgspec.structs.replace(spec, workload_ref=_shared(spec.workload_ref), policy=_policy(spec.policy)))
+    """The spec without the values of guarded fields, which are read when a release begins."""
+    return _shared(
+        msgspec.structs.replace(spec, workload_ref=_shared(spec.workload_ref), policy=_policy(spec.policy), written=())
+    )
 
 
 def _policy(policy: AppliedPolicy) -> AppliedPolicy:

@@ -44,6 +44,7 @@ from reconciler.releases.writes.holds import HoldRefused
 from reconciler.releases.writes.reports import RETRY_SECONDS, OrderServer, Reporter, is_refused
 from reconciler.releases.writes.retries import Retry, next_retry
 from reconciler.releases.writes.rollback import Refused
+from reconciler.releases.writes.written import WrittenReader
 
 _FILLING = 1.0  # seconds until the next attempt, while the caches do not have all objects of a namespace
 _CREATION_SECONDS = 10.0  # in which a workload's controller usually creates an object with the new template
@@ -75,7 +76,9 @@ class ReleaseReconciler:
         self._live = LiveReader(client)
         self._targets = TargetReader(client, caches, self._live)
         policies = AppliedPolicies(client, caches, url_rule)
-        self._creator = ReleaseCreator(caches, writer, policies, clock, batch_wait, timing)
+        self._creator = ReleaseCreator(
+            caches, writer, policies, clock, batch_wait, timing, WrittenReader(caches, self._live)
+        )
         history = HistoryWriter(caches, writer, self._live, history_limit)
         self._executor = Executor(caches, writer, self._live, recorder, metrics, clock, history=history)
         self._events = ReleaseEvents(recorder, clock)

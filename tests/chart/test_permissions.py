@@ -12,6 +12,7 @@ from altershield.api import deletion_protection
 from altershield.api.names import SYSTEM_NAMESPACE, change_pod_number, service_account_user
 from altershield.api.resources import (
     DEFENSE_POLICIES,
+    FIELD_GUARDS,
     POD_DELETION_FLOW_CONTROLS,
     RELEASE_FREEZES,
     RELEASE_OVERRIDES,
@@ -177,6 +178,7 @@ def accept_gates(system: Kubectl) -> None:
     specs = {
         RELEASE_WINDOWS: {"type": "Deny", "schedules": [{"weekly": {"days": ["Sat", "Sun"]}}]},
         RELEASE_FREEZES: {"reason": "an incident", "requestedBy": user},
+        FIELD_GUARDS: {"rules": [{"name": "images", "paths": ["spec.containers[*].image"]}]},
         RELEASE_OVERRIDES: {"reason": "an emergency", "requestedBy": user, "target": target, "gates": ["Freeze"]},
     }
     for resource, spec in specs.items():

@@ -9,7 +9,7 @@ from altershield.api.announcements import Announcements
 from altershield.api.fields import Conditions, Generation, Name
 from altershield.api.gates.limits import MAX_FAILURES
 from altershield.api.gates.named_workload import NamedWorkload
-from altershield.api.gates.rules import MAX_GATE_REASON, TIME, HoldingRules
+from altershield.api.gates.rules import MAX_GATE_REASON, TIME, GateRules
 from altershield.api.kinds import AGE, NOT_PROCESSED, Column, Kind
 from altershield.api.resources import API_VERSION, RELEASE_FREEZES
 from altershield.api.schema import doc, extra, pattern, rules
@@ -34,7 +34,7 @@ class BlownFuse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
     ] = ()
 
 
-class ReleaseFreezeSpec(HoldingRules, frozen=True, omit_defaults=True, rename="camel", gc=False, kw_only=True):
+class ReleaseFreezeSpec(GateRules, frozen=True, omit_defaults=True, rename="camel", gc=False, kw_only=True):
     """Which releases may not begin, why and until when."""
 
     reason: Annotated[

@@ -54,8 +54,8 @@ class Judged(enum.StrEnum):
     """Only the annotation of `kubectl rollout restart` changes."""
 
 
-class GateRules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """Which releases an object judges, and whether it denies them while its gate is closed."""
+class GateScope(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Which releases an object judges, and whether it denies or warns."""
 
     selector: Annotated[
         Selector,
@@ -85,8 +85,8 @@ class GateRules(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
     ] = (Judged.UPDATE,)
 
 
-class HoldingRules(GateRules, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """The rules of a gate that is also asked between the steps of a release, and that can hold a release."""
+class GateRules(GateScope, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Which releases an object judges, and what happens to a release while its gate is closed."""
 
     when_closed: Annotated[
         WhenClosed,

@@ -11,7 +11,7 @@ import msgspec
 
 from altershield.api.announcements import Announcements
 from altershield.api.fields import Conditions, Generation, Name
-from altershield.api.gates.rules import MAX_GATE_REASON, HoldingRules
+from altershield.api.gates.rules import MAX_GATE_REASON, GateRules
 from altershield.api.kinds import AGE, NOT_PROCESSED, Column, Kind
 from altershield.api.labels import CALENDAR
 from altershield.api.resources import API_VERSION, RELEASE_WINDOWS
@@ -119,7 +119,7 @@ class Schedule(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", 
     calendar: Annotated[Calendar | None, doc("The events of an iCalendar file in a ConfigMap.")] = None
 
 
-class ReleaseWindowSpec(HoldingRules, frozen=True, omit_defaults=True, rename="camel", gc=False, kw_only=True):
+class ReleaseWindowSpec(GateRules, frozen=True, omit_defaults=True, rename="camel", gc=False, kw_only=True):
     """The times in which releases may begin, or may not."""
 
     type: Annotated[

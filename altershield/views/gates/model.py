@@ -4,25 +4,27 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from altershield.api.condition_types import ConditionType
+from altershield.api.gates.field_guards import FieldGuard
 from altershield.api.gates.freezes import ReleaseFreeze
 from altershield.api.gates.limits import ReleaseLimit
 from altershield.api.gates.rules import GateMode
 from altershield.api.gates.windows import ReleaseWindow
-from altershield.api.meta import find_condition
+from altershield.api.meta import Condition, find_condition
 from altershield.gates import freezes, limits, windows
 from kube_base.times import rfc3339
 
 
 class Gate(NamedTuple):
-    """A ReleaseWindow, a ReleaseFreeze or a ReleaseLimit."""
+    """A ReleaseWindow, a ReleaseFreeze, a ReleaseLimit or a FieldGuard."""
 
     kind: str
     namespace: str
     name: str
     mode: str
     effect: str
-    """`Allow` or `Deny` of a window, `Freeze`, `Limit`."""
-    open: bool
+    """`Allow` or `Deny` of a window, `Freeze`, `Limit`, `Guard`."""
+    open: bool | None
+    """None: it depends on what the release changes."""
     since: str
     """Since when it is closed, in the format of Kubernetes; empty: it is open, or that is not known."""
     changes: str
@@ -37,18 +39,28 @@ class Gate(NamedTuple):
     @property
     def refuses(self) -> bool:
         """Whether it denies releases that it judges now."""
-        return not self.open and self.mode == GateMode.ENFORCE
+        return self.open is False and self.mode == GateMode.ENFORCE
 
 
 def gates(
     found_windows: Sequence[ReleaseWindow],
     found_freezes: Sequence[ReleaseFreeze],
     found_limits: Sequence[ReleaseLimit],
+    found_guards: Sequence[FieldGuard],
     now: float,
 ) -> list[Gate]:
     """The gates at `now`, Unix seconds: those that are closed first."""
-    found = [*_windows(found_windows, now), *_freezes(found_freezes, now), *_limits(found_limits, now)]
-    return sorted(found, key=lambda each: (each.open, each.mode != GateMode.ENFORCE, each.namespace, each.name))
+    found = [
+        *_windows(found_windows, now),
+        *_freezes(found_freezes, now),
+        *_limits(found_limits, now),
+        *_guards(found_guards),
+    ]
+    return sorted(found, key=_order)
+
+
+def _order(gate: Gate) -> tuple[bool, bool, str, str]:
+    return gate.open is not False, gate.mode != GateMode.ENFORCE, gate.namespace, gate.name
 
 
 def described(gate: Gate) -> dict[str, Any]:
@@ -70,8 +82,6 @@ def described(gate: Gate) -> dict[str, Any]:
 def _windows(found: Sequence[ReleaseWindow], now: float) -> Iterator[Gate]:
     for window in found:
         placed, metadata = windows.in_force(window), window.metadata
-        accepted = find_condition(window.status.conditions, ConditionType.ACCEPTED)
-        problem = accepted.message if accepted is not None and not accepted.is_true else ""
         rules = placed.rules if placed is not None else window.spec
         is_open = placed is None or placed.is_open(now)
         yield Gate(
@@ -84,7 +94,7 @@ def _windows(found: Sequence[ReleaseWindow], now: float) -> Iterator[Gate]:
             since=_time(placed.closed_since(now)) if placed is not None and not is_open else "",
             changes=_time(placed.closes_at(now) if is_open else placed.opens_at(now)) if placed is not None else "",
             reason=rules.reason,
-            problem=problem,
+            problem=_not_accepted(window.status.conditions),
             times=placed.intervals if placed is not None else (),
             time_zone=rules.time_zone,
         )
@@ -131,6 +141,31 @@ def _limits(found: Sequence[ReleaseLimit], now: float) -> Iterator[Gate]:
             problem="",
             times=(),
         )
+
+
+def _guards(found: Sequence[FieldGuard]) -> Iterator[Gate]:
+    for guard in found:
+        accepted = guard.status.accepted
+        spec = accepted or guard.spec
+        yield Gate(
+            kind=guard.kind,
+            namespace=guard.metadata.namespace,
+            name=guard.metadata.name,
+            mode=str(spec.mode),
+            effect="Guard",
+            open=None,
+            since="",
+            changes="",
+            reason=f"rules: {', '.join(each.name for each in spec.rules)}",
+            problem=_not_accepted(guard.status.conditions),
+            times=(),
+        )
+
+
+def _not_accepted(conditions: Sequence[Condition]) -> str:
+    """Why the spec is not in force as it is written; empty: it is."""
+    accepted = find_condition(conditions, ConditionType.ACCEPTED)
+    return accepted.message if accepted is not None and not accepted.is_true else ""
 
 
 def _time(at: float) -> str:

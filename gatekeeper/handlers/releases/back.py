@@ -7,6 +7,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.workloads.held import steps
 from gatekeeper.handlers.releases.workload import Change, workload_ref
 from gatekeeper.listers import Listers
+from gatekeeper.projection import Release
 
 _FAILED = (WorkloadState.SUSPEND, WorkloadState.FAILED)
 
@@ -20,12 +21,23 @@ def goes_back(change: Change, version: str, listers: Listers) -> bool:
     hold = steps({ROLLOUT: old.rollout}) if old.rollout is not None else None
     if hold is not None and hold.base == version:
         return True
-    workload, present = workload_ref(change), old.label(labels.VERSION) or ""
-    of_present = listers.release(change.namespace, workload, present) if present else None
+    of_present = present_release(change, listers)
     if of_present is None or of_present.status.previous.fingerprint != version:
         return False
-    target = listers.release(change.namespace, workload, version)
+    target = listers.release(change.namespace, workload_ref(change), version)
     if target is None:
         return True
     failed = releases.rolled_back(target) or releases.state(target) in _FAILED
-    return not failed and target.status.previous.fingerprint != present
+    return not failed and target.status.previous.fingerprint != old.label(labels.VERSION)
+
+
+def succeeded(change: Change, listers: Listers) -> bool:
+    """Whether the present version has succeeded."""
+    found = present_release(change, listers)
+    return found is not None and releases.state(found) is WorkloadState.SUCCESS
+
+
+def present_release(change: Change, listers: Listers) -> Release | None:
+    """The ChangeWorkload of the version before the change, or None."""
+    version = change.old_object.label(labels.VERSION) if change.old_object is not None else None
+    return listers.release(change.namespace, workload_ref(change), version) if version else None

@@ -1,20 +1,27 @@
 """The gates that are closed for a release, and whether it is held rather than denied."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
+import orjson
+
 from altershield import releases
-from altershield.api import labels
-from altershield.api.fingerprint import Template, metadata
+from altershield.api import labels, released_by
+from altershield.api.annotations import PROBE
+from altershield.api.change_workload import Written, releaser
+from altershield.api.fingerprint import Template, canonical, metadata
 from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.gates.rules import Judged
+from altershield.api.released_by import MAX_MANAGER, MAX_USER
+from altershield.gates.fields.changes import Fields
 from altershield.gates.overrides import Asked
 from altershield.gates.release import Closed
 from altershield.gates.release import Release as Judgeable
 from altershield.rollout.obstacles import obstacle
 from altershield.workloads import BY_KIND
 from gatekeeper.errors import ReviewError
-from gatekeeper.handlers.releases.back import goes_back
+from gatekeeper.handlers.releases.back import goes_back, present_release, succeeded
 from gatekeeper.handlers.releases.bypass import bypass
 from gatekeeper.handlers.releases.reasons import Reason
 from gatekeeper.handlers.releases.version import released_version
@@ -27,9 +34,9 @@ _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 
 
 def closed_for(change: Change, listers: Listers) -> tuple[Closed, ...]:
-    """The gates that are closed for a release; empty also if nothing is released, if the reconciler releases, and for
-    the version before. ReviewError (503): the caches of gates are not filled yet, so the failure policy of the webhook
-    decides."""
+    """The gates that are closed for a release; empty also if nothing is released, if the reconciler releases, and, but
+    for guards against old values, for the version before. ReviewError (503): the caches of gates are not filled yet, so
+    the failure policy of the webhook decides."""
     gates = listers.gates
     if gates.filled and not gates.exist:
         return ()  # in most clusters, so first
@@ -39,7 +46,9 @@ def closed_for(change: Change, listers: Listers) -> tuple[Closed, ...]:
     if not gates.filled:
         raise ReviewError("the caches of release gates are not filled yet", 503)
     closed = gates.closed(judgeable(change, listers), change.received)
-    return closed if closed and not goes_back(change, version, listers) else ()
+    if not closed or not goes_back(change, version, listers):
+        return closed
+    return tuple(each for each in closed if each.judges_back) if succeeded(change, listers) else ()
 
 
 def held_for(change: Change, listers: Listers) -> tuple[Closed, ...]:
@@ -73,6 +82,9 @@ def judgeable(change: Change, listers: Listers) -> Judgeable:
     """The release, for gates."""
     new, old = change.object, change.old_object
     found = [each.labels or {} for each in (old, new) if each is not None]
+    last = released_by.read(old.released_by) if old is not None else None
+    if last is not None and last.labels:
+        found.append(last.labels)
     return Judgeable(
         namespace=change.namespace,
         namespace_labels=listers.gates.labels_of(change.namespace),
@@ -83,14 +95,43 @@ def judgeable(change: Change, listers: Listers) -> Judgeable:
         repairs=new.repairs and bypass(change, listers) is Reason.IGNORED_SUSPEND,
         succeeded=_succeeded(change, listers),
         admitted=listers.admissions.recent(change.received),
+        fields=partial(change.once, _fields),
+        written=partial(_written, change, listers),
     )
 
 
 def _succeeded(change: Change, listers: Listers) -> float:
     """When the present release succeeded, Unix seconds; 0: it did not."""
-    present = change.old_object.label(labels.VERSION) if change.old_object is not None else None
-    release = listers.release(change.namespace, workload_ref(change), present) if present else None
+    release = present_release(change, listers)
     return float(releases.since(release)) if release is not None and releases.passed(release) else 0.0
+
+
+def _fields(change: Change) -> Fields:
+    """The fields that the release changes. Templates are decoded only where a FieldGuard judges the release."""
+    old = change.old_object
+    return Fields(
+        _decoded(old.spec.template) if old is not None else None,
+        _decoded(change.object.spec.template),
+    )
+
+
+def _decoded(template: Template) -> dict[str, Any]:
+    """ReviewError: it cannot be read."""
+    try:
+        found: dict[str, Any] = orjson.loads(canonical(template))
+    except (orjson.JSONDecodeError, orjson.JSONEncodeError, RecursionError) as error:  # encoding fails for deep nesting
+        raise ReviewError(f"a pod template in the request cannot be read: {error}") from error
+    annotations = (found["metadata"] or {}).get("annotations")
+    if isinstance(annotations, dict):
+        annotations.pop(PROBE, None)  # this is a question about the time, not about fields
+    return found
+
+
+def _written(change: Change, listers: Listers) -> Written | None:
+    """What the same field manager or user wrote last, as the ChangeWorkload of the present version knows it."""
+    found = present_release(change, listers)
+    own = releaser(change.user[:MAX_USER], change.field_manager[:MAX_MANAGER])
+    return next((each for each in found.written if each.releaser == own), None) if found is not None else None
 
 
 def _judged(change: Change) -> Judged:

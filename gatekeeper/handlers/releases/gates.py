@@ -20,9 +20,11 @@ from kube_base.times import rfc3339
 _MAX_NAME = 253  # bytes
 _MAX_MESSAGE = 1024  # bytes
 _MAX_CAUSES = 8
+_MAX_WARNINGS = 8
+_BACK = "going back to the version before is possible at any time: altershield rollback, or apply it again"
+_BACK_ON_PURPOSE = "to go back to the version before on purpose, run: altershield rollback, or kubectl rollout undo"
 HANDLER_SECONDS = 4.0
 """The time of the handler. The API server waits for 5 seconds."""
-_RESTARTED = "kubectl.kubernetes.io/restartedAt"
 
 
 @handler(
@@ -35,7 +37,8 @@ _RESTARTED = "kubectl.kubernetes.io/restartedAt"
     seconds=HANDLER_SECONDS,
 )
 def deny_closed(change: Change, listers: Listers) -> Response | Awaitable[Response]:
-    """Deny a release while a gate is closed for it. Going back to the version before is always possible.
+    """Deny a release while a gate is closed for it. Going back to the version before is always possible, except that a
+    client may not repeat its own old values over a version that succeeded, if a FieldGuard says so.
 
     I/O: the use of a ReleaseOverride is recorded before the release is admitted, so that it is used no more often than
     it says. Only a release that an override lets pass waits for this.
@@ -47,7 +50,7 @@ def deny_closed(change: Change, listers: Listers) -> Response | Awaitable[Respon
         return NOTHING
     enforced = tuple(each for each in closed if each.enforced)
     if not enforced:
-        return Response(warnings=tuple(warning(f"AlterShield: with mode enforce: {texts.sentence(e)}") for e in closed))
+        return Response(warnings=tuple(map(_only_warns, closed[:_MAX_WARNINGS])))
     version = released_version(change)
     asked = asked_for(change, version)
     if listers.overrides.match(enforced, asked, change.received):
@@ -88,19 +91,30 @@ def _denied(change: Change, listers: Listers, enforced: tuple[Closed, ...], vers
     )
 
 
+def _only_warns(closed: Closed) -> str:
+    otherwise = "" if closed.only_warns else "with mode enforce: "
+    return warning(f"AlterShield: {otherwise}{texts.sentence(closed)}")
+
+
 def _message(change: Change, closed: tuple[Closed, ...]) -> str:
-    text = f"AlterShield: {change.kind} {clean(change.name, _MAX_NAME)} may not be released now: "
+    how = "with this change" if closed[0].rule else "now"
+    text = f"AlterShield: {change.kind} {clean(change.name, _MAX_NAME)} may not be released {how}: "
     others = texts.others(closed)
     return clean(text + texts.sentence(closed[0]) + (f"; {others}" if others else ""), _MAX_MESSAGE)
 
 
 def _advice(change: Change, closed: tuple[Closed, ...]) -> tuple[str, ...]:
     command = f"altershield gates{namespace_option(change)} {change.kind}/{clean(change.name, _MAX_NAME)}"
+    questions = []
+    if not all(each.rule for each in closed):
+        questions.append(f"to see what is closed and until when, run: {command}")
+    if any(each.rule for each in closed):
+        questions.append("to ask whether another manifest may be released, run: altershield gates -f FILE")
     return (
         *(warning(f"AlterShield: {texts.sentence(each)}") for each in closed[1:_MAX_CAUSES]),
-        warning(f"to see what is closed and until when, run: {command}"),
+        *map(warning, questions),
         warning(f"to let one release pass, somebody with the right creates a ReleaseOverride: see {GATES}#overrides"),
-        warning("going back to the version before is possible at any time: altershield rollback, or apply it again"),
+        warning(_BACK if not any(each.judges_back for each in closed) else _BACK_ON_PURPOSE),
         warning(f"this page explains release gates: {GATES}"),
     )
 

@@ -2,6 +2,7 @@
 
 from altershield.api import released_by
 from gatekeeper.handler import handler
+from gatekeeper.handlers.releases.closed import own_labels
 from gatekeeper.handlers.releases.reasons import RESTORED, Reason
 from gatekeeper.handlers.releases.version import released_version
 from gatekeeper.handlers.releases.workload import Change, Workload
@@ -20,8 +21,7 @@ def attribute(change: Change, listers: Listers) -> Response:
     if version:
         if _is_ours(change, listers, version):
             return NOTHING
-        by = released_by.encode(change.user, version, change.received)
-        return Response(annotations={released_by.ANNOTATION: by})
+        return Response(annotations={released_by.ANNOTATION: _encoded(change, listers, version, 0)})
     before = old.released_by if old is not None else None
     if sent == before or change.user == listers.reconciler:
         return NOTHING
@@ -36,7 +36,12 @@ def _is_ours(change: Change, listers: Listers, version: str) -> bool:
         return False
     if change.user == listers.reconciler:
         return True
-    now = change.received
-    return any(
-        change.object.released_by == released_by.encode(change.user, version, now - ago) for ago in range(_CALLED_AGAIN)
-    )
+    sent = change.object.released_by
+    return any(sent == _encoded(change, listers, version, ago) for ago in range(_CALLED_AGAIN))
+
+
+def _encoded(change: Change, listers: Listers, version: str, ago: float) -> str:
+    """The annotation of this release, which was reviewed so many seconds ago. Gates judge a later release by the labels
+    of this one, too."""
+    labels = own_labels(change) if listers.gates.exist else {}
+    return released_by.encode(change.user, version, change.received - ago, change.field_manager, labels)

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from altershield.api import labels
-from altershield.api.change_workload import SourceRef
+from altershield.api.change_workload import ChangeWorkload, SourceRef, Written
 from altershield.api.managed_fields import ManagedMeta
+from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.releases import history
 from altershield.releases.history import Entry
 from altershield.workloads import BY_KIND, applied, hold
@@ -21,6 +22,7 @@ from kube_base.access.errors import ConflictError, NotFoundError
 from kube_base.access.time_slices import time_slices
 from kube_base.resources import Resource
 from kube_base.times import unix
+from reconciler.cluster.release import Release
 from reconciler.releases.findings.ungated import Revision
 
 _RAW = dict[str, Any]
@@ -95,6 +97,16 @@ class LiveReader:
         if found.metadata.uid != known.metadata.uid or found.metadata.deleting or found.version != known.version:
             raise changed(known)
         return decode(data, _RAW)
+
+    async def written(self, release: Release) -> tuple[Written, ...]:
+        """What releases wrote to guarded fields until this one. The cache does not keep it. Empty if the ChangeWorkload
+        does not exist any more."""
+        metadata = release.metadata
+        try:
+            found = await self._client.get(CHANGE_WORKLOADS, metadata.name, metadata.namespace, as_=ChangeWorkload)
+        except NotFoundError:
+            return ()
+        return found.spec.written if found.metadata.uid == metadata.uid else ()
 
     async def own_pause(self, known: Workload) -> bool:
         """Whether the rollout is paused as AlterShield paused it, and nobody else has changed the fields since."""

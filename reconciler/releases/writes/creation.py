@@ -36,6 +36,7 @@ from reconciler.releases.findings.restarts import restarts_before
 from reconciler.releases.pods.health import Timing
 from reconciler.releases.terms.rules import settings_of, settle_of, timing_of
 from reconciler.releases.terms.snapshot import RollbackReason
+from reconciler.releases.writes.written import WrittenReader
 
 
 class ReleaseCreator:
@@ -50,6 +51,7 @@ class ReleaseCreator:
         clock: Callable[[], float],
         batch_wait: int,
         timing: Timing,
+        written: WrittenReader,
     ) -> None:
         self._caches = caches
         self._writer = writer
@@ -57,6 +59,7 @@ class ReleaseCreator:
         self._clock = clock
         self._batch_wait = batch_wait
         self._timing = timing
+        self._written = written
 
     async def existing(self, workload: Workload, version: str) -> Release | None:
         """The ChangeWorkload of a version of exactly this workload, or None.
@@ -169,8 +172,10 @@ class ReleaseCreator:
             workload_generation=workload.generation,
             released_by=by.user if by is not None else "",
             release_time=by.time if by is not None else "",
+            field_manager=by.manager if by is not None else "",
             policy=policy,
             restarts_before=restarts_before(pods, releases, version, settle, settings, now),
+            written=await self._written.read(workload, version, by, releases),
         )
 
 

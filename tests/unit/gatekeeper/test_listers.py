@@ -88,6 +88,31 @@ async def test_orphaned_lists_the_changeworkloads_of_a_deleted_workload(adapter:
         assert orphan.metadata.name == change_workload_name(adapter.resource.group_kind, "web", OLD)
 
 
+def test_what_releases_wrote_is_kept_compressed() -> None:
+    paths = tuple(
+        f"spec.containers[*].resources.{kind}.{each}" for kind in ("limits", "requests") for each in ("cpu", "memory")
+    )
+    values = {path.replace("*", name): '"250m"' for path in paths for name in ("app", "proxy")}
+    written = [
+        {
+            "user": f"system:serviceaccount:argocd:{each}",
+            "manager": each,
+            "time": "2026-11-28T10:00:00Z",
+            "paths": paths,
+            "values": values,
+        }
+        for each in ("argocd", "helm", "kubectl-set", "kubectl-edit")
+    ]
+    whole = release(ADAPTERS[0], OLD)
+    whole["spec"]["written"] = written
+    kept = read(msgspec.json.encode(whole))
+    assert [each.manager for each in kept.written] == ["argocd", "helm", "kubectl-set", "kubectl-edit"]
+    assert kept.written[0].values == values
+    assert len(kept.packed) < 300 < 3000 < len(msgspec.json.encode(written))
+    assert not kept.spec.written
+    assert read(msgspec.json.encode(release(ADAPTERS[0], OLD))).written == ()
+
+
 def test_projection_of_a_changeworkload_is_small() -> None:
     whole = release(ADAPTERS[0], OLD, source={"kind": "K", "name": "web-1", "fingerprint": NEW, "version": OLD})
     kept = read(msgspec.json.encode(whole))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from altershield.api.gates.field_guards import FieldChange, FieldGuard, FieldGuardSpec, FieldGuardStatus, FieldRule
 from altershield.api.gates.freezes import ReleaseFreezeSpec
 from altershield.api.gates.limits import ReleaseLimitSpec
 from altershield.api.gates.named_workload import NamedWorkload
@@ -10,11 +11,13 @@ from altershield.api.gates.windows import ReleaseWindowSpec, WindowType
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.selectors import Selector
 from altershield.gates.admissions import Judging, RecentAdmissions
+from altershield.gates.field_guards import GUARDS, Guard, in_force
 from altershield.gates.freezes import FREEZES, Freeze
 from altershield.gates.gate import Gate
 from altershield.gates.limits import LIMITS, Counted, Limit
 from altershield.gates.release import Placed, Release
 from altershield.gates.windows import WINDOWS, Window
+from kube_base.meta import ObjectMeta
 
 HOUR = 3600.0
 KNOWN = 1000 * HOUR
@@ -55,6 +58,19 @@ def limit(
     return Limit(namespace, name, ReleaseLimitSpec(**rules), tuple(releases), tuple(under_way))
 
 
+def guard(*rules: FieldRule, name: str = "g", namespace: str = SYSTEM_NAMESPACE, **fields: Any) -> Guard:
+    """A guard whose spec was accepted."""
+    spec = FieldGuardSpec(rules=rules, **fields)
+    metadata = ObjectMeta(name, namespace)
+    found = in_force(FieldGuard(metadata, spec, FieldGuardStatus(accepted=spec)))
+    assert found is not None
+    return found
+
+
+def rule(path: str, *on: FieldChange, name: str = "r", **fields: Any) -> FieldRule:
+    return FieldRule(name, (path,), on or FieldRule(name, ()).changes, **fields)
+
+
 class Objects:
     """The gates of a cluster."""
 
@@ -62,7 +78,7 @@ class Objects:
         self._placed = placed
 
     def __call__(self, gate: Gate[Any, Any], namespace: str) -> Sequence[Placed]:
-        type_ = {WINDOWS: Window, FREEZES: Freeze, LIMITS: Limit}[gate]
+        type_ = {WINDOWS: Window, FREEZES: Freeze, LIMITS: Limit, GUARDS: Guard}[gate]
         return [each for each in self._placed if isinstance(each, type_) and each.namespace == namespace]
 
 

@@ -70,6 +70,7 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         "releasewindows.app.ops.cloud.alipay.com",
         "releasefreezes.app.ops.cloud.alipay.com",
         "releaselimits.app.ops.cloud.alipay.com",
+        "fieldguards.app.ops.cloud.alipay.com",
     }
     for crd in CRDS.values():
         assert crd["spec"]["names"]["categories"] == ["altershield"]
@@ -87,6 +88,7 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         ("ReleaseFreeze", ["REASON", "MODE", "AGE"]),
         ("ReleaseLimit", ["MODE", "ACCEPTED", "AGE"]),
         ("ReleaseOverride", ["TARGET", "USES", "USED", "AGE"]),
+        ("FieldGuard", ["MODE", "ACCEPTED", "AGE"]),
         ("PodDeletionFlowControl", ["MODE", "BREAKER", "INTERVAL", "USED", "LIMIT", "AGE"]),
         ("PodUnavailableBudget", ["MODE", "ALLOWED", "CURRENT", "DESIRED", "TOTAL", "AGE"]),
     ],
@@ -104,6 +106,7 @@ FRESH: dict[str, dict[str, Any]] = {  # the required fields
     "ReleaseFreeze": {"reason": "an incident"},
     "ReleaseLimit": {"concurrent": 1},
     "ReleaseOverride": {"reason": "an emergency", "target": {"kind": "Deployment", "name": "web"}, "gates": ["Freeze"]},
+    "FieldGuard": {"rules": [{"name": "images", "paths": ["spec.containers[*].image"]}]},
     "PodDeletionFlowControl": {"limitRules": [{"interval": "1m", "limit": 0}]},
     "PodUnavailableBudget": {"selector": {}, "maxUnavailable": 0},
 }

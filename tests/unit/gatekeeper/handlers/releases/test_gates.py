@@ -5,17 +5,20 @@ from typing import Any
 
 import pytest
 
-from altershield.api.annotations import ROLLOUT
+from altershield.api import released_by
+from altershield.api.annotations import PROBE, ROLLOUT
+from altershield.api.gates.field_guards import FieldChange, GuardAction
 from altershield.api.gates.overrides import GateName, ReleaseOverride, ReleaseOverrideSpec, Target
 from altershield.api.gates.rules import GateMode, Judged
 from altershield.api.pages import GATES
+from altershield.gates.field_guards import GUARDS
 from altershield.gates.freezes import FREEZES
 from altershield.gates.windows import WINDOWS
 from gatekeeper.dispatch import decide_with_io
 from gatekeeper.errors import ReviewError
 from kube_base.meta import ObjectMeta
 from kube_base.times import rfc3339
-from tests.unit.altershield.gates.placed import HOUR, freeze, labelled, window
+from tests.unit.altershield.gates.placed import HOUR, freeze, guard, labelled, rule, window
 from tests.unit.gatekeeper.reviews import (
     RECONCILER,
     VALIDATE,
@@ -23,9 +26,11 @@ from tests.unit.gatekeeper.reviews import (
     StaticListers,
     StaticOverrides,
     about,
+    ask,
     deployment,
     encode,
     kind,
+    mutate,
     release,
     released,
     review,
@@ -157,6 +162,21 @@ def test_a_label_in_the_same_request_is_no_way_around_a_gate() -> None:
     assert validate(*RELEASE, listers(gates))["allowed"]
 
 
+def test_a_label_in_a_request_before_the_release_is_no_way_around_a_gate() -> None:
+    """The labels of the last release are in its annotation."""
+    gates = StaticGates({FREEZES: [freeze(0, 1, selector=labelled(team="shop"))]})
+    first = released()
+    first["metadata"]["labels"]["team"] = "shop"
+    stored, _ = mutate(first, None, listers(gates))
+    value = stored["metadata"]["annotations"][released_by.ANNOTATION]
+    assert "team" in value
+    relabelled = {**released(), "metadata": {**released()["metadata"], "annotations": {released_by.ANNOTATION: value}}}
+    gates.placed[FREEZES] = [freeze(selector=labelled(team="shop"))]
+    new = released("busybox:2")
+    assert not validate(new, relabelled, listers(gates))["allowed"]
+    assert validate(new, released(), listers(gates))["allowed"]
+
+
 def test_mode_warn_admits_with_a_warning() -> None:
     gates = StaticGates({FREEZES: [freeze(mode=GateMode.WARN)]})
     answer = validate(*RELEASE, listers(gates))
@@ -168,6 +188,115 @@ def test_until_the_caches_are_filled_the_failure_policy_decides() -> None:
     with pytest.raises(ReviewError, match="not filled yet") as caught:
         validate(*RELEASE, listers(StaticGates(filled=False)))
     assert caught.value.code == 503
+
+
+IMAGES = "spec.containers[*].image"
+GUARDED = StaticGates({GUARDS: [guard(rule(IMAGES, name="images", message="ask ann"), namespace="default")]})
+
+
+def test_a_denial_by_a_guard_names_the_rule_and_the_field() -> None:
+    answer = validate(*RELEASE, listers(GUARDED))
+    field = "spec.containers[sleep].image changes from busybox to busybox:2: ask ann"
+    assert answer["status"]["message"] == (
+        f"AlterShield: {kind()} sleep may not be released with this change: FieldGuard default/g, rule images: {field}"
+    )
+    (cause,) = answer["status"]["details"]["causes"]
+    assert (cause["reason"], cause["field"]) == ("FieldGuard", "default/g")
+    assert "to ask whether another manifest may be released, run: altershield gates -f FILE" in answer["warnings"]
+    assert not any("until when" in each for each in answer["warnings"])
+    present = release(OLD, status="Running", previous={"fingerprint": NEW})
+    assert validate(*RELEASE, listers(GUARDED, releases=present))["allowed"], "going back"
+
+
+def test_versions_in_the_labels_of_a_template_are_no_change_for_a_guard() -> None:
+    gates = StaticGates({GUARDS: [guard(rule("metadata.labels"))]})
+    assert validate(*RELEASE, listers(gates))["allowed"]
+    new = released("busybox:2")
+    new["spec"]["template"]["metadata"]["labels"]["team"] = "shop"
+    text = validate(new, RELEASE[1], listers(gates))["status"]["message"]
+    assert text.endswith("FieldGuard altershieldoperator-system/g, rule r: metadata.labels changes")
+
+
+def test_the_annotation_of_a_question_is_no_change_for_a_guard() -> None:
+    gates = StaticGates({GUARDS: [guard(rule("metadata.annotations"), rule("metadata.annotations[*]", name="each"))]})
+    new = released()
+    new["spec"]["template"]["metadata"]["annotations"] = {PROBE: "2026-11-28T00:00:00Z"}
+    assert validate(new, released(), listers(gates))["allowed"]
+    new["spec"]["template"]["metadata"]["annotations"]["other"] = "x"
+    assert not validate(new, released(), listers(gates))["allowed"]
+
+
+def test_a_rule_with_action_warn_admits_with_a_warning() -> None:
+    gates = StaticGates({GUARDS: [guard(rule(IMAGES, action=GuardAction.WARN))]})
+    answer = validate(*RELEASE, listers(gates))
+    assert answer["allowed"]
+    assert answer["warnings"][0].startswith("AlterShield: FieldGuard altershieldoperator-system/g, rule r: spec.")
+
+
+@pytest.mark.parametrize(
+    ("user", "manager", "denied"),
+    [
+        ("argocd", "argocd-controller", True),
+        ("job-17", "argocd-controller", True),
+        ("argocd", "", False),
+        ("ann", "kubectl-set", True),
+        ("ann", "kubectl-edit", False),
+        ("bob", "kubectl-set", False),
+        ("eve", "", True),
+        ("zoe", "", False),
+        ("eve", "kubectl-set", False),
+        ("argocd-controller", "", False),
+        ("", "eve", False),
+    ],
+)
+def test_a_revert_is_by_the_same_field_manager_or_user(user: str, manager: str, denied: bool) -> None:
+    def by(user: str, manager: str) -> dict[str, Any]:
+        return {
+            "user": user,
+            "manager": manager,
+            "time": "2026-11-28T10:00:00Z",
+            "paths": [IMAGES],
+            "values": {"spec.containers[sleep].image": '"busybox:2"'},
+        }
+
+    written = [by("argocd", "argocd-controller"), by("ann", "kubectl-set"), by("eve", "")]
+    gates = StaticGates({GUARDS: [guard(rule(IMAGES, FieldChange.REVERTED))]})
+    known = listers(gates, releases=release(OLD, spec={"written": written}))
+    options = {"options": {"kind": "PatchOptions", "fieldManager": manager}} if manager else {}
+    answer = ask(VALIDATE, review(*RELEASE, user=user, **options), known)
+    assert answer["allowed"] is not denied
+    if denied:
+        assert "is busybox now, was busybox:2 in the last release by" in answer["status"]["message"]
+
+
+@pytest.mark.parametrize(("state", "denied"), [("Success", True), ("Running", False), ("TimeOutPreThreshold", False)])
+def test_putting_own_old_values_back_over_a_version_that_succeeded_is_no_going_back(state: str, denied: bool) -> None:
+    last = {
+        "user": "argocd",
+        "manager": "argocd-controller",
+        "paths": [IMAGES],
+        "values": {"spec.containers[sleep].image": '"busybox:2"'},
+    }
+    present = release(OLD, spec={"written": [last]}, status=state, previous={"fingerprint": NEW})
+    gates = StaticGates({GUARDS: [guard(rule(IMAGES, FieldChange.REVERTED, FieldChange.CHANGED))], FREEZES: [freeze()]})
+    sent = review(*RELEASE, user="argocd", options={"fieldManager": "argocd-controller"})
+    answer = ask(VALIDATE, sent, listers(gates, releases=present))
+    assert answer["allowed"] is not denied
+    if denied:
+        assert [each["reason"] for each in answer["status"]["details"]["causes"]] == ["FieldGuard"]
+        assert "to go back to the version before on purpose, run: altershield rollback" in str(answer["warnings"])
+    undo = review(*RELEASE, user="argocd", options={"fieldManager": "kubectl-rollout"})
+    assert ask(VALIDATE, undo, listers(gates, releases=present))["allowed"]
+
+
+def test_templates_that_are_nested_too_deeply_are_not_judged() -> None:
+    new, old = released("busybox:2"), released()
+    nested: Any = 1
+    for _ in range(300):
+        nested = {"a": nested}
+    old["spec"]["template"]["spec"]["deep"] = nested
+    with pytest.raises(ReviewError, match="cannot be read"):
+        validate(new, old, listers(GUARDED))
 
 
 def test_a_window_in_the_past_is_open() -> None:

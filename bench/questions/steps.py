@@ -1,0 +1,172 @@
+"""What do releases in steps write, do they ever exceed a step, and how soon does the next step follow?
+
+Measured: many Deployments are released at the same time in three steps, on the sandbox with its simulated nodes, a
+gatekeeper and a reconciler. The reconciler runs in this process, which follows its caches.
+
+How to read it: the writes and the overshoot do not depend on the machine. The writes of a pod are those to the pod and
+its ChangePod; all other writes are those of a release, without Events and leases. `overshoot` is the number of pods
+that versions had beyond their steps. The time to the next step is from the end of the soak, of which the status has
+whole seconds, to the first pod of the next step; the sandbox and all processes share the cores.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from altershield.api.change_workload import WorkloadState
+from altershield.api.resources import DEFENSE_POLICIES
+from altershield.api.rollout import Phase
+from altershield.releases import state
+from altershield.releases.release import version_of
+from altershield.workloads.pods import Pod
+from bench.availability.answering import Kubeconfig, answered
+from bench.availability.gatekeepers import Gatekeepers
+from bench.availability.installation import Installation, installed
+from bench.harness.answer import Answer, exceeded, quantiles
+from bench.harness.deployments import create, release
+from bench.harness.sandbox import reconciling, writes
+from bench.harness.waiting import until
+from kube_base.access.client import Client
+from reconciler.cluster.release import Release
+from reconciler.manager import Manager
+
+_MAX_WRITES = 4.0
+_OF_PODS = {"Pod", "ChangePod"}
+_SECONDS = 900.0
+_ROLLOUT = {"steps": [{"pods": 1, "soakSeconds": 2}, {"pods": "50%", "soakSeconds": 2}]}
+_HELD = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Times are in seconds."""
+
+    deployments: int
+    replicas: int
+    pods: int
+    writes: dict[str, int]
+    writes_of_a_pod: float
+    """To objects of its own: the pod and its ChangePod."""
+    writes_of_a_release: float
+    """To other objects."""
+    overshoot: int
+    steps: int
+    """Number of steps that followed a soak."""
+    next_step_median: float
+    next_step_p99: float
+    wrong: tuple[str, ...]
+
+
+async def ask(
+    kubeconfig: Kubeconfig = None,
+    deployments: Annotated[int, typer.Option(min=1)] = 300,
+    replicas: Annotated[int, typer.Option(min=1)] = 4,
+) -> Answer:
+    return await answered("Releases in three steps", kubeconfig, _measure, (deployments, replicas))
+
+
+async def _measure(kubeconfig: Path, directory: Path, plan: tuple[int, int], report: Callable[[str], None]) -> Result:
+    deployments, replicas = plan
+    names = [f"app-{number}" for number in range(deployments)]
+    async with (
+        installed(kubeconfig, directory) as installation,
+        Gatekeepers(installation, directory, shutdown_delay=0).running(replicas=1),
+        await Client.connect(str(installation.kubeconfig)) as client,
+        reconciling(client, start_timeout=300) as manager,
+    ):
+        report(f"creating {deployments} Deployments …")
+        first = await _each(names, lambda name: create(installation.admin, installation.name, name, replicas))
+        await until(lambda: _succeeded(manager, first), "the first versions", _SECONDS)
+        await _govern_by_steps(installation)
+        follower = Follower(manager)
+        before = writes(manager)
+        report("releasing them in steps …")
+        second = await _each(names, lambda name: release(installation.admin, installation.name, name, "2"))
+        await until(lambda: _succeeded(manager, second), "the second versions", _SECONDS)
+        written = Counter(writes(manager))
+        written.subtract(before)
+    pods = deployments * replicas
+    found = {name: count for name, count in written.items() if count and "Event" not in name and "Lease" not in name}
+    of_pods = sum(count for name, count in found.items() if name.split()[-1] in _OF_PODS)
+    per_pod = round(of_pods / pods, 2)
+    wrong = exceeded("writes of a pod", per_pod, _MAX_WRITES)
+    wrong += exceeded("pods beyond their step", follower.overshoot, 0)
+    return Result(
+        deployments,
+        replicas,
+        pods,
+        found,
+        per_pod,
+        round((sum(found.values()) - of_pods) / deployments, 2),
+        follower.overshoot,
+        *quantiles(follower.waits),
+        tuple(wrong),
+    )
+
+
+async def _govern_by_steps(installation: Installation) -> None:
+    """Make the policy, and wait until the gatekeeper knows it."""
+    admin, namespace = installation.admin, installation.name
+    policy = {"metadata": {"name": "steps"}, "spec": {"rollout": _ROLLOUT}}
+    head = {"apiVersion": DEFENSE_POLICIES.api_version, "kind": DEFENSE_POLICIES.kind}
+    await admin.create(DEFENSE_POLICIES, {**head, **policy}, namespace)
+    await asyncio.sleep(1)
+
+
+async def _each(names: list[str], act: Callable[[str], Any]) -> list[str]:
+    """Act on all Deployments, twenty at a time. Returns their versions."""
+    turns = asyncio.Semaphore(20)
+
+    async def one(name: str) -> str:
+        async with turns:
+            return str(await act(name))
+
+    return list(await asyncio.gather(*map(one, names)))
+
+
+def _succeeded(manager: Manager, versions: list[str]) -> bool:
+    found = {version_of(each) for each in manager.caches.releases.all() if state(each) is WorkloadState.SUCCESS}
+    return set(versions) <= found
+
+
+class Follower:
+    """Follows the caches. `waits`: seconds from the end of each soak to the first pod of the next step. `overshoot`:
+    how many pods versions had beyond their steps."""
+
+    def __init__(self, manager: Manager) -> None:
+        self.waits: list[float] = []
+        self.overshoot = 0
+        self._releases: dict[str, Release] = {}
+        self._pods: dict[str, set[str]] = {}
+        self._soaked: dict[str, tuple[int, float]] = {}
+        """By version: the pods that it had, and when its soak ended."""
+        manager.caches.releases.add_handler(self._release)
+        manager.caches.pods.add_handler(self._pod)
+
+    def _release(self, _: Release | None, new: Release | None) -> None:
+        if new is None:
+            return
+        version, status = version_of(new), new.status.rollout
+        self._releases[version] = new
+        if status.phase == Phase.SOAKING:
+            self._soaked[version] = len(self._pods.get(version, ())), float(status.soak_end_time_unix)
+
+    def _pod(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None or new is None:
+            return
+        version = new.version
+        pods = self._pods.setdefault(version, set())
+        pods.add(new.metadata.uid)
+        known = self._releases.get(version)
+        if known is not None and known.status.rollout.phase in _HELD and known.spec.policy.rollout is not None:
+            self.overshoot += len(pods) > known.status.rollout.pods
+        soaked = self._soaked.get(version)
+        if soaked is not None and len(pods) > soaked[0]:
+            self.waits.append(max(0.0, time.time() - soaked[1]))
+            del self._soaked[version]
