@@ -146,6 +146,8 @@ class WaitingFor(enum.StrEnum):
     """A ResourceQuota refuses a further pod."""
     EVICTION = "eviction"
     """A PodDisruptionBudget or a node refuses the eviction of an old pod."""
+    NODE = "node"
+    """A node that is not ready has a pod of the step."""
     NODE_SELECTOR = "nodeSelector"
     """No ready node that the step's `nodeSelector` selects has a pod of the workload."""
     WRITE = "write"

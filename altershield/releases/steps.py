@@ -153,6 +153,8 @@ def _reason(waiting_for: str, status: RolloutStatus) -> str:
             return "a ResourceQuota refuses a further pod"
         case WaitingFor.EVICTION:
             return "a PodDisruptionBudget or a node refuses the eviction of an old pod"
+        case WaitingFor.NODE:
+            return "a node that is not ready has a pod of this step: repair it or delete it"
         case WaitingFor.NODE_SELECTOR:
             return (
                 "no ready node with the labels of its nodeSelector has a pod of the workload: label one, or promote "

@@ -20,7 +20,17 @@ from altershield.rollout.steps import first_step, next_step, step_pods
 from altershield.rollout.waits import NO_WAITS, Waits
 from altershield.workloads import hold
 from altershield.workloads.adapter import Adapter, Fields
-from altershield.workloads.held import Object, in_force, is_reserved, own_values, plain, steps, values, with_values
+from altershield.workloads.held import (
+    Object,
+    in_force,
+    is_for_later,
+    is_reserved,
+    own_values,
+    plain,
+    steps,
+    values,
+    with_values,
+)
 from altershield.workloads.hold import Cause, Hold
 
 
@@ -136,7 +146,8 @@ def _admit(change: Change) -> Admitted | None:
         return _begin(change, change.wanted, new.spec, own, known, edited)
     if not edited:
         return Admitted(old.annotation, with_values(new.spec, in_force(adapter, known)), known)
-    kept = msgspec.structs.replace(known, fields=own, write=known.write + 1)
+    before = {path: known.fields.get(path) for path in edited if is_for_later(path)}
+    kept = msgspec.structs.replace(known, fields=own, before={**before, **known.before}, write=known.write + 1)
     return Admitted(
         hold.encoded(kept, old.annotation),
         with_values(new.spec, in_force(adapter, kept)),
@@ -154,10 +165,15 @@ def _plain(annotation: str | None, adapter: Adapter, spec: Object) -> Admitted |
 
 def _own_values(change: Change, known: Hold, old: State) -> dict[str, Any]:
     """The user's own values after the request: a field that it changes has the user's new value. So has one to which it
-    applies the value that the field has already."""
-    before = own_values(change.adapter, known, old.spec)
+    applies the value that the field has already. A held value is what an earlier call wrote, if the stored field has
+    another one."""
+    before, held = own_values(change.adapter, known, old.spec), in_force(change.adapter, known)
     stored, present = values(change.adapter, old.spec), values(change.adapter, change.new.spec)
-    same = {path for path, value in present.items() if value == stored[path] and change.applied.get(path) != value}
+    same = {
+        path
+        for path, value in present.items()
+        if value in (stored[path], held.get(path)) and change.applied.get(path) != value
+    }
     return {
         path: before[path] if path in same or is_reserved(path, value) else value for path, value in present.items()
     }
@@ -243,9 +259,11 @@ def _again(change: Change, sent: Hold) -> Admitted | None:
         time = sent.causes[0].time
         if not change.since <= time <= change.time:
             return None
-        expected = msgspec.structs.replace(
-            expected, causes=tuple(msgspec.structs.replace(each, time=time) for each in expected.causes)
-        )
+        causes = tuple(msgspec.structs.replace(each, time=time) for each in expected.causes)
+        expected = msgspec.structs.replace(expected, causes=causes)
+        # the first pods may be others: their number depends on the fields that another webhook changed
+        if {each.by for each in sent.causes} == {each.by for each in causes}:
+            sent = msgspec.structs.replace(sent, causes=causes)
     if msgspec.structs.replace(sent, version=expected.version, fields=expected.fields) != expected:
         return None
     return replace(found, annotation=hold.encoded(expected, change.new.annotation), hold=expected)

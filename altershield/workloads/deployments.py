@@ -178,8 +178,9 @@ def own_unavailable(own: Fields, replicas: int) -> int:
 
 def _share(number: int, replicas: int) -> int | str:
     """The smallest percentage that means so many of the replicas, rounded down; the number itself if none does. A
-    percentage stays right while the workload is scaled: a number may then mean all pods."""
-    if not number or not replicas:
+    percentage stays right while the workload is scaled: a number may then mean all pods. 100 % always means all pods,
+    also those that scaling adds."""
+    if not number or number >= replicas:
         return number
     percent = -(-100 * number // replicas)
     return f"{percent}%" if replicas * percent // 100 == number else number

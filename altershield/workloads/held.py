@@ -40,7 +40,7 @@ def steps(annotations: Mapping[str, Any] | None) -> hold.Hold | None:
 
 def in_force(holder: Holder, known: hold.Hold) -> Fields:
     """The values that the fields have under a hold."""
-    own = {path: known.fields.get(path) for path in holder.held_fields}
+    own = {path: known.strategy.get(path) for path in holder.held_fields}
     return holder.hold(own, known.replicas, known.pods, surge=known.surge)
 
 
@@ -97,6 +97,12 @@ def own_values(holder: Holder, known: hold.Hold, spec: Object) -> dict[str, Any]
 def follows(holder: Holder, known: hold.Hold, spec: Object) -> bool:
     """Whether the fields have the values of the hold."""
     return values(holder, spec) == dict(in_force(holder, known))
+
+
+def is_for_later(path: str) -> bool:
+    """Whether a value that the user gives the field during a release counts only after it: with another one, its
+    controller would replace more pods than the step has."""
+    return path.startswith("/spec/strategy/rollingUpdate/")
 
 
 def is_reserved(path: str, value: Any) -> bool:

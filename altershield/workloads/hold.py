@@ -59,6 +59,9 @@ class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     """Empty if the annotation cannot be read."""
     fields: dict[str, Any] = {}
     """The user's own values, by the path of the field; null if the field did not exist."""
+    before: dict[str, Any] = {}
+    """Of a release in steps: the values with which it goes on, of fields that the user has edited since it began and
+    whose new values count only after it."""
     base: str = ""
     """Of a release in steps: the version before the first release that was held."""
     rollout: Rollout | None = None
@@ -76,6 +79,11 @@ class Hold(msgspec.Struct, frozen=True, omit_defaults=True):
     """The replicas for which the held values were computed. They change with the next write, not with the scaling."""
     write: Annotated[int, msgspec.Meta(ge=0, le=2**53)] = 0
     """Rises with each write of a release in steps, so that a repeated write is a change."""
+
+    @property
+    def strategy(self) -> dict[str, Any]:
+        """The user's own values of the fields, as far as they count during the release; by path."""
+        return {**self.fields, **self.before}
 
     @property
     def pods(self) -> int:
@@ -108,7 +116,9 @@ def read(annotations: Mapping[str, Any] | None) -> Hold | None:
         known = _converted(old) if old is not None else None
     else:
         return None
-    if known is None or not all(_is_plain(each, _MAX_DEPTH) for each in known.fields.values()):
+    if known is None or not all(
+        _is_plain(each, _MAX_DEPTH) for each in (*known.fields.values(), *known.before.values())
+    ):
         return Hold()
     return known
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from altershield.api.check_specs import CheckPhase
 from altershield.api.policy import DefensePolicySpec, Mode
 from altershield.api.rollout import Rollout
 from altershield.releases import steps
@@ -12,12 +13,19 @@ from altershield.views.durations import age
 from altershield.views.names import printable
 from command.policy.checking import Checked
 
+_WHEN = {
+    CheckPhase.PRE_RELEASE: "Checks that have to pass before any pod has the version",
+    CheckPhase.PRE_BATCH: "Checks that have to pass before each step",
+    CheckPhase.POST_RELEASE: "Checks after all pods have passed",
+}
+
 
 def lines(checked: Checked, replicas: int) -> list[str]:
     """The lines about a policy. `replicas`: those of the workload whose release is shown."""
     found = [f"defensepolicy {checked.name}: {f'not accepted: {checked.problem}' if checked.problem else 'accepted'}"]
     if not checked.problem and checked.spec is not None:
         found += _steps(checked.spec, replicas)
+        found += _checks(checked.spec)
     return [printable(line) for line in found]
 
 
@@ -38,6 +46,14 @@ def _steps(spec: DefensePolicySpec, replicas: int) -> Iterator[str]:
         yield from _of_kind(spec.rollout, replicas, f"another kind, of {_pods(replicas)}", evicts=False)
     else:
         yield from _plan(spec.rollout, replicas, _pods(replicas))
+
+
+def _checks(spec: DefensePolicySpec) -> Iterator[str]:
+    """The checks that are about no batch of pods."""
+    for phase, when in _WHEN.items():
+        names = [each.name for each in spec.checks if each.phase is phase]
+        if names:
+            yield f"{when}: {', '.join(names)}"
 
 
 def _of_kind(rollout: Rollout, replicas: int, what: str, *, evicts: bool) -> Iterator[str]:

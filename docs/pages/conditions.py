@@ -10,6 +10,7 @@ from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.rollout import Phase
 from altershield.workloads.pods import Fault
 from docs.pages.markdown import table
+from reconciler.batches import release_checks
 from reconciler.releases.findings.failure import STEP_DEADLINE
 from reconciler.releases.findings.ungated import UngatedReason
 from reconciler.releases.pods.words import Cause
@@ -52,6 +53,11 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
             STEP_DEADLINE: "`False`. A step of a release in steps was not verified within `stepDeadlineSeconds`.",
             Giver.CHECK: "`False`. A check of the DefensePolicy failed, or has no result and the policy says `fail`.",
             "Held": "`Unknown`, ChangePod only. A check has no result, and the policy says `hold`: a person decides.",
+            release_checks.TRIED_AGAIN: "`Unknown`, ChangePod only. A check before a step did not pass, and is tried "
+            "again. The message has what it said.",
+            release_checks.PASSED: "`True`, ChangePod only. The checks before a step or after the release passed.",
+            release_checks.APPROVED: "`True`, ChangePod only. A person let the release go on without these checks.",
+            release_checks.NOT_NEEDED: "`Unknown`, ChangePod only. The release did not wait for these checks any more.",
             Giver.HEALTH: "`False`. Pods were overdue or restarted too often, and the release was not rolled back. The "
             "condition `RolledBack` "
             "says why not.",
@@ -98,7 +104,7 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
         "ChangeWorkload of a release in steps. `True`: its steps proceed. `False`: the release waits, failed, or is "
         "made without steps.",
         {
-            Phase.HELD: "No pod gets the version yet.",
+            Phase.HELD: "No further pod gets the version, until what the message names is over.",
             Phase.ROLLING: "Pods are replaced, as many as the step has.",
             Phase.VERIFYING: "The step has its pods. Not all of them are verified.",
             Phase.SOAKING: "All pods of the step are verified, and have to stay so. The message says until when.",

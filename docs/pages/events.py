@@ -50,8 +50,8 @@ MEANINGS = {
     "says which version, and who released it.",
     "StepStarted": "A release in steps begins a step. The message says how many pods get the version.",
     "StepPassed": "The pods of a step were verified, and stayed so for its soak, or a person promoted the release.",
-    "StepHeld": "A release in steps waits: for a person, a quota, a PodDisruptionBudget, a gatekeeper, the end of the "
-    "user's own pause, or because the API server refuses to change the workload. The message says for what.",
+    "StepHeld": "A release in steps waits: for a person, a check, a quota, a PodDisruptionBudget, a gatekeeper, the "
+    "end of the user's own pause, or because the API server refuses to change the workload. The message says for what.",
     "StepsFinished": "All steps of a release have passed.",
     "StepsNotPossible": "The DefensePolicy has steps, but the release is made without. The message says why.",
     "StepsObserved": "A release of a policy with steps and the mode `observe` or `warn` has succeeded or failed. The "

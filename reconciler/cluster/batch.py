@@ -144,7 +144,9 @@ def project(change_pod: ChangePod, find: FindPod = lambda namespace, name: None)
         change_pod.status.change_pod_id,
         sys.intern(clip(why_waiting(change_pod), MAX_MESSAGE)),
         change_pod if needs_work(change_pod) else None,
-        _shared_checks(tuple((each.name, each.phase, each.state) for each in change_pod.status.checks)),
+        _shared_checks(
+            tuple((each.name, change_pod.spec.phase or each.phase, each.state) for each in change_pod.status.checks)
+        ),
         next((each.rules for each in change_pod.status.checks if each.rules), ()) if failed else (),
         is_repeatable(change_pod),
         _release_checks(change_pod) if change_pod.spec.phase else None,

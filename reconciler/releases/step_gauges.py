@@ -75,7 +75,9 @@ def _waits_since(status: RolloutStatus) -> float:
     """Since when the release waits, in Unix seconds; 0 if it does not."""
     if status.phase == Phase.WAITING_FOR_APPROVAL:
         return status.phase_time_unix or unix(status.phase_time)
-    return status.waiting_since_unix if status.waiting_for and status.phase != Phase.STOPPED else 0
+    if not status.waiting_for or status.phase == Phase.STOPPED:
+        return 0
+    return status.waiting_since_unix or status.phase_time_unix  # the clock goes on while it waits for a check
 
 
 def _reason(status: RolloutStatus) -> str:

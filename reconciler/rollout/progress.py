@@ -4,6 +4,7 @@ A phase is stored before it is acted on: `progress` changes the status, or retur
 So a reconcile that runs twice, or a reconciler that is killed between two writes, does nothing twice.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -50,6 +51,8 @@ class Progress:
     wake: float | None = None
     overdue: str = ""
     """Why the step is overdue; empty if it is not."""
+    checks_said: str = ""
+    """See `View.checks_said`."""
 
     @property
     def done(self) -> bool:
@@ -188,7 +191,7 @@ def _begin(draft: _Draft, view: View) -> None:
     draft.say("StepStarted", f"{step_text(draft.status)}: {what}")
 
 
-def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False) -> None:
+def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False, unready: Sequence[str] = ()) -> None:
     """Note since when the release waits, and for what. This time does not count for the deadline of the step. `writes`,
     `evicts`: whether a write of the hold or an eviction is due, which the API server may have refused before."""
     known, now = draft.status, int(draft.now)
@@ -196,12 +199,13 @@ def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False) ->
     refused = (each for each in due if each in known.waiting_for)
     before = before_step(known, view) if known.phase == Phase.HELD else ()
     without = known.phase not in _REACHED and lacks_nodes(view, known.step)
-    own = (*(WaitingFor.PERSON,) * bool(known.held_by), *(WaitingFor.NODE_SELECTOR,) * without)
+    of_nodes = (*(WaitingFor.NODE,) * bool(unready), *(WaitingFor.NODE_SELECTOR,) * without)
+    own = (*(WaitingFor.PERSON,) * bool(known.held_by), *of_nodes)
     draft.set(gates=view.gates if {*before} - {*COUNTS} else ())
     waiting = (*own, *view.waiting, *refused, *before)
     if waiting and not known.waiting_for:
         why = "; ".join(reasons(msgspec.structs.replace(draft.status, waiting_for=waiting)))
-        draft.say("StepHeld", f"{step_text(known)} waits: {why}")
+        draft.say("StepHeld", f"{step_text(known)} waits: {why}" + (f" ({', '.join(unready[:3])})" if unready else ""))
     stops = any(each not in COUNTS for each in waiting)
     if stops and not known.waiting_since_unix:
         draft.set(waiting_since_unix=now)
@@ -217,7 +221,6 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
     target = target_of(view, known.step)
     draft.set(pods=target)
     new_hold = new_hold_of(view, hold, known, target)
-    _clocks(draft, view, writes=new_hold is not None, evicts=bool(view.evictable))
     nodes = nodes_of(view, known.step)
     reached = (
         new_hold is None
@@ -227,6 +230,10 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
         and not view.evictable
         and not lacks_nodes(view, known.step)
     )
+    unready: tuple[str, ...] = ()
+    if known.phase in _TIMED and known.phase != Phase.HELD and new_hold is None and not view.evictable:
+        unready = view.lost_nodes or (() if reached else view.kept_nodes)
+    _clocks(draft, view, writes=new_hold is not None, evicts=bool(view.evictable), unready=unready)
     match known.phase:
         case Phase.HELD if not draft.status.waiting_for:
             _begin(draft, view)
@@ -253,6 +260,7 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
         evicts=view.evictable if evicts else (),
         events=tuple(draft.events),
         wake=_next(due, _soak_end(known, now), view.opens_at if draft.status.gates else None),
+        checks_said=view.checks_said,
     )
 
 

@@ -52,5 +52,10 @@ class View:
     """Whether a quota refuses pods above the replicas, and the user's own strategy does without them."""
     evictable: tuple[Pod, ...] = ()
     """The old pods that may be evicted now, for a kind whose controller replaces none while it is held."""
+    lost_nodes: tuple[str, ...] = ()
+    """The nodes that are not ready and have pods of the version, if all other pods of the version have passed."""
+    kept_nodes: tuple[str, ...] = ()
+    """The nodes that are not ready and keep old pods, if nothing else is left to do before further pods are replaced.
+    Only for a kind whose controller replaces no pod while it is held."""
     node_sets: tuple[NodeSet, ...] = ()
     """The nodes of each step; empty if no step selects nodes."""

@@ -45,6 +45,11 @@ class Nodes:
         self._kubectl("annotate", "node", name, "--overwrite", f"{_KUBELET}=not-ready")
         self._kubectl.wait(f"node/{name}", "condition=Ready=False")
 
+    def lose(self, name: str) -> None:
+        """Its kubelet does not answer any more. A cluster needs about a minute to notice that."""
+        self._kubectl("annotate", "node", name, "--overwrite", f"{_KUBELET}=down")
+        self._kubectl.wait(f"node/{name}", "condition=Ready=Unknown")
+
     def repair(self, name: str) -> None:
         self._kubectl("annotate", "node", name, "--overwrite", f"{_KUBELET}=up")
         self._kubectl.wait(f"node/{name}", "condition=Ready")

@@ -109,6 +109,26 @@ def test_node_that_is_not_ready_keeps_its_pod_and_one_that_joins_gets_the_versio
     assert without_template(kubectl.json("daemonset", "app")) == without_template(before)
 
 
+def test_step_waits_for_the_node_of_its_pod_if_it_is_lost(kubectl: Kubectl, nodes: Nodes) -> None:
+    nodes.add(2)
+    succeed(kubectl, DAEMON_SET, apply(kubectl, DAEMON_SET, "busybox", pod=nodes.pod))
+    steps(kubectl, DAEMON_SET, 1, soak=600)
+    version = apply(kubectl, DAEMON_SET, "busybox:2", pod=nodes.pod)
+    reach(kubectl, DAEMON_SET, version, "Soaking")
+    (node,) = nodes_of_version(kubectl, version)
+    nodes.lose(node)
+    name = f"changeworkload/{DAEMON_SET.change_workload_name('app', version)}"
+    kubectl.wait(name, "jsonpath={.status.rollout.waitingFor[0]}=node")
+    said = kubectl.json("events", "--field-selector", "reason=StepHeld")["items"]
+    assert any(each["message"].endswith(f"({node})") for each in said)
+    nodes.repair(node)
+    known = DAEMON_SET.change_workload_name("app", version)
+    eventually(lambda: not kubectl.json("changeworkload", known)["status"]["rollout"].get("waitingFor"), "the node")
+    assert nodes_of_version(kubectl, version) == [node]
+    promote(kubectl, DAEMON_SET, version)
+    succeed(kubectl, DAEMON_SET, version)
+
+
 def on_node(kubectl: Kubectl, node: str) -> list[str]:
     """The names of the pods on a node that are not terminating."""
     found = kubectl.json("pods", "--field-selector", f"spec.nodeName={node}")["items"]

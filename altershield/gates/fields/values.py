@@ -31,6 +31,7 @@ MAX_KEPT = 64
 _SHOWN = 40  # characters
 _MAX_NUMBER = 32  # characters of a quantity
 _MAX_EXPONENT = 30
+_EXACT = 2**53
 _DIGITS = frozenset("0123456789")
 
 _SUFFIXES = {
@@ -143,20 +144,22 @@ def _normal(value: Any, fields: tuple[str, ...], depth: int) -> Any:
         for key, each in value.items():
             below = (*fields[-1:], key)
             found = _normal(each, below, depth - 1)
-            if found is not ABSENT and (type(found) is bool or found != default(below)):
+            if found is not ABSENT and found != default(below):
                 kept[key] = found
         return ABSENT if not kept and fields and fields[-1] in _EMPTY else kept
     if isinstance(value, list):
         return [_normal(each, fields, depth - 1) for each in value]
+    if isinstance(value, bool):
+        return "true", value  # Python takes True for 1
     if len(fields) > 1 and fields[-2] in _QUANTITIES:
         amount = quantity(value)
         return str(amount) if amount is not None else value
-    return value
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT else value
 
 
 def same(one: Any, other: Any, fields: Sequence[str]) -> bool:
     """Whether two values of a field mean the same."""
-    return bool(one == other) or bool(normal(one, fields) == normal(other, fields))
+    return bool(normal(one, fields) == normal(other, fields))
 
 
 def shown(value: Any, fields: Sequence[str]) -> str:

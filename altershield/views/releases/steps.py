@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from altershield.api.change_pod import ChangePod
+from altershield.api.change_pod import ChangePod, PodState
 from altershield.api.change_workload import ChangeWorkload
 from altershield.api.check_results import worst_states
+from altershield.api.check_specs import CheckPhase
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.rollout import Phase
@@ -45,7 +46,9 @@ def tree(release: Release, batches: Sequence[ChangePod], now: float, program: st
         lines.append(f"{'└─' if last else '├─'} {_line(each, change, now)}".rstrip())
         checks = _check_states(_batches_in(each, batches)) if each.taken else []
         lines += [f"{'  ' if last else '│ '}      checks: {', '.join(checks)}"] if checks else []
-    lines += _about(release, change, now, program)
+    after = _check_states([each for each in batches if each.spec.phase == CheckPhase.POST_RELEASE])
+    lines += [f"After the release: {', '.join(after)}"] if after else []
+    lines += _about(release, change, batches, now, program)
     return [printable(line) for line in lines]
 
 
@@ -116,10 +119,13 @@ def _left(at: int, now: float) -> str:
     return f" (in {age(at - now)})" if at > now else " (now)"
 
 
-def _about(release: Release, change: ChangeWorkload, now: float, program: str) -> Iterator[str]:
+def _about(
+    release: Release, change: ChangeWorkload, batches: Sequence[ChangePod], now: float, program: str
+) -> Iterator[str]:
     status = change.status.rollout
     for index, each in enumerate(steps.reasons(status)):
         yield f"{'Waits for:' if not index else '':<14}{each}"
+    yield from (f"{'Checks say:':<14}{each}" for each in _said(batches))
     end = steps.earliest_end(change, release.workload.replicas, now)
     if end:
         yield f"{'Earliest end:':<14}{rfc3339(end)}{_left(end, now)}, without waiting for pods and for people"
@@ -136,10 +142,24 @@ def promote_command(release: Release, program: str) -> str:
 def _batches_in(step: StepView, batches: Sequence[ChangePod]) -> list[ChangePod]:
     """The batches that were created in this step."""
     end = step.end or float("inf")
-    return [each for each in batches if step.begin <= each.spec.create_time_unix < end]
+    return [
+        each
+        for each in batches
+        if step.begin <= each.spec.create_time_unix < end and each.spec.phase != CheckPhase.POST_RELEASE
+    ]
 
 
 def _check_states(batches: Sequence[ChangePod]) -> list[str]:
     """The worst state of each check in these batches, as `errors/PostBatch Passed`."""
-    worst = worst_states((each.name, each.phase, each.state) for batch in batches for each in batch.status.checks)
+    worst = worst_states(
+        (each.name, batch.spec.phase or each.phase, each.state) for batch in batches for each in batch.status.checks
+    )
     return [f"{name}/{phase} {state}" for (name, phase), state in sorted(worst.items())]
+
+
+def _said(batches: Sequence[ChangePod]) -> Iterator[str]:
+    """What the checks said that are tried again before the present step."""
+    for each in batches:
+        verified = find_condition(each.status.conditions, ConditionType.VERIFIED)
+        if each.spec.phase and each.status.status != PodState.EXECUTE_DONE and verified is not None:
+            yield verified.message

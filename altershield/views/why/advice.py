@@ -9,7 +9,7 @@ from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, has_reason
 from altershield.api.names import is_name
-from altershield.api.rollout import Phase, RolloutStatus
+from altershield.api.rollout import Phase, RolloutStatus, WaitingFor
 from altershield.releases import steps
 from altershield.releases.release import OBSERVING
 from altershield.workloads.pods import Pod
@@ -90,6 +90,9 @@ def _in_steps(status: RolloutStatus, commands: _Commands) -> Iterator[Advice]:
     """How to let a release in steps go on, and how to hold it."""
     if not steps.in_steps(status):
         return
+    if WaitingFor.CHECK in status.waiting_for:
+        yield Advice("the check does not matter: go on without it", commands.altershield("approve", _REASON))
+        yield Advice("the cause is gone: run the check now", commands.altershield("retry", _REASON))
     if steps.waits_for_person(status):
         yield Advice("the version is good: let the next step begin", commands.altershield("promote", _REASON))
         yield Advice("no step has to soak any more", commands.altershield("promote", "--full", _REASON))

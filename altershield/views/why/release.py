@@ -93,7 +93,7 @@ def _about(
     if judge is not None:
         yield "Failed by", judge
     checks = [
-        f"{each.name} ({each.phase}) of {batch.metadata.name}: {each.state}"
+        f"{each.name} ({batch.spec.phase or each.phase}) of {batch.metadata.name}: {each.state}"
         + (f": {each.reason}" if each.reason else "")
         for state in (CheckState.FAILED, CheckState.UNKNOWN, CheckState.RUNNING)
         for batch in batches

@@ -7,6 +7,7 @@ import msgspec
 
 from altershield.api.amounts import scaled
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
+from altershield.api.check_specs import BEFORE_STEP
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition, has_reason, plain_time
 from altershield.api.ops_config import ROLLOUT_OFF
@@ -44,6 +45,7 @@ _REFUSED = "WriteRefused"
 """The reason of the condition Progressing while the API server refuses to change the hold, or to evict a pod."""
 _STOPPED = (Phase.STOPPED, Phase.ABORTED)
 _UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
+_NOT_UP = (Group.OVERDUE, Group.FAULT, Group.DOWN, Group.OBSERVING)
 _MAX_GATES = 8  # that a status names
 _QUOTA = "exceeded quota"
 """What the API server says if a ResourceQuota refuses a pod (plugin/pkg/admission/resourcequota)."""
@@ -74,6 +76,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
     )  # fmt: skip
     surge = not quota and (hold is None or hold.surge)
     nodes = _node_sets(rollout, groups, release.status.rollout.step) if hold is not None else ()
+    lost_nodes, kept_nodes = _unready_nodes(workload, groups) if hold is not None else ((), ())
     return View(
         rollout=rollout,
         version=version_of(release),
@@ -91,6 +94,8 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         follows=workload.hold is None or workload.hold.follows,
         surge_refused=quota and without_surge != 0,
         evictable=_evictable(rollout, workload, groups, nodes, release.status.rollout.step),
+        lost_nodes=lost_nodes,
+        kept_nodes=kept_nodes,
         node_sets=nodes,
         let_go="" if snapshot.settings.rollout else ROLLOUT_OFF,
         waits=release_checks.waits(snapshot),
@@ -117,6 +122,22 @@ def _node_sets(rollout: Rollout, groups: PodGroups | None, number: int) -> tuple
     if groups is None or not any(each.node_selector for each in found):
         return ()
     return groups.node_sets(found)
+
+
+def _unready_nodes(workload: Workload, groups: PodGroups | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """`View.lost_nodes` and `View.kept_nodes`. While a pod is replaced, the release waits for that pod, not for a
+    node."""
+    if groups is None:
+        return (), ()
+    down = [tracked.pod for group in _NOT_UP for tracked in groups.pods_in(group)]
+    lost = [pod.node for pod in down if pod.node and not groups.on_ready_node(pod)]
+    if groups.count(Group.PASSED) + len(lost) < len(groups):
+        return (), ()
+    there, older = len(groups) + len(groups.older), groups.older
+    kept: list[str] = []
+    if BY_KIND[workload.group_kind].evicts and not older.ending and there >= workload.replicas:
+        kept = [pod.node for pod in older.staying() if not groups.on_ready_node(pod)]
+    return tuple(sorted(set(lost))), tuple(sorted(kept))
 
 
 def _evictable(
@@ -147,7 +168,7 @@ def _evictable(
 
 def _at_once(workload: Workload, hold: Hold | None, *, surge: bool) -> int | None:
     """How many pods may get the version before one of them is available, by the user's own strategy."""
-    fields = hold.fields if hold is not None else {}
+    fields = hold.strategy if hold is not None else {}
     return BY_KIND[workload.group_kind].at_once(fields, workload.replicas, surge=surge)
 
 
@@ -178,17 +199,15 @@ def with_steps(draft: Draft, snapshot: Snapshot, found: Progress | None) -> Step
     if found is None:
         return _not_in_steps(draft, snapshot)
     draft = draft.replace(rollout=found.status)
-    draft = _progressing(draft, found)
-    after: list[After] = [announced(each) for each in found.events]
+    draft, events = _progressing(draft, found)
+    after: list[After] = [*(announced(each) for each in found.events), *events]
     after += map(Evict, found.evicts)
     if found.new_hold is not None:
         after.append(SetHold(found.new_hold))
     if found.ends_hold:
         after.append(EndHold())
     before: list[Before] = [FreeFields()] * found.frees_fields
-    phase = release_checks.due(snapshot, found.status)
-    if phase and found.status.phase == snapshot.release.status.rollout.phase:  # the phase Held is stored
-        before += release_checks.created(snapshot, phase, found.status.step)
+    before += release_checks.created_before(snapshot, found.status)
     return Steps(draft, tuple(before), tuple(after), found.wake)
 
 
@@ -196,23 +215,30 @@ def announced(event: Event) -> Announce:
     return Announce(event.reason, event.message, warning=event.warning)
 
 
-def _progressing(draft: Draft, found: Progress) -> Draft:
+def _progressing(draft: Draft, found: Progress) -> tuple[Draft, tuple[Announce, ...]]:
     """Sets the condition Progressing. That of a refused write or eviction says the cause, and stays until it is carried
-    out: a status that changes with each attempt would be written without end."""
+    out: a status that changes with each attempt would be written without end. Also returns an Event if a check before
+    the step fails for the first time."""
     status = found.status
     if not status.phase:
-        return draft
+        return draft, ()
     refused = has_reason(draft.status.conditions, ConditionType.PROGRESSING, _REFUSED)
     if refused and status.phase not in _STOPPED and {*status.waiting_for} & {WaitingFor.WRITE, WaitingFor.EVICTION}:
-        return draft
+        return draft, ()
     going = status.phase not in _STOPPED and not status.waiting_for
     if not going and status.waiting_for:
         message = f"{step_text(status)} waits: {'; '.join(reasons(status))}"
+        if found.checks_said and WaitingFor.CHECK in status.waiting_for:
+            known = find_condition(draft.status.conditions, ConditionType.PROGRESSING)
+            silent = known is not None and known.message == message
+            message = f"{message}: {found.checks_said}"
+            draft = draft.condition(ConditionType.PROGRESSING, going, status.phase, message)
+            return draft, (Announce("StepHeld", message),) if silent else ()
     else:
         message = f"{step_text(status)}: {status.pods} pods"
         if status.phase == Phase.SOAKING:
             message += f", until {rfc3339(status.soak_end_time_unix)}"
-    return draft.condition(ConditionType.PROGRESSING, going, status.phase, message)
+    return draft.condition(ConditionType.PROGRESSING, going, status.phase, message), ()
 
 
 def _not_in_steps(draft: Draft, snapshot: Snapshot) -> Steps:
@@ -230,6 +256,8 @@ def _not_in_steps(draft: Draft, snapshot: Snapshot) -> Steps:
         return Steps(draft)
     why = _obstacle(snapshot) or "the gatekeeper could not hold it, or did not answer"
     text = f"version {version_of(release)} is released without steps: {why}"
+    unchecked = [each.name for each in policy.checks if each.phase in BEFORE_STEP]
+    text += f"; these checks before a step are not made: {', '.join(unchecked)}" if unchecked else ""
     draft = draft.condition(ConditionType.PROGRESSING, False, "StepsNotPossible", text)
     return Steps(draft, after=(Announce("StepsNotPossible", text, warning=False),))
 

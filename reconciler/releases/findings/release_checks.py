@@ -8,6 +8,7 @@ from altershield.api.rollout import Phase, RolloutStatus
 from altershield.releases import state
 from altershield.rollout.waits import Waits, for_gates, waits_of
 from reconciler.cluster.batch import Batch, ReleaseChecks
+from reconciler.cluster.release_checks import waits_for_checks
 from reconciler.releases.terms.effects import CreateBatch
 from reconciler.releases.terms.snapshot import Snapshot
 from reconciler.rollout.progress import is_first
@@ -76,6 +77,14 @@ def waits(snapshot: Snapshot) -> Waits:
 def due(snapshot: Snapshot, status: RolloutStatus) -> str:
     """The phase of the checks for which the present step waits; empty if it waits for none."""
     return waits(snapshot).due(status.step, first=is_first(status)) if status.phase == Phase.HELD else ""
+
+
+def created_before(snapshot: Snapshot, status: RolloutStatus) -> tuple[CreateBatch, ...]:
+    """The ChangePod of checks before the step, which has to be created. `status`: as it is about to be stored."""
+    if not waits_for_checks(status) or not waits_for_checks(snapshot.release.status.rollout):
+        return ()  # a phase is stored before it is acted on
+    phase = due(snapshot, status)
+    return created(snapshot, phase, status.step) if phase else ()
 
 
 def said(snapshot: Snapshot) -> str:

@@ -92,6 +92,9 @@ def _stall(
     if next_state is WorkloadState.SUCCESS and not health_counts(snapshot):
         return None, None
     groups = snapshot.groups
+    for each in snapshot.batches:
+        if each.of_release is not None and each.why_waiting:
+            return (StallReason.CHECK_HELD, f"the release waits for a person: {each.why_waiting}"), None
     if groups is None:
         return _not_rolled_out(snapshot, now)
     stall = _of_existing_pods(snapshot, groups, now)

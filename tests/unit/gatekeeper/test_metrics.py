@@ -67,7 +67,7 @@ def test_user_names_create_no_series(decided: tuple[Webhook, Outcome], operation
     assert declared == (operation in webhook.operations)
     assert series(metrics) == before
     assert sum(bypasses(metrics).values()) == (
-        reason in ("reconciler", "ignored-suspend", "blocking-off", "break-glass")
+        reason in ("reconciler", "ignored-suspend", "blocking-off", "overridden", "break-glass")
     )
     assert {actor for _, actor in bypasses(metrics)} <= KNOWN_ACTORS
 

@@ -232,6 +232,7 @@ async def test_new_certificate_is_served_without_a_restart_of_the_process(api: S
         files.issue()
         await process.line("serving certificate loaded")
         async with session() as client:
+            await process.ready(client)
             assert (await process.post(client, MUTATING_PATH, review(deployment())))["allowed"] is True
         _, writer = await asyncio.open_connection("127.0.0.1", process.port, ssl=trust())
         shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -323,6 +324,7 @@ async def test_log_has_every_decision_and_no_secret_after_the_shutdown(
 ) -> None:
     Files.at(tmp_path).issue()
     async with running(api, tmp_path) as process:
+        await process.ready(client)
         await process.post(client, MUTATING_PATH, review(deployment(own={labels.SUSPEND: "1"})))
         process.process.terminate()
         assert process.process.stderr is not None

@@ -213,6 +213,16 @@ def test_other_webhook_in_between_changes_a_field(kind: str) -> None:
     assert other.hold.fields == fields_of(kind, edited(kind, SPECS[kind]))
 
 
+def test_other_webhook_in_between_changes_how_many_pods_are_first() -> None:
+    spec = with_values(SPECS["Deployment"], {SURGE: 0, UNAVAILABLE: 1})
+    other = World("Deployment", spec, wanted=Wanted(Rollout(pods=(2,)), "shop/web@1"), replicas=2)
+    changed = with_values(spec, {SURGE: 1})
+    other.request(version="2", other=lambda state: State(state.annotation, with_values(state.spec, {SURGE: 1})))
+    assert other.hold is not None
+    assert (other.hold.pods, other.hold.fields) == (2, fields_of("Deployment", changed))
+    assert fields_of("Deployment", other.spec) == in_force(BY_NAME["Deployment"], other.hold)
+
+
 def test_reserved_values_are_never_those_of_a_user() -> None:
     spec = {**SPECS["Deployment"], "minReadySeconds": NEVER_AVAILABLE, "progressDeadlineSeconds": NO_DEADLINE}
     plain = {**SPECS["Deployment"], "minReadySeconds": 0}
@@ -227,6 +237,33 @@ def test_reserved_values_are_never_those_of_a_user() -> None:
     world.request(spec=with_values(spec, {UNAVAILABLE: 7}))
     world.finish()
     assert world.spec == with_values(SPECS["Deployment"], {UNAVAILABLE: 7})
+
+
+@every_kind
+def test_fields_written_while_no_gatekeeper_answered_are_held_again_however_often_the_handler_is_called(
+    kind: str,
+) -> None:
+    world = held(kind)
+    before = world.spec
+    world.spec = SPECS[kind]
+    world.request()
+    assert world.spec == before
+    world.finish()
+    assert world.spec == SPECS[kind]
+
+
+def test_strategy_that_is_edited_while_held_gives_the_step_no_further_pods() -> None:
+    world = World("Deployment", with_values(SPECS["Deployment"], {SURGE: 0, UNAVAILABLE: 2}))
+    world.request(version="2")
+    before = world.spec
+    for edit in ({SURGE: 2, UNAVAILABLE: 0}, {SURGE: 3}):
+        world.request(spec=with_values(world.spec, edit))
+        assert world.spec == before
+    world.finish()
+    assert fields_of("Deployment", world.spec)[SURGE] == 3
+    world.request(version="3")
+    assert world.hold is not None
+    assert (world.hold.before, fields_of("Deployment", world.spec)[SURGE]) == ({}, 1)
 
 
 def test_switch_to_recreate_while_held_is_in_force_afterwards() -> None:

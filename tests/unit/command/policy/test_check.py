@@ -156,3 +156,16 @@ async def test_dry_run_shows_what_the_api_server_refuses_and_stores_nothing(
     assert "rollout has either steps or pods" in await run(both, code=1)
     assert "not accepted: " in await run({"rollouts": {}}, code=1)
     assert await cluster.all(DEFENSE_POLICIES) == []
+
+
+def test_policy_shows_when_its_checks_run(checker: Checker) -> None:
+    http = {"http": {"url": "https://gate.shop.svc"}}
+    phases = ("PreRelease", "PreBatch", "PreBatch", "PostBatch", "PostRelease")
+    checks = [{"name": f"c{number}", "phase": phase, **http} for number, phase in enumerate(phases)]
+    assert checker.offline(policy({**STEPS, "checks": checks})).stdout.splitlines()[-3:] == [
+        "Checks that have to pass before any pod has the version: c0",
+        "Checks that have to pass before each step: c1, c2",
+        "Checks after all pods have passed: c4",
+    ]
+    rejected = checker.offline(policy({"checks": checks[:1]}), code=1).stdout
+    assert "the check c0: the phase PreRelease needs spec.rollout" in rejected

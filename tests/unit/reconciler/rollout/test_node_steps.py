@@ -75,11 +75,13 @@ class Fleetwide:
             allowed=0 if number and selects_nodes(self.rollout, number) else allowed,
             selected=(lambda pod: pod.node in names) if names else None,
         )  # fmt: skip
+        lost = tuple(sorted(pod.node for pod in new if not self.ready(pod)))
+        kept = tuple(sorted(pod.node for pod in old if not self.ready(pod)))
         return View(
             rollout=self.rollout, version=NEW, replicas=replicas, reach=replicas, hold=self.hold, at_once=None,
             pods=len(new), older=len(old), up=up, passed=up, complete=0 < up == len(new) and len(new) >= allowed,
             failed=False, evictable=evictable if self.hold is not None else (), node_sets=sets,
-            waits=self.waits,
+            waits=self.waits, lost_nodes=lost, kept_nodes=kept,
         )  # fmt: skip
 
     def reconcile(self) -> Progress:
@@ -231,6 +233,41 @@ def test_another_node_is_taken_for_one_that_leaves_in_the_soak() -> None:
     world.settle()
     assert (world.status.phase, world.updated) == (Phase.SOAKING, ["canary-1", "node-0"])
     assert world.status.soak_end_time_unix == world.now + 100_000
+
+
+def test_step_whose_node_is_lost_waits_for_it_and_its_deadline_does_not_run() -> None:
+    world = Fleetwide(rollout=Rollout(pods=(1,), soak_seconds=60, step_deadline_seconds=60))
+    world.settle()
+    assert world.updated == ["canary-0"]
+    world.lost.add("canary-0")
+    world.reconcile()
+    assert (world.status.phase, world.status.waiting_for) == (Phase.SOAKING, ("node",))
+    assert "a node that is not ready has a pod of this step" in world.events[-1]
+    assert world.events[-1].endswith("(canary-0)")
+    world.now += 10_000
+    assert not world.reconcile().overdue
+    assert (world.status.step, world.updated) == (1, ["canary-0"]), "the own maxUnavailable is used up"
+    del world.nodes["canary-0"], world.version["canary-0"]
+    world.lost.clear()
+    world.settle()
+    assert (world.status.phase, world.status.waiting_for, world.updated) == (Phase.SOAKING, (), ["canary-1"])
+
+
+def test_step_that_is_left_with_nodes_that_are_not_ready_waits_for_them() -> None:
+    world = Fleetwide(2, 0, rollout=Rollout(pods=(2,), step_deadline_seconds=60), most=2, lost={"canary-1"})
+    world.settle()
+    assert (world.status.phase, world.status.waiting_for, world.updated) == (Phase.ROLLING, ("node",), ["canary-0"])
+    world.now += 10_000
+    assert not world.reconcile().overdue
+    world.lost.clear()
+    world.settle()
+    assert (world.status.phase, world.updated) == (Phase.SOAKING, ["canary-0", "canary-1"])
+
+
+def test_node_that_the_step_does_not_need_is_not_waited_for() -> None:
+    world = Fleetwide(rollout=Rollout(pods=(1,)), most=2, lost={"node-0"})
+    world.settle()
+    assert (world.status.phase, world.status.waiting_for) == (Phase.SOAKING, ())
 
 
 def test_release_that_replaces_a_held_one_begins_with_the_selected_nodes() -> None:

@@ -46,7 +46,11 @@ def test_values_are_shortened_and_printable() -> None:
 
 
 _VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.text("ab\n", max_size=80),
+    st.none()
+    | st.booleans()
+    | st.integers(-1, 3)
+    | st.sampled_from([0.0, 1.0, 0.5, 1e300])
+    | st.text("ab\n", max_size=80),
     lambda each: st.lists(each, max_size=2) | st.dictionaries(st.sampled_from("abc"), each, max_size=2),
     max_leaves=5,
 )

@@ -5,6 +5,7 @@ import pytest
 
 from altershield.api.change_pod import ChangePod, ChangePodSpec, ChangePodStatus
 from altershield.api.check_results import CheckResult
+from altershield.api.check_specs import CheckPhase
 from altershield.api.meta import Condition
 from altershield.api.policy import Mode
 from altershield.api.rollout import Phase, Rollout, RolloutStatus, Step, WaitingFor
@@ -57,6 +58,31 @@ def test_tree_says_what_it_waits_for_and_the_command_that_promotes() -> None:
         "Waits for:    a ResourceQuota refuses a further pod",
         "              a nn holds the release until somebody promotes it",
     ]
+
+
+def checks_of_release(phase: CheckPhase, at: int, status: ChangePodStatus) -> ChangePod:
+    found = batch(at)
+    spec = msgspec.structs.replace(found.spec, phase=phase)
+    return msgspec.structs.replace(found, spec=spec, status=status)
+
+
+def test_tree_says_what_a_check_before_the_step_said() -> None:
+    held = msgspec.structs.replace(SOAKING, phase=Phase.HELD, waiting_for=(WaitingFor.CHECK,))
+    said = Condition("Verified", "Unknown", "TriedAgain", "smoke: the server answered HTTP 500")
+    status = ChangePodStatus(checks=(CheckResult("smoke", "Pre", "Failed"),), conditions=(said,))
+    lines = tree(shown(held), [checks_of_release(CheckPhase.PRE_BATCH, NOW - 10, status)], NOW, "altershield")
+    assert "│       checks: smoke/PreBatch Failed" in lines
+    assert lines[-3:-1] == [
+        "Waits for:    a check before this step has not passed",
+        "Checks say:   smoke: the server answered HTTP 500",
+    ]
+
+
+def test_tree_has_the_checks_after_the_release() -> None:
+    done = msgspec.structs.replace(SOAKING, phase=Phase.DONE, step=4)
+    status = ChangePodStatus(checks=(CheckResult("end", "Post", "Running"),))
+    lines = tree(shown(done), [checks_of_release(CheckPhase.POST_RELEASE, NOW - 10, status)], NOW, "altershield")
+    assert lines[-1] == "After the release: end/PostRelease Running"
 
 
 def observed(*conditions: Condition) -> Release:
