@@ -20,6 +20,7 @@ RUNBOOKS: Mapping[str, tuple[str, ...]] = {
     "Suspended by health": ("SuspendedLong",),
     "Longest suspension": ("SuspendedLong",),
     "Rollbacks": ("RolledBack",),
+    "Fuses tripped": ("FuseTripped",),
     "Ungated releases": ("UngatedRelease",),
     "Suspended workloads": ("SuspendedLong",),
     "Releases under way": ("ReleaseStuck",),

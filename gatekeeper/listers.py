@@ -8,6 +8,7 @@ from altershield.api import ops_config
 from altershield.api.change_workload import WorkloadRef
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
+from altershield.gates.admissions import Admissions
 from altershield.gates.release import Closed
 from altershield.gates.release import Release as Judgeable
 from altershield.workloads import change_workload_name, named_kind
@@ -69,6 +70,10 @@ class Listers(Protocol):
         """The gates of releases."""
 
     @property
+    def admissions(self) -> Admissions:
+        """The releases that this process admitted a short time ago."""
+
+    @property
     def overrides(self) -> Overrides:
         """The ReleaseOverrides."""
 
@@ -116,6 +121,7 @@ class CacheListers:
         flow_controls: FlowControls,
         policies: Policies,
         gates: Gates,
+        admissions: Admissions,
         overrides: Overrides,
         reconciler: str,
         system_namespace: str,
@@ -125,6 +131,7 @@ class CacheListers:
         self.flow_controls = flow_controls
         self.policies = policies
         self.gates = gates
+        self.admissions = admissions
         self.overrides = overrides
         self._releases = release_informer
         release_informer.add_index(

@@ -12,8 +12,10 @@ from altershield.api.flow_control import PodDeletionFlowControl
 from altershield.api.gates.overrides import ReleaseOverride
 from altershield.api.resources import DEFENSE_POLICIES, POD_DELETION_FLOW_CONTROLS, RELEASE_OVERRIDES
 from altershield.budget_caches.caches import BudgetCaches
+from altershield.gates.admissions import RecentAdmissions
 from altershield.gates.cached import CachedGates, Stored, reader
 from altershield.gates.judge import GATES
+from altershield.gates.limits import LIMITS
 from altershield.policies.stored import Policy
 from altershield.policies.stored import read as read_policy
 from altershield.process.certificate import Certificate
@@ -120,6 +122,7 @@ async def run(options: Options) -> None:
         metrics = Metrics(certificate, served.values())
         metrics.observe(client, (*informers, *budgets.counted_informers), releases.has_namespace)
         readiness = _Readiness(certificate, always, informers, budgets)
+        in_force = CachedGates(gates, namespaces, options.system_namespace, lambda _, each: each.in_force)
         listers = CacheListers(
             releases,
             config,
@@ -127,7 +130,8 @@ async def run(options: Options) -> None:
             budgets=Judge(reads, budgets, clock),
             flow_controls=CountedFlowControls(reads, controls, namespaces, partial(_labels_of, namespaces), clock),
             policies=CachedPolicies(policies, options.system_namespace),
-            gates=CachedGates(gates, namespaces, options.system_namespace, lambda _, each: each.in_force),
+            gates=in_force,
+            admissions=RecentAdmissions(in_force, gates[LIMITS]),
             overrides=RecordedOverrides(reads, overrides, options.system_namespace, clock),
             reconciler=options.service_account,
             system_namespace=options.system_namespace,

@@ -3,18 +3,21 @@ exists, also while no reconciler runs."""
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
 
 import msgspec
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from altershield.api.condition_types import ConditionType
 from altershield.api.gates.freezes import KIND, ReleaseFreeze
+from altershield.api.gates.rules import GateScope
 from altershield.api.meta import Condition, set_condition
 from altershield.api.resources import RELEASE_FREEZES
 from altershield.api.rights import Right
 from altershield.gates.freezes import in_force
 from kube_base.access.objects import key_of
 from kube_base.access.queue import WorkQueue
+from kube_base.meta import ObjectMeta
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.gates import FREEZES as WATCH
 from reconciler.cluster.gauges import Gauges
@@ -35,26 +38,36 @@ class FreezeReconciler:
         freeze = self._caches[WATCH].get(*key)
         if freeze is None or freeze.metadata.deletion_timestamp is not None:
             return None
+        condition = accepted(freeze, self._caches.system_namespace)
         status = msgspec.structs.replace(
             freeze.status,
-            conditions=set_condition(freeze.status.conditions, self._accepted(freeze), self._clock()),
+            conditions=set_condition(freeze.status.conditions, condition, self._clock()),
             observed_generation=freeze.metadata.generation,
         )
         if status != freeze.status:
             await self._writer.save_status(self._caches[WATCH], freeze, status)
         return None
 
-    def _accepted(self, freeze: ReleaseFreeze) -> Condition:
-        reason, message = "Valid", "releases that it selects are judged by it"
-        if freeze.spec.namespace_selector is not None and freeze.metadata.namespace != self._caches.system_namespace:
-            reason = "NamespaceSelectorIgnored"
-            message = (
-                "it judges the releases of its own namespace only: spec.namespaceSelector has an effect in the "
-                f"namespace {self._caches.system_namespace}"
-            )
-        return Condition(
-            ConditionType.ACCEPTED, "True", reason, message, observed_generation=freeze.metadata.generation
+
+class _Gate(Protocol):
+    """An object that judges releases."""
+
+    @property
+    def metadata(self) -> ObjectMeta: ...
+    @property
+    def spec(self) -> GateScope: ...
+
+
+def accepted(gate: _Gate, system_namespace: str) -> Condition:
+    """The condition Accepted of an object that is in force as it is written."""
+    reason, message = "Valid", "releases that it selects are judged by it"
+    if gate.spec.namespace_selector is not None and gate.metadata.namespace != system_namespace:
+        reason = "NamespaceSelectorIgnored"
+        message = (
+            "it judges the releases of its own namespace only: spec.namespaceSelector has an effect in the "
+            f"namespace {system_namespace}"
         )
+    return Condition(ConditionType.ACCEPTED, "True", reason, message, observed_generation=gate.metadata.generation)
 
 
 def families(freezes: Sequence[ReleaseFreeze], now: float) -> Iterator[Metric]:

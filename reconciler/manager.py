@@ -35,6 +35,7 @@ from reconciler.freezes import FREEZES
 from reconciler.gates.subject import RELEASE_WINDOWS
 from reconciler.generated_budgets.subject import GENERATED_BUDGETS
 from reconciler.holds.subject import HOLDS
+from reconciler.limits.subject import RELEASE_LIMITS
 from reconciler.machinery.metrics import Metrics
 from reconciler.machinery.runner import work
 from reconciler.namespaces import NAMESPACES
@@ -62,6 +63,7 @@ SUBJECTS: tuple[Subject[Any], ...] = (
     FREEZES,
     OVERRIDES,
     RELEASE_WINDOWS,
+    RELEASE_LIMITS,
     GUARDS,
     FLOW_CONTROLS,
     BUDGETS,

@@ -94,6 +94,7 @@ REGISTRY: tuple[Registration, ...] = (
         "releases.gates:deny_closed", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED, does_io=True
     ),
     Registration("releases.steps:deny_unheld", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
+    Registration("releases.limits:count_admitted", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
     Registration(
         "deletions.namespace:deny_with_content",
         _VALIDATE,

@@ -14,6 +14,7 @@ POD_UNAVAILABLE_BUDGETS = Resource(GROUP, "v1alpha1", "podunavailablebudgets", "
 RELEASE_WINDOWS = Resource(GROUP, "v1alpha1", "releasewindows", "ReleaseWindow")
 FIELD_GUARDS = Resource(GROUP, "v1alpha1", "fieldguards", "FieldGuard")
 RELEASE_FREEZES = Resource(GROUP, "v1alpha1", "releasefreezes", "ReleaseFreeze")
+RELEASE_LIMITS = Resource(GROUP, "v1alpha1", "releaselimits", "ReleaseLimit")
 RELEASE_OVERRIDES = Resource(GROUP, "v1alpha1", "releaseoverrides", "ReleaseOverride")
 POD_DELETION_FLOW_CONTROLS = Resource(
     GROUP, "v1alpha1", "poddeletionflowcontrols", "PodDeletionFlowControl", namespaced=False

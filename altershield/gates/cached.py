@@ -1,15 +1,15 @@
 """The gates in the caches of a process."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
-from altershield.gates.gate import Gate
+from altershield.gates.gate import G, Gate
 from altershield.gates.index import Index
 from altershield.gates.judge import judge, opens_at
-from altershield.gates.release import Closed, Placed, Release
+from altershield.gates.release import Closed, Placed, Release, selects_any, selects_namespace
 from kube_base.access.informer import Informer
 from kube_base.meta import PartialObjectMeta
 
@@ -80,6 +80,13 @@ class CachedGates:
     def opens_at(self, release: Release, now: float) -> float:
         """When the release may begin, Unix seconds; 0: it is not known."""
         return opens_at(release, partial(self._objects, release), self._system_namespace, now)
+
+    def judging(self, gate: Gate[Any, G], release: Release) -> Iterator[G]:
+        """The objects of this kind that judge the release."""
+        for namespace in {self._system_namespace: None, release.namespace: None}:
+            for each in self._objects(release, gate, namespace):
+                if selects_namespace(each, release, self._system_namespace) and selects_any(each, release):
+                    yield cast(G, each)
 
     def _objects(self, release: Release, gate: Gate[Any, Any], namespace: str) -> Sequence[Placed]:
         informer = self._informers.get(gate)

@@ -50,7 +50,7 @@ def in_force(freeze: ReleaseFreeze) -> Freeze | None:
 def closed(freezes: Iterable[Freeze], release: Release, now: float) -> Iterator[Closed]:
     """The freezes of one namespace that are closed for the release."""
     for freeze in freezes:
-        if not freeze.is_open(now) and selects_any(freeze, release):
+        if not freeze.is_open(now) and selects_any(freeze, release) and not _is_repaired(freeze, release):
             yield Closed(
                 kind=RELEASE_FREEZES.kind,
                 namespace=freeze.namespace,
@@ -61,6 +61,12 @@ def closed(freezes: Iterable[Freeze], release: Release, now: float) -> Iterator[
                 since=rfc3339(freeze.begins),
                 opens_at=rfc3339(freeze.opens_at(now)) if freeze.opens_at(now) else "",
             )
+
+
+def _is_repaired(freeze: Freeze, release: Release) -> bool:
+    """Whether the release repairs a workload whose failure is a reason of the freeze."""
+    fuse = freeze.rules.fuse
+    return fuse is not None and release.repairs and release.workload in fuse.workloads
 
 
 FREEZES = Gate(RELEASE_FREEZES, ReleaseFreeze, in_force, closed)

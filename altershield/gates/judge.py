@@ -6,11 +6,12 @@ from typing import Any
 from altershield.gates.field_guards import GUARDS
 from altershield.gates.freezes import FREEZES
 from altershield.gates.gate import Gate
+from altershield.gates.limits import LIMITS
 from altershield.gates.release import Closed, Placed, Release, by_name, selects_namespace
 from altershield.gates.windows import WINDOWS
 from kube_base.times import unix
 
-GATES: tuple[Gate[Any, Any], ...] = (WINDOWS, FREEZES, GUARDS)
+GATES: tuple[Gate[Any, Any], ...] = (WINDOWS, FREEZES, LIMITS, GUARDS)
 """All kinds of gates. To add one, add a file with a `Gate`, and its name here."""
 
 Objects = Callable[[Gate[Any, Any], str], Sequence[Placed]]

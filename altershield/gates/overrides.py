@@ -7,13 +7,14 @@ import msgspec
 
 from altershield.api.announcements import added, announcement
 from altershield.api.gates.overrides import GateName, ReleaseOverride, Use
-from altershield.api.resources import FIELD_GUARDS, RELEASE_FREEZES, RELEASE_WINDOWS
+from altershield.api.resources import FIELD_GUARDS, RELEASE_FREEZES, RELEASE_LIMITS, RELEASE_WINDOWS
 from altershield.gates.release import Closed
 from kube_base.times import rfc3339, unix
 
 _KINDS = {
     RELEASE_WINDOWS.kind: GateName.WINDOW,
     RELEASE_FREEZES.kind: GateName.FREEZE,
+    RELEASE_LIMITS.kind: GateName.LIMIT,
     FIELD_GUARDS.kind: GateName.FIELD,
 }
 """The name of a gate in an override, by the kind of its objects."""

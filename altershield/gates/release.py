@@ -1,17 +1,32 @@
 """What is judged, and what a closed gate says about it."""
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from altershield.api.change_workload import Written
+from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.gates.rules import GateMode, GateRules, GateScope, Judged, Running, WhenClosed
 from altershield.api.label_selectors import selects
 from altershield.api.selectors import Selector
 from altershield.gates.fields.changes import Fields
 
 Labels = Mapping[str, str]
+Place = tuple[str, str]
+"""Namespace and name of an object."""
+
+NO_WORKLOAD = NamedWorkload()
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """A release that this process admitted a short time ago. The status of a limit may not count it yet."""
+
+    workload: NamedWorkload
+    version: str
+    time: float
+    """Unix seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +39,15 @@ class Release:
     """The labels of the workload: before the release, after it, and at the release before it, as far as they exist. So
     no gate can be evaded by another label in the same request, or in one before."""
     judged: Judged = Judged.UPDATE
+    workload: NamedWorkload = NO_WORKLOAD
+    version: str = ""
+    """The version that would be released."""
+    repairs: bool = False
+    """Whether it repairs a failure: the label `ignored-suspend` admits it."""
+    succeeded: float = 0.0
+    """When the present release of the workload succeeded, Unix seconds; 0: it did not, or there is none."""
+    admitted: Mapping[Place, Collection[Admitted]] = field(default_factory=dict)
+    """Releases that this process admitted a short time ago, by the ReleaseLimit that counts them."""
     fields: Callable[[], Fields] | None = None
     """The fields that the release changes, read when they are needed; None: only times are asked, because the release
     was admitted before."""

@@ -60,7 +60,7 @@ def gates(
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
-    """Show the release windows, freezes and field guards, and whether a workload may be released now.
+    """Show the release windows, freezes, limits and field guards, and whether a workload may be released now.
 
     With a workload or a file, the command asks the API server by a dry run, which changes nothing: the answer is that
     of a release by this user. It takes the permission to release the workload. The exit code is 3 if it would be

@@ -1,6 +1,7 @@
 """The ValidatingAdmissionPolicies for release gates. They hold while no gatekeeper runs, too.
 
-A user may write only their own user name as the name of the user who created or ended a freeze. Only AlterShield writes
+A user may write only their own user name as the name of the user who created or ended a freeze, and cannot write that a
+fuse created it. Only AlterShield writes
 the status of gates: whoever could write the times of a window could open it.
 """
 
@@ -49,6 +50,9 @@ def gate_policies(gatekeeper: str, reconciler: str) -> list[Object]:
         users,
         [
             validation(_REQUESTED, f"'spec.requestedBy has to be your user name: ' + {USER} + '{_SEE}'"),
+            validation(
+                "request.operation == 'UPDATE' || !has(object.spec.fuse)", f"'only AlterShield sets spec.fuse{_SEE}'"
+            ),
             validation(
                 _ENDED, f"'who changes spec.until has to write spec.endedBy, your user name: ' + {USER} + '{_SEE}'"
             ),

@@ -179,7 +179,7 @@ POLICY_RULES = (_rule(GROUP, ["defensepolicies"], "get list watch create update 
 """The permissions to write DefensePolicies."""
 
 RELEASE_MANAGER_RULES = (_rule(GROUP, _GATES, "get list watch create update patch delete"),)
-"""The permissions to write the gates of releases: windows, freezes and guards of fields."""
+"""The permissions to write the gates of releases: windows, freezes, limits and guards of fields."""
 
 BREAKGLASS_RULES = (_rule(GROUP, ["releaseoverrides"], "get list watch create override"),)
 """The permissions to let a release pass closed gates. In AlterShield's namespace, an admission policy asks for the verb

@@ -210,8 +210,8 @@ CONDITIONS: dict[ConditionType | BudgetCondition, tuple[str, dict[str, str]]] = 
             "UnknownPlaceholder": "`False`. A text of a check has a placeholder `{{name}}` that does not exist.",
             "UnknownReceiver": "`True`. The policy is in effect, but receivers in `spec.notify` do not exist, or may "
             "not be told of this namespace. The message names them.",
-            "NamespaceSelectorIgnored": "`True`, ReleaseFreeze. It judges the releases of its own namespace only: "
-            "`spec.namespaceSelector` has an effect in AlterShield's namespace.",
+            "NamespaceSelectorIgnored": "`True`, ReleaseFreeze, ReleaseLimit. It judges the releases of its own "
+            "namespace only: `spec.namespaceSelector` has an effect in AlterShield's namespace.",
             "ScheduleInvalid": "`False`, ReleaseWindow. A schedule or the time zone cannot be read. The message names "
             "the schedule.",
             "CalendarInvalid": "`False`, ReleaseWindow. A calendar exceeds a bound, or has an event that cannot be "

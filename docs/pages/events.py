@@ -89,6 +89,8 @@ MEANINGS = {
     "WindowRejected": "The object is a ReleaseWindow. The window or one of its calendars is wrong. The message says "
     "what to correct, and whether an earlier spec stays in force.",
     "WindowAccepted": "The object is a ReleaseWindow that was rejected before. It is in force.",
+    "FuseTripped": "The object is a ReleaseLimit. Its fuse tripped. The message names the ReleaseFreeze, and the "
+    "workloads whose releases failed.",
     "OverrideUsed": "The object is a ReleaseOverride. A release passed closed gates. The message names the version, "
     "the user who released it, and the gates.",
     "GuardRejected": "The object is a FieldGuard. A path or the selector is wrong. The message says what to correct, "

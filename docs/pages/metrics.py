@@ -16,6 +16,7 @@ from altershield.api.change_workload import ChangeWorkloadSpec, ChangeWorkloadSt
 from altershield.api.condition_types import ConditionType
 from altershield.api.flow_control import FlowControlSpec, LimitRule, Mode, PodDeletionFlowControl
 from altershield.api.gates.freezes import ReleaseFreeze, ReleaseFreezeSpec
+from altershield.api.gates.limits import ReleaseLimit, ReleaseLimitSpec, ReleaseLimitStatus, Trip
 from altershield.api.gates.rules import GateMode
 from altershield.api.gates.windows import (
     Day,
@@ -49,6 +50,7 @@ from reconciler.cluster.caches import Caches
 from reconciler.cluster.gates import FREEZES, WINDOWS
 from reconciler.cluster.release import Release
 from reconciler.flow_control.flow_control_reconciler import WATCH as FLOW_CONTROLS
+from reconciler.limits.reconciler import LIMITS
 from reconciler.manager import Manager
 from reconciler.options import Options
 from reconciler.releases.step_gauges import APPROVAL
@@ -89,6 +91,8 @@ OPEN_LABELS = {
     (_STALLED, "reason"): _REASONS,
     (_STEP, "phase"): "as in `altershield_releases_in_steps`; empty: of a newer release of AlterShield",
     (_STEP_WAITING, "reason"): f"{code_list((APPROVAL, *WaitingFor))}; empty: of a newer release of AlterShield",
+    ("altershield_release_fuse_tripped", "limit_namespace"): "the namespace of the ReleaseLimit",
+    ("altershield_release_fuse_tripped", "limit"): "its name",
     ("altershield_budget_missing_pods", "namespace"): "the budget's namespace",
     ("altershield_budget_missing_pods", "budget"): "the budget's name",
     ("altershield_deletion_breaker", "mode"): code_list(Mode),
@@ -247,7 +251,8 @@ def release(cached: Caches) -> None:
 
 def _protections(cached: Caches) -> None:
     """Put a PodUnavailableBudget that lacks a pod into the caches, in the namespace of the release, a
-    PodDeletionFlowControl, a ReleaseWindow and a ReleaseFreeze that are in force."""
+    PodDeletionFlowControl, a ReleaseWindow and a ReleaseFreeze that are in force, and a ReleaseLimit whose fuse
+    tripped."""
     lacks = PodUnavailableBudgetStatus(total_replicas=1, desired_available=1)
     cached.budgets.budgets_informer.observe(
         PodUnavailableBudget(ObjectMeta("web", "shop", resource_version="1"), status=lacks)
@@ -263,3 +268,5 @@ def _protections(cached: Caches) -> None:
     cached[WINDOWS].observe(ReleaseWindow(metadata, weekend, status))
     sale = ReleaseFreezeSpec(reason="sale week", from_="2026-01-01T00:00:00Z", until="9999-12-31T00:00:00Z")
     cached[FREEZES].observe(ReleaseFreeze(ObjectMeta("sale", "shop", resource_version="1"), sale))
+    tripped = ReleaseLimitStatus(trip=Trip("2026-11-28T10:00:00Z", "fuse-fleet-20261128100000", made=True))
+    cached[LIMITS].observe(ReleaseLimit(ObjectMeta("fleet", "shop", resource_version="1"), ReleaseLimitSpec(), tripped))

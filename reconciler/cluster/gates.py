@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 from altershield.api.gates.freezes import ReleaseFreeze
+from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.gates.overrides import ReleaseOverride
 from altershield.api.gates.windows import ReleaseWindow
 from altershield.api.resources import RELEASE_FREEZES, RELEASE_OVERRIDES, RELEASE_WINDOWS
@@ -52,7 +53,13 @@ class ReleaseGates:
         hold, metadata, now = workload.steps, workload.metadata, self._clock()
         if hold is None or not self._gates.exist:
             return ()
-        judgeable = Judgeable(metadata.namespace, self._gates.labels_of(metadata.namespace), (hold.labels,))
+        judgeable = Judgeable(
+            metadata.namespace,
+            self._gates.labels_of(metadata.namespace),
+            (hold.labels,),
+            workload=NamedWorkload.of(metadata.namespace, release.spec.workload_ref),
+            repairs=True,  # of a workload whose failure tripped a fuse: it was admitted as a repair, or began after it
+        )
         found = tuple(each for each in self._gates.closed(judgeable, now) if each.enforced)
         overrides = self._caches[OVERRIDES].all() if found else []
         if not overrides:

@@ -11,6 +11,7 @@ import msgspec
 
 from altershield.api.change_pod import ChangePod, ChangePodStatus
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus
+from altershield.api.gates.freezes import ReleaseFreeze
 from altershield.api.json_patch import Operation
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
@@ -64,7 +65,9 @@ class Writer:
         self._turns = _Turns(_AT_ONCE)
         self._turns_of_pods = _Turns(_PODS_AT_ONCE)
 
-    async def create(self, informer: Informer[T], obj: ChangeWorkload | ChangePod | OpsConfigInfo, namespace: str) -> T:
+    async def create(
+        self, informer: Informer[T], obj: ChangeWorkload | ChangePod | OpsConfigInfo | ReleaseFreeze, namespace: str
+    ) -> T:
         """Create the object and return it as the informer keeps it.
 
         If the API server fails or cannot be reached, the object may exist nevertheless. This method then reads the

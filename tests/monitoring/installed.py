@@ -28,6 +28,7 @@ ALERTS = {
     "AlterShieldReleaseStuck",
     "AlterShieldStepWaitingLong",
     "AlterShieldRolledBack",
+    "AlterShieldFuseTripped",
     "AlterShieldDisarmed",
     "AlterShieldReleaseHeldLong",
     "AlterShieldScheduleInvalid",

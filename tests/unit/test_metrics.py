@@ -69,6 +69,7 @@ CONTRACT = {
         "altershield_release_windows": (GAUGE, "accepted"),
         "altershield_release_window_open": (GAUGE, "mode namespace type window"),
         "altershield_release_windows_computed_seconds": (GAUGE, ""),
+        "altershield_release_fuse_tripped": (GAUGE, "limit limit_namespace"),
         "altershield_release_freezes": (GAUGE, "mode"),
         "altershield_release_freeze_in_force": (GAUGE, "freeze mode namespace"),
         "altershield_release_freeze_without_end_seconds": (GAUGE, ""),
@@ -108,6 +109,7 @@ WARNS = "altershield_deletion_limit_warn_ratio"
 COMPUTED = "altershield_release_windows_computed_seconds"
 WINDOW_OPEN = "altershield_release_window_open"
 FROZEN = "altershield_release_freeze_in_force"
+TRIPPED = "altershield_release_fuse_tripped"
 SHOW_THE_EXAMPLE = {
     "altershield_releases",
     "altershield_releases_in_steps",
@@ -122,7 +124,7 @@ SHOW_THE_EXAMPLE = {
 }
 """The metrics that the examples of the reference page change, and the settings, of which two are on."""
 
-OF_THE_EXAMPLE = (ENTERED, STALLED, STEP, STEP_WAITING, OLDEST_HELD, MISSING, WARNS, COMPUTED, FROZEN)
+OF_THE_EXAMPLE = (ENTERED, STALLED, STEP, STEP_WAITING, OLDEST_HELD, MISSING, WARNS, COMPUTED, FROZEN, TRIPPED)
 """The metrics that only the examples have a series of, or a value other than 0."""
 
 
@@ -179,7 +181,7 @@ async def test_metric_has_a_help_text_and_a_name_with_its_unit(
 def test_only_bounded_numbers_of_objects_and_namespaces_have_labels_with_free_values() -> None:
     counted = {"altershield_admission_denials", "altershield_rollbacks"}
     of_flow_controls = {"altershield_deletion_breaker", "altershield_deletion_limit_used_ratio", WARNS}
-    bounded = {ENTERED, STALLED, STEP, STEP_WAITING, MISSING, WINDOW_OPEN, FROZEN, *of_flow_controls}
+    bounded = {ENTERED, STALLED, STEP, STEP_WAITING, MISSING, WINDOW_OPEN, TRIPPED, FROZEN, *of_flow_controls}
     assert {metric for metric, _ in OPEN_LABELS} == {"altershield_build_info", *bounded, *counted}
 
 

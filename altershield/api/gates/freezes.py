@@ -6,15 +6,32 @@ from typing import Annotated
 import msgspec
 
 from altershield.api.announcements import Announcements
-from altershield.api.fields import Conditions, Generation
+from altershield.api.fields import Conditions, Generation, Name
+from altershield.api.gates.limits import MAX_FAILURES
+from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.gates.rules import MAX_GATE_REASON, TIME, GateRules
 from altershield.api.kinds import AGE, NOT_PROCESSED, Column, Kind
 from altershield.api.resources import API_VERSION, RELEASE_FREEZES
-from altershield.api.schema import doc, pattern, rules
+from altershield.api.schema import doc, extra, pattern, rules
 from kube_base.meta import ObjectMeta
 
 _Time = Annotated[str, msgspec.Meta(max_length=20), pattern(TIME)]
 _User = Annotated[str, msgspec.Meta(max_length=1024)]
+
+
+class BlownFuse(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """The fuse of a ReleaseLimit that tripped, and the failed releases."""
+
+    limit: Annotated[Name, doc("The name of the ReleaseLimit, in the same namespace.")]
+    workloads: Annotated[
+        tuple[NamedWorkload, ...],
+        msgspec.Meta(
+            max_length=MAX_FAILURES,
+            description="The workloads whose releases failed. A release that repairs one of them passes: it has the "
+            "label `ignored-suspend`.",
+        ),
+        extra(x_kubernetes_list_type="atomic"),
+    ] = ()
 
 
 class ReleaseFreezeSpec(GateRules, frozen=True, omit_defaults=True, rename="camel", gc=False, kw_only=True):
@@ -30,6 +47,9 @@ class ReleaseFreezeSpec(GateRules, frozen=True, omit_defaults=True, rename="came
     until: Annotated[_Time | None, doc("When it ends, UTC. Not set: when a person ends it. It may be changed.")] = None
     requested_by: Annotated[_User, doc("The user who created it: your own user name.")] = ""
     ended_by: Annotated[_User, doc("The user who changed `until` last: your own user name.")] = ""
+    fuse: Annotated[
+        BlownFuse | None, doc("Why AlterShield created it: a fuse tripped. Only AlterShield may set it.")
+    ] = None
 
 
 class ReleaseFreezeStatus(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):

@@ -6,22 +6,23 @@ from typing import Any, NamedTuple
 from altershield.api.condition_types import ConditionType
 from altershield.api.gates.field_guards import FieldGuard
 from altershield.api.gates.freezes import ReleaseFreeze
+from altershield.api.gates.limits import ReleaseLimit
 from altershield.api.gates.rules import GateMode
 from altershield.api.gates.windows import ReleaseWindow
 from altershield.api.meta import Condition, find_condition
-from altershield.gates import freezes, windows
+from altershield.gates import freezes, limits, windows
 from kube_base.times import rfc3339
 
 
 class Gate(NamedTuple):
-    """A ReleaseWindow, a ReleaseFreeze or a FieldGuard."""
+    """A ReleaseWindow, a ReleaseFreeze, a ReleaseLimit or a FieldGuard."""
 
     kind: str
     namespace: str
     name: str
     mode: str
     effect: str
-    """`Allow` or `Deny` of a window, `Freeze`, `Guard`."""
+    """`Allow` or `Deny` of a window, `Freeze`, `Limit`, `Guard`."""
     open: bool | None
     """None: it depends on what the release changes."""
     since: str
@@ -44,11 +45,17 @@ class Gate(NamedTuple):
 def gates(
     found_windows: Sequence[ReleaseWindow],
     found_freezes: Sequence[ReleaseFreeze],
+    found_limits: Sequence[ReleaseLimit],
     found_guards: Sequence[FieldGuard],
     now: float,
 ) -> list[Gate]:
     """The gates at `now`, Unix seconds: those that are closed first."""
-    found = [*_windows(found_windows, now), *_freezes(found_freezes, now), *_guards(found_guards)]
+    found = [
+        *_windows(found_windows, now),
+        *_freezes(found_freezes, now),
+        *_limits(found_limits, now),
+        *_guards(found_guards),
+    ]
     return sorted(found, key=_order)
 
 
@@ -111,6 +118,28 @@ def _freezes(found: Sequence[ReleaseFreeze], now: float) -> Iterator[Gate]:
             reason=freeze.spec.reason,
             problem="",
             times=((placed.begins, placed.ends),),
+        )
+
+
+def _limits(found: Sequence[ReleaseLimit], now: float) -> Iterator[Gate]:
+    for limit in found:
+        placed, metadata = limits.in_force(limit), limit.metadata
+        if placed is None:
+            continue
+        parts = list(placed.closed_parts(limits.ANY, now))
+        since, opens_at = limits.times(parts)
+        yield Gate(
+            kind=limit.kind,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            mode=str(limit.spec.mode),
+            effect="Limit",
+            open=not parts,
+            since=_time(since),
+            changes=_time(opens_at),
+            reason="; ".join(limits.counts(limit, now)),
+            problem="",
+            times=(),
         )
 
 

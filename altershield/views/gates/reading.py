@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 from altershield.api.annotations import PROBE
 from altershield.api.gates.field_guards import FieldGuard
 from altershield.api.gates.freezes import ReleaseFreeze
+from altershield.api.gates.limits import ReleaseLimit
 from altershield.api.gates.windows import ReleaseWindow
-from altershield.api.resources import FIELD_GUARDS, RELEASE_FREEZES, RELEASE_WINDOWS
+from altershield.api.resources import FIELD_GUARDS, RELEASE_FREEZES, RELEASE_LIMITS, RELEASE_WINDOWS
 from altershield.views import permission
 from altershield.views.gates.model import Gate, gates
 from altershield.workloads.adapter import Adapter
@@ -47,6 +48,7 @@ async def read(client: Client, namespaces: Sequence[str], now: float) -> Found:
     read none of them."""
     windows: list[ReleaseWindow] = []
     freezes: list[ReleaseFreeze] = []
+    limits: list[ReleaseLimit] = []
     guards: list[FieldGuard] = []
     unread: list[str] = []
     refusal: ForbiddenError | None = None
@@ -54,6 +56,7 @@ async def read(client: Client, namespaces: Sequence[str], now: float) -> Found:
         try:
             windows += (await client.list(RELEASE_WINDOWS, namespace, as_=ReleaseWindow)).items
             freezes += (await client.list(RELEASE_FREEZES, namespace, as_=ReleaseFreeze)).items
+            limits += (await client.list(RELEASE_LIMITS, namespace, as_=ReleaseLimit)).items
             guards += (await client.list(FIELD_GUARDS, namespace, as_=FieldGuard)).items
         except NotFoundError:
             raise GateError(
@@ -65,7 +68,7 @@ async def read(client: Client, namespaces: Sequence[str], now: float) -> Found:
     if refusal is not None and len(unread) == len(dict.fromkeys(namespaces)):
         asked = permission.role("view", unread[0])
         raise GateError(permission.refused(f"list gates {permission.place(unread[0])}", refusal, asked)) from refusal
-    return Found(gates(windows, freezes, guards, now), tuple(unread))
+    return Found(gates(windows, freezes, limits, guards, now), tuple(unread))
 
 
 async def ask(client: Client, adapter: Adapter, name: str, namespace: str, now: float) -> Verdict:

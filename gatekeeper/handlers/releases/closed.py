@@ -6,10 +6,12 @@ from typing import Any
 
 import orjson
 
+from altershield import releases
 from altershield.api import labels, released_by
 from altershield.api.annotations import PROBE
 from altershield.api.change_workload import Written, releaser
 from altershield.api.fingerprint import Template, canonical, metadata
+from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.gates.rules import Judged
 from altershield.api.released_by import MAX_MANAGER, MAX_USER
 from altershield.gates.fields.changes import Fields
@@ -20,8 +22,10 @@ from altershield.rollout.obstacles import obstacle
 from altershield.workloads import BY_KIND
 from gatekeeper.errors import ReviewError
 from gatekeeper.handlers.releases.back import goes_back, present_release, succeeded
+from gatekeeper.handlers.releases.bypass import bypass
+from gatekeeper.handlers.releases.reasons import Reason
 from gatekeeper.handlers.releases.version import released_version
-from gatekeeper.handlers.releases.workload import Change, pods_of
+from gatekeeper.handlers.releases.workload import Change, pods_of, workload_ref
 from gatekeeper.listers import Listers
 from gatekeeper.texts import clean
 
@@ -86,9 +90,20 @@ def judgeable(change: Change, listers: Listers) -> Judgeable:
         namespace_labels=listers.gates.labels_of(change.namespace),
         labels=tuple(found),
         judged=_judged(change),
+        workload=NamedWorkload.of(change.namespace, workload_ref(change)),
+        version=released_version(change),
+        repairs=new.repairs and bypass(change, listers) is Reason.IGNORED_SUSPEND,
+        succeeded=_succeeded(change, listers),
+        admitted=listers.admissions.recent(change.received),
         fields=partial(change.once, _fields),
         written=partial(_written, change, listers),
     )
+
+
+def _succeeded(change: Change, listers: Listers) -> float:
+    """When the present release succeeded, Unix seconds; 0: it did not."""
+    release = present_release(change, listers)
+    return float(releases.since(release)) if release is not None and releases.passed(release) else 0.0
 
 
 def _fields(change: Change) -> Fields:

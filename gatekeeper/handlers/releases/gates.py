@@ -1,4 +1,4 @@
-"""A release begins only while no gate is closed for it: release windows and freezes."""
+"""A release begins only while no gate is closed for it: release windows, freezes and limits."""
 
 from collections.abc import Awaitable
 

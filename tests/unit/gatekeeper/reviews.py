@@ -9,7 +9,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import jsonpatch
 import msgspec
@@ -23,10 +23,10 @@ from altershield.api.gates.overrides import ReleaseOverride
 from altershield.budgets.pods import Pod
 from altershield.budgets.steps import Disruption, Passed, Refused
 from altershield.flow_control.deletion import Deletion
-from altershield.gates.gate import Gate
+from altershield.gates.gate import G, Gate
 from altershield.gates.judge import judge, opens_at
 from altershield.gates.overrides import Asked, passing
-from altershield.gates.release import Closed, Placed
+from altershield.gates.release import Closed, Placed, selects_any, selects_namespace
 from altershield.gates.release import Release as Judgeable
 from altershield.policies.selection import InForce, applying, ranked
 from altershield.policies.stored import Spec
@@ -43,6 +43,7 @@ from gatekeeper.review import write
 from gatekeeper.routes import Route, routes
 from kube_base.resources import DEPLOYMENTS, Resource
 from tests.support import workloads
+from tests.unit.altershield.gates.placed import recent_admissions
 
 Object = dict[str, Any]
 
@@ -179,6 +180,12 @@ class StaticGates:
     def opens_at(self, release: Judgeable, now: float) -> float:
         return opens_at(release, self._objects, names.SYSTEM_NAMESPACE, now)
 
+    def judging(self, gate: Gate[Any, G], release: Judgeable) -> Iterator[G]:
+        for namespace in (names.SYSTEM_NAMESPACE, release.namespace):
+            for each in self._objects(gate, namespace):
+                if selects_namespace(each, release, names.SYSTEM_NAMESPACE) and selects_any(each, release):
+                    yield cast(G, each)
+
     def _objects(self, gate: Gate[Any, Any], namespace: str) -> list[Placed]:
         return [each for each in self.placed.get(gate, ()) if each.namespace == namespace]
 
@@ -215,6 +222,9 @@ class StaticListers:
     overrides: StaticOverrides = field(default_factory=StaticOverrides)
     releases: dict[str, Release] = field(default_factory=dict)
     reconciler: str = RECONCILER
+
+    def __post_init__(self) -> None:
+        self.admissions = recent_admissions(self.gates)
 
     def release(self, namespace: str, workload: WorkloadRef, version: str) -> Release | None:
         found = self.releases.get(f"{namespace}/{change_workload_name(named_kind(workload), workload.name, version)}")

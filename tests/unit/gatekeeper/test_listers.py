@@ -12,6 +12,7 @@ from gatekeeper.live import LiveReads
 from gatekeeper.projection import read
 from kube_base.access.client import Client
 from tests.support.stub_api import serving
+from tests.unit.altershield.gates.placed import recent_admissions
 
 from .reviews import NEW, OLD, RECONCILER, NoBudgets, NoFlowControls, StaticGates, StaticOverrides, StaticPolicies
 
@@ -50,6 +51,7 @@ async def cache_listers(client: Client, *releases: dict[str, Any]) -> CacheListe
         flow_controls=NoFlowControls(),
         policies=StaticPolicies(),
         gates=StaticGates(),
+        admissions=recent_admissions(StaticGates()),
         overrides=StaticOverrides(),
         reconciler=RECONCILER,
         system_namespace="system",

@@ -69,6 +69,7 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         "podunavailablebudgets.app.ops.cloud.alipay.com",
         "releasewindows.app.ops.cloud.alipay.com",
         "releasefreezes.app.ops.cloud.alipay.com",
+        "releaselimits.app.ops.cloud.alipay.com",
         "fieldguards.app.ops.cloud.alipay.com",
     }
     for crd in CRDS.values():
@@ -85,6 +86,7 @@ def test_names_and_categories_of_the_crds_are_fixed() -> None:
         ("DefensePolicy", ["MODE", "ONFAILURE", "PRIORITY", "ACCEPTED", "AGE"]),
         ("ReleaseWindow", ["TYPE", "OPEN", "MODE", "ACCEPTED", "AGE"]),
         ("ReleaseFreeze", ["REASON", "MODE", "AGE"]),
+        ("ReleaseLimit", ["MODE", "ACCEPTED", "AGE"]),
         ("ReleaseOverride", ["TARGET", "USES", "USED", "AGE"]),
         ("FieldGuard", ["MODE", "ACCEPTED", "AGE"]),
         ("PodDeletionFlowControl", ["MODE", "BREAKER", "INTERVAL", "USED", "LIMIT", "AGE"]),
@@ -102,6 +104,7 @@ FRESH: dict[str, dict[str, Any]] = {  # the required fields
     "OpsConfigInfo": {"type": "isBranch"},
     "ReleaseWindow": {"type": "Deny", "schedules": [{"weekly": {"days": ["Sat"]}}]},
     "ReleaseFreeze": {"reason": "an incident"},
+    "ReleaseLimit": {"concurrent": 1},
     "ReleaseOverride": {"reason": "an emergency", "target": {"kind": "Deployment", "name": "web"}, "gates": ["Freeze"]},
     "FieldGuard": {"rules": [{"name": "images", "paths": ["spec.containers[*].image"]}]},
     "PodDeletionFlowControl": {"limitRules": [{"interval": "1m", "limit": 0}]},

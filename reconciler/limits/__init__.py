@@ -1,0 +1,1 @@
+"""ReleaseLimits: counts releases and failures, and makes a ReleaseFreeze when a fuse trips."""
