@@ -3,21 +3,18 @@ exists, also while no reconciler runs."""
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
 
 import msgspec
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from altershield.api.condition_types import ConditionType
 from altershield.api.gates.freezes import KIND, ReleaseFreeze
-from altershield.api.gates.rules import GateScope
-from altershield.api.meta import Condition, set_condition
+from altershield.api.meta import set_condition
 from altershield.api.resources import RELEASE_FREEZES
 from altershield.api.rights import Right
 from altershield.gates.freezes import in_force
 from kube_base.access.objects import key_of
 from kube_base.access.queue import WorkQueue
-from kube_base.meta import ObjectMeta
+from reconciler.cluster.accepted_gates import accepted
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.gates import FREEZES as WATCH
 from reconciler.cluster.gauges import Gauges
@@ -47,27 +44,6 @@ class FreezeReconciler:
         if status != freeze.status:
             await self._writer.save_status(self._caches[WATCH], freeze, status)
         return None
-
-
-class _Gate(Protocol):
-    """An object that judges releases."""
-
-    @property
-    def metadata(self) -> ObjectMeta: ...
-    @property
-    def spec(self) -> GateScope: ...
-
-
-def accepted(gate: _Gate, system_namespace: str) -> Condition:
-    """The condition Accepted of an object that is in force as it is written."""
-    reason, message = "Valid", "releases that it selects are judged by it"
-    if gate.spec.namespace_selector is not None and gate.metadata.namespace != system_namespace:
-        reason = "NamespaceSelectorIgnored"
-        message = (
-            "it judges the releases of its own namespace only: spec.namespaceSelector has an effect in the "
-            f"namespace {system_namespace}"
-        )
-    return Condition(ConditionType.ACCEPTED, "True", reason, message, observed_generation=gate.metadata.generation)
 
 
 def families(freezes: Sequence[ReleaseFreeze], now: float) -> Iterator[Metric]:

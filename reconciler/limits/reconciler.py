@@ -30,13 +30,13 @@ from kube_base.access.client import Client
 from kube_base.access.errors import AlreadyExistsError, NotFoundError
 from kube_base.access.events import EventRecorder, ObjectRef
 from kube_base.times import rfc3339, unix
+from reconciler.cluster.accepted_gates import accepted
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.gates import FREEZES
 from reconciler.cluster.ownership import is_controlled_by, workload_key
 from reconciler.cluster.release import Release
 from reconciler.cluster.watch import Scope, Watch
 from reconciler.cluster.writer import Writer
-from reconciler.freezes import accepted
 from reconciler.limits import counting, fuse
 from reconciler.limits.counting import Found
 from reconciler.limits.labels import Labels
