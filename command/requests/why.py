@@ -14,6 +14,7 @@ from altershield.api.change_pod import ChangePod
 from altershield.api.names import is_name
 from altershield.process import options
 from altershield.views import finding
+from altershield.views.gates.closed import closed_for
 from altershield.views.named import Named, named
 from altershield.views.releases import objects
 from altershield.views.releases.batches import batches_of
@@ -68,14 +69,15 @@ def why(
         Format | None,
         typer.Option("--output", "-o", help="Of a pod, the format: json or yaml.", show_default=False),
     ] = None,
+    system_namespace: options.SystemNamespace = options.SYSTEM_NAMESPACE,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
     """Explain the state of a workload's release, or who refuses the deletion of a pod.
 
-    Of a workload: since when, why, which check and which pods, who decided what, and what to do, with commands to
-    paste. The exit code is that of `altershield status`: 3 if the release is suspended, 4 if it is under way, 5 if it
-    was rolled back, else 0.
+    Of a workload: since when, why, which check and which pods, who decided what, which release gates are closed for it,
+    and what to do, with commands to paste. The exit code is that of `altershield status`: 3 if the release is
+    suspended, 4 if it is under way, 5 if it was rolled back, else 0.
 
     Of a pod: whether it could be deleted and evicted now by this user, and which budget, limit, policy or webhook
     refuses. The command asks the API server by dry runs, which delete nothing and count nowhere. The exit code is 3 if
@@ -91,7 +93,7 @@ def why(
         where = f" -n {namespace}" if namespace else ""
         run = f"{called_as(sys.argv[0])} status {' '.join(target)}{where} -o {output}"
         raise UsageError(f"-o is for pods; for the release of a workload, run: {run}")
-    raise typer.Exit(asyncio.run(_workload(context, kubeconfig, namespace, workload)))
+    raise typer.Exit(asyncio.run(_workload(context, kubeconfig, namespace, workload, system_namespace)))
 
 
 def _is_pod(word: str | None) -> bool:
@@ -126,7 +128,9 @@ async def _pod(context: str | None, kubeconfig: str | None, namespace: str, name
     return ReportedError.exit_code if Outcome.UNKNOWN in found else 0
 
 
-async def _workload(context: str | None, kubeconfig: str | None, namespace: str, selection: Selection) -> int:
+async def _workload(
+    context: str | None, kubeconfig: str | None, namespace: str, selection: Selection, system_namespace: str
+) -> int:
     async with await Client.connect(kubeconfig, context=context) as client:
         where = namespace or client.namespace
         snapshot = await Reader(client, where, [selection]).read()
@@ -136,7 +140,8 @@ async def _workload(context: str | None, kubeconfig: str | None, namespace: str,
         for uid in dict.fromkeys(each.workload.metadata.uid for each in found):
             own = [each for each in found if each.workload.metadata.uid == uid]
             batches, blocking = await _batches(client, own), await _blocking(client, own[0].workload)
-            print("\n".join(explain(own, batches, time.time(), called_as(sys.argv[0]), blocking)))
+            closed = await closed_for(client, own[0].workload, system_namespace, time.time())
+            print("\n".join(explain(own, batches, time.time(), called_as(sys.argv[0]), blocking, closed)))
         return exit_code(outcomes(snapshot))
 
 

@@ -19,6 +19,7 @@ WHERE = {
     "docs/decide.md": "changed_shop",
     "docs/denied.md": "changed_shop",
     "docs/history.md": "changed_shop",
+    "docs/integrations.md": "changed_shop",
     "docs/policies.md": "changed_shop",
     "docs/protect.md": "changed_shop",
     "docs/release-gates.md": "changed_shop",

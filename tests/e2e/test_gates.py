@@ -103,6 +103,9 @@ def test_people_freeze_and_unfreeze_and_ask_whether_they_may_release(
     assert found["closed"][0]["gate"] == f"{kubectl.namespace}/sale"
     assert found["opensAt"] > "2026"
     assert "may not be released" in altershield("gates", "-f", str(file), code=EXIT_CLOSED).stdout
+    explained = altershield("why", "deploy/sleep").stdout
+    assert f"Gates:     ReleaseFreeze {kubectl.namespace}/sale: no release may begin: sale week; since" in explained
+    assert f"altershield wait deployment/sleep -n {kubectl.namespace} --for=open" in explained
     listed = json.loads(altershield("gates", "-o", "json", code=EXIT_CLOSED).stdout)["gates"]
     assert [(each["name"], each["open"], each["effect"]) for each in listed] == [("sale", False, "Freeze")]
     assert "sale week" in altershield("calendar").stdout

@@ -18,6 +18,7 @@ from tests.e2e.held_releases import (
     without_template,
 )
 from tests.e2e.sleep import VERSION, release, sleep, succeed, suspend
+from tests.e2e.test_gates import freeze
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 
@@ -85,6 +86,34 @@ def test_rollout_commands(kubectl: Kubectl, phase: str) -> None:
     assert_ended(kubectl, before, base)
 
 
+def test_rollout_commands_before_the_first_pod(kubectl: Kubectl) -> None:
+    base = release(kubectl, sleep(replicas=4))
+    before = kubectl.json("deployment", "sleep")
+    kubectl.apply(freeze(whenClosed="Hold"))
+    other = sleep(image="other", replicas=4)
+    eventually(
+        lambda: "it begins by itself" in kubectl.run("apply", "--dry-run=server", "-f", "-", stdin=other).stderr,
+        "the gatekeepers to know the freeze",
+    )
+    version = apply(kubectl, other)
+    reach(kubectl, version, 1, "Held")
+    for command, text in {
+        "pause": 'error: deployments.apps "sleep" is already paused',
+        "restart": 'error: deployments.apps "sleep" can\'t restart paused deployment (run rollout resume first)',
+        "undo": 'error: no rollout history found for deployment "sleep"',
+    }.items():
+        refused, said = run(kubectl, command)
+        assert (refused, said) == (False, text)
+    resumed, said = run(kubectl, "resume")
+    assert resumed
+    assert f"waits before its first pod: altershield why -n {kubectl.namespace} deployment/sleep says for what" in said
+    assert f"altershield rollback -n {kubectl.namespace} deployment/sleep" in said
+    time.sleep(RESTS)
+    assert (rollout(kubectl, version)["phase"], pods_by_version(kubectl)) == ("Held", {base: 4})
+    request(kubectl, version, "Rollback")
+    assert_ended(kubectl, before, base)
+
+
 def test_strategy_that_becomes_recreate_deletes_no_old_pod_while_held(kubectl: Kubectl) -> None:
     base, before, version = held(kubectl, "WaitingForApproval")
     strategy = {"spec": {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}}
@@ -99,7 +128,7 @@ def test_strategy_that_becomes_recreate_deletes_no_old_pod_while_held(kubectl: K
     assert after == {**without_template(before), "strategy": {"type": "Recreate"}}
     fourth = apply_image(kubectl, "fourth")
     succeed(kubectl, fourth)
-    eventually(lambda: "its update strategy is Recreate" in json.dumps(kubectl.json("events")), "the Event")
+    eventually(lambda: "its strategy is Recreate" in json.dumps(kubectl.json("events")), "the Event")
 
 
 def apply_image(kubectl: Kubectl, image: str) -> str:

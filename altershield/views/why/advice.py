@@ -7,15 +7,20 @@ from typing import NamedTuple
 from altershield import releases
 from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.condition_types import ConditionType
+from altershield.api.gates.overrides import GateName
 from altershield.api.meta import find_condition, has_reason
 from altershield.api.names import is_name
+from altershield.api.resources import RELEASE_FREEZES, RELEASE_WINDOWS
 from altershield.api.rollout import Phase, RolloutStatus, WaitingFor
+from altershield.gates.release import Closed
 from altershield.releases import steps
 from altershield.releases.release import OBSERVING
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 
 _REASON = '-m "REASON"'
+_GATES = {RELEASE_WINDOWS.kind: GateName.WINDOW, RELEASE_FREEZES.kind: GateName.FREEZE}
+"""The names of gates in an override, by their kind."""
 _CHECK_HELD = "CheckHeld"
 
 
@@ -53,6 +58,19 @@ def about_blocking(pods: Sequence[Pod]) -> Iterator[Advice]:
             "the rollout must not wait: delete what it waits for",
             f"kubectl delete pod -n {pods[0].metadata.namespace} {names}",
         )
+
+
+def about_gates(closed: Sequence[Closed], workload: Workload, program: str) -> Iterator[Advice]:
+    """What to do about a release that closed gates keep back. `program`: the beginning of AlterShield's commands."""
+    enforced = [each for each in closed if each.enforced]
+    if not enforced:
+        return
+    commands = _Commands(workload, program)
+    yield Advice("a gate is closed: wait until a release may begin", commands.altershield("wait", "--for=open"))
+    gates = ",".join(sorted({_GATES[each.kind] for each in enforced}))
+    everywhere = ("-A",) if any(each.namespace != commands.namespace for each in enforced) else ()
+    override = commands.altershield("override", *everywhere, "--gates", gates, _REASON)
+    yield Advice("it cannot wait: somebody with the right lets one release pass", override)
 
 
 def about_release(change: ChangeWorkload | None, workload: Workload, program: str, *, denied: bool) -> Iterator[Advice]:

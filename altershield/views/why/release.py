@@ -9,6 +9,8 @@ from altershield.api.check_results import CheckState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.policy import OnPauseEnd
+from altershield.gates import texts
+from altershield.gates.release import Closed
 from altershield.releases.enforcement import only_text
 from altershield.releases.release import By
 from altershield.releases.texts import ONLY_REPAIRS, why_failed
@@ -16,13 +18,14 @@ from altershield.views.durations import age
 from altershield.views.names import printable, workload_name
 from altershield.views.releases.model import Release, waits
 from altershield.views.releases.steps import tree
-from altershield.views.why.advice import about_blocking, about_release
+from altershield.views.why.advice import about_blocking, about_gates, about_release
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 from kube_base.times import rfc3339, unix
 
 _MAX_PODS = 8
 _MAX_CHECKS = 6
+_MAX_GATES = 8
 _MAX_ACTIONS = 4
 _JUDGES = {
     By.PERSON: "a person",
@@ -37,20 +40,21 @@ def explain(
     now: float,
     program: str = "altershield",
     blocking: Sequence[Pod] = (),
+    closed: Sequence[Closed] = (),
 ) -> list[str]:
     """The lines about one workload. `shown`: its releases; `batches`: the ChangePods of the present one; `now`: Unix
     seconds; `program`: the beginning of the commands to paste; `blocking`: the pods of older versions for which the
-    workload's controller waits."""
+    workload's controller waits; `closed`: the gates that are closed for the next release."""
     present = next((each for each in shown if each.present), shown[-1])
     workload = present.workload
     lines = [f"{workload_name(workload.group_kind, workload.metadata.name)} in namespace {workload.metadata.namespace}"]
     change = present.stored.release if present.stored is not None and not present.pending else None
     if change is None:
         lines += _fields([("State", waits(present)), ("Version", present.version)])
-        lines += _fields([*_admission(workload, now), *_blocking(blocking, 0, now)])
+        lines += _fields([*_admission(workload, now), *_blocking(blocking, 0, now), *_gates(closed)])
     else:
         lines += _fields(_about(change, present, batches, now))
-        lines += _fields(_blocking(blocking, change.spec.create_time_unix, now))
+        lines += _fields([*_blocking(blocking, change.spec.create_time_unix, now), *_gates(closed)])
         lines += tree(present, batches, now, program)
         lines += _pods(change)
         lines += _actions(change, now)
@@ -60,6 +64,7 @@ def explain(
     denied = [each.stored.release for each in shown if each is not present and each.stored is not None]
     advice = [
         *about_blocking(blocking[:_MAX_PODS]),
+        *about_gates(closed, workload, program),
         *about_release(change, workload, program, denied=any(map(releases.rolled_back, denied))),
     ]
     lines.append("What to do:" if advice else "What to do: nothing")
@@ -135,6 +140,14 @@ def _blocking(pods: Sequence[Pod], released: int, now: float) -> Iterator[tuple[
         yield ("" if index else "Waits for"), text + _time(since, now)
     if pods:
         yield "", "AlterShield deletes such a pod when it is overdue, but not if it may have been up before"
+
+
+def _gates(closed: Sequence[Closed]) -> Iterator[tuple[str, str]]:
+    """The gates that are closed for the next release, or the next step of this one."""
+    for index, each in enumerate(closed[:_MAX_GATES]):
+        yield ("" if index else "Gates"), ("" if each.enforced else "only warns: ") + texts.sentence(each)
+    if len(closed) > _MAX_GATES:
+        yield "", f"and {len(closed) - _MAX_GATES} more"
 
 
 def _pods(change: ChangeWorkload) -> list[str]:

@@ -18,15 +18,17 @@ from altershield.rollout.steps import AT_ONCE, next_step, of_kind, selects_nodes
 from altershield.rollout.waits import Waits, for_gates, waits_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.held import difference
+from altershield.workloads.hold import Hold
 from gatekeeper.errors import ReviewError
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.closed import held_for, own_labels
 from gatekeeper.handlers.releases.reasons import RESTORED, Reason
+from gatekeeper.handlers.releases.texts import rollback_command, why_command
 from gatekeeper.handlers.releases.version import new_version, released_version
 from gatekeeper.handlers.releases.workload import Change, Workload, failed_pods_of, last_applied, pods_of
 from gatekeeper.listers import Listers
 from gatekeeper.response import NOTHING, Decision, Denial, Outcome, Response
-from gatekeeper.texts import clean, warning
+from gatekeeper.texts import advice, clean, warning
 from kube_base.times import rfc3339
 
 _CALLED_AGAIN = 60  # seconds that a request may last at most, and its calls of webhooks with it
@@ -194,14 +196,25 @@ def _only_warned(change: Change, policy: InForce[Spec] | None) -> tuple[str, ...
 def _warnings(change: Change, admitted: Admitted) -> tuple[str, ...]:
     warnings = []
     if admitted.hold is not None:
-        fields = ", ".join(path[1:].replace("/", ".") for path in admitted.edited)
-        if fields:
-            text = f"{change.kind} {change.name} is released in steps: {fields} takes effect when the release is over"
-            warnings.append(warning(f"AlterShield: {text}"))
+        what = f"AlterShield: {change.kind} {change.name} is released in steps"
+        if _resumes(change, admitted.hold):
+            warnings.append(warning(f"{what}, and waits before its first pod: {why_command(change)} says for what"))
+            warnings.append(advice("to go back to the version before, run", rollback_command(change)))
+        elif admitted.edited:
+            fields = ", ".join(path[1:].replace("/", ".") for path in admitted.edited)
+            warnings.append(warning(f"{what}: {fields} takes effect when the release is over"))
     if admitted.restored and admitted.annotation != change.object.rollout:
         outcome = "it was removed" if admitted.annotation is None else "it came back"
         warnings.append(warning(f"AlterShield: only AlterShield writes the annotation {ROLLOUT}: {outcome}"))
     return tuple(warnings)
+
+
+def _resumes(change: Change, known: Hold) -> bool:
+    """Whether the request resumes a Deployment that is paused because no pod gets the version yet."""
+    old = change.old_object
+    if known.pods or old is None or released_version(change):
+        return False
+    return bool(old.held_spec.get("paused")) and not change.once(_sent).spec.get("paused")
 
 
 def _audit(admitted: Admitted, change: Change) -> dict[str, str]:

@@ -16,16 +16,21 @@ from altershield.api.change_workload import (
 )
 from altershield.api.check_results import CheckResult
 from altershield.api.condition_types import ConditionType
+from altershield.api.gates.rules import GateMode
 from altershield.api.meta import Condition
+from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.policy import AppliedPolicy, Mode, OnPauseEnd
 from altershield.api.rollout import Phase, WaitingFor
 from altershield.api.workload_requests import Action, Request
+from altershield.gates import freezes, windows
 from altershield.views.releases.model import Release
 from altershield.views.why.release import explain
 from altershield.workloads.workload import Held
 from kube_base.meta import ObjectMeta
 from kube_base.times import rfc3339
+from tests.unit.altershield.gates.placed import freeze, window
+from tests.unit.altershield.gates.placed import release as judged
 from tests.unit.altershield.releases.steps import ROLLOUT, SOAKING
 from tests.unit.altershield.views.builders import (
     DONE,
@@ -41,6 +46,7 @@ from tests.unit.altershield.views.builders import (
 from tests.unit.altershield.workloads.objects import pod
 
 NOW = 1_700_000_000
+UPDATE = judged()
 SUSPENDED = {labels.SUSPEND: str(NOW - 300)}
 
 
@@ -328,3 +334,32 @@ def test_release_in_steps_has_its_steps_and_the_commands_that_promote_and_hold(
     found = explain([Release(scaled(10), stored(of))], [], NOW)
     assert commands(found) == wanted
     assert f"Steps of deployment.apps/web, version {V1[:12]}:" in found
+
+
+def test_closed_gates_are_named_with_their_reason_and_what_to_do() -> None:
+    frozen = next(freezes.closed([freeze(name="incident-7", reason="incident 7", namespace="shop")], UPDATE, 9))
+    weekend = next(windows.closed([window("Deny", (0, 48), name="weekend")], UPDATE, 9))
+    shown = explain([Release(workload(), None)], (), NOW, closed=(frozen, weekend))
+    assert "Gates:     ReleaseFreeze shop/incident-7: no release may begin: incident 7; since 1970-01-01" in "\n".join(
+        shown
+    )
+    named = f"ReleaseWindow {SYSTEM_NAMESPACE}/weekend: no release may begin in these times"
+    assert any(line.startswith(f"           {named}") for line in shown)
+    assert "  altershield wait deployment/web -n shop --for=open" in shown
+    assert '  altershield override deployment/web -n shop -A --gates Freeze,Window -m "REASON"' in shown
+
+
+def test_gates_that_only_warn_need_no_action() -> None:
+    warns = next(freezes.closed([freeze(namespace="shop", mode=GateMode.WARN)], UPDATE, 9))
+    shown = explain([Release(workload(), None)], (), NOW, closed=(warns,))
+    assert any(line.startswith("Gates:     only warns: ReleaseFreeze shop/f") for line in shown)
+    assert not any("override" in line or "--for=open" in line for line in shown)
+    many = explain([Release(workload(), None)], (), NOW, closed=(warns,) * 20)
+    assert sum("ReleaseFreeze" in line for line in many) == 8
+    assert "           and 12 more" in many
+
+
+def test_override_of_the_gates_of_the_own_namespace_needs_no_right_elsewhere() -> None:
+    frozen = next(freezes.closed([freeze(namespace="shop")], UPDATE, 9))
+    shown = explain([Release(workload(), None)], (), NOW, closed=(frozen,))
+    assert '  altershield override deployment/web -n shop --gates Freeze -m "REASON"' in shown

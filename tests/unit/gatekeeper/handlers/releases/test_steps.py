@@ -163,6 +163,25 @@ def test_repair_begins_with_the_pods_of_the_failed_version() -> None:
     assert (hold_of(found).at_least, hold_of(found).pods) == (0, 1)
 
 
+def test_resume_of_a_release_that_waits_before_its_first_pod_names_the_way_back() -> None:
+    if about().kind != "Deployment":
+        return
+    before = held()
+    known = hold_of(before)
+    cause = msgspec.structs.replace(known.causes[0], pods=0)
+    waiting = msgspec.json.encode(msgspec.structs.replace(known, causes=(cause,))).decode()
+    before = annotated({**before, "spec": {**before["spec"], "paused": True, **STRATEGIES["Deployment"]}}, waiting)
+    spec = {key: value for key, value in before["spec"].items() if key != "paused"}
+    for resumed in (spec, {**spec, "paused": False}):
+        found, warnings = mutate({**before, "spec": resumed}, before, StaticListers())
+        assert found["spec"]["paused"] is True
+        assert warnings == [
+            "AlterShield: deployment sleep is released in steps, and waits before its first pod: "
+            "altershield why -n default deployment/sleep says for what",
+            "to go back to the version before, run: altershield rollback -n default deployment/sleep",
+        ]
+
+
 def test_denial_of_a_failed_release_names_the_way_back() -> None:
     failed = held()
     failed["metadata"]["labels"] |= {labels.SUSPEND: "1787297390", labels.DEFENSE_STATUS: labels.PROCESSED}
