@@ -18,7 +18,8 @@ OWN = {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%"
 
 def held_workload() -> dict[str, Any]:
     fields = {"/spec/strategy/rollingUpdate/maxSurge": "25%", "/spec/strategy/rollingUpdate/maxUnavailable": 1}
-    known = hold.Hold("v2", (hold.Cause(hold.STEPS, pods=1),), fields, "v1", Rollout(pods=(1,)), replicas=4, write=1)
+    causes, rollout = (hold.Cause(hold.STEPS, pods=1),), Rollout(pods=(1,))
+    known = hold.Hold("v2", causes, fields, base="v1", rollout=rollout, replicas=4, write=1)
     annotations = {ROLLOUT: msgspec.json.encode(known).decode(), "other": "kept"}
     metadata = {"name": "web", "namespace": "shop", "uid": "1", "resourceVersion": "1", "annotations": annotations}
     return {"metadata": metadata, "spec": with_values(OWN, in_force(ADAPTER, known))}
