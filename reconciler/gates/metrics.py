@@ -14,9 +14,9 @@ MAX_GATES = 100
 """The maximum number of objects of a kind with a series each, so that nobody can fill Prometheus."""
 
 
-def families(windows: Sequence[ReleaseWindow], now: float) -> Iterator[Metric]:
+def families(windows: Sequence[ReleaseWindow], system_namespace: str, now: float) -> Iterator[Metric]:
     """How many windows are accepted, which are open, and how far their times reach. `now`: Unix seconds."""
-    yield from (_accepted(windows), _open(windows), _computed(windows, now))
+    yield from (_accepted(windows), _open(windows, system_namespace), _computed(windows, now))
 
 
 def _accepted(windows: Sequence[ReleaseWindow]) -> Metric:
@@ -39,14 +39,16 @@ def _acceptance(window: ReleaseWindow) -> str:
     return condition.status
 
 
-def _open(windows: Sequence[ReleaseWindow]) -> Metric:
+def _open(windows: Sequence[ReleaseWindow], system_namespace: str) -> Metric:
     opened = GaugeMetricFamily(
         "altershield_release_window_open",
         "1 while releases may begin as far as the ReleaseWindow says, 0 while they may not, from its status. Of the "
-        f"first {MAX_GATES} ReleaseWindows by namespace and name. All replicas export it.",
+        f"first {MAX_GATES} ReleaseWindows by namespace and name, those of AlterShield's namespace before the others. "
+        "All replicas export it.",
         labels=["namespace", "window", "type", "mode"],
     )
-    for each in sorted(windows, key=lambda each: key_of(each.metadata))[:MAX_GATES]:
+    by_name = sorted(windows, key=lambda each: (each.metadata.namespace != system_namespace, key_of(each.metadata)))
+    for each in by_name[:MAX_GATES]:
         if each.status.observed_generation:  # a reconciler has written it
             spec = each.status.accepted or each.spec
             opened.add_metric([*key_of(each.metadata), spec.type, spec.mode], each.status.open)

@@ -80,7 +80,7 @@ def test_rollout_commands(kubectl: Kubectl, phase: str) -> None:
         assert run(kubectl, "restart") == (True, "deployment.apps/sleep restarted")
         third = kubectl.labels("deployment", "sleep")[VERSION]
         eventually(lambda: pods_by_version(kubectl) == {base: 4, third: 1}, "the third version in place of the second")
-        assert rollout(kubectl, version)["phase"] == "Aborted"
+        eventually(lambda: rollout(kubectl, version)["phase"] == "Aborted", "the end of the steps of the second")
         eventually(lambda: rollout(kubectl, third).get("base") == base, "the base")
         assert run(kubectl, "undo", "--to-revision=1") == (True, "deployment.apps/sleep rolled back")
     assert_ended(kubectl, before, base)

@@ -151,8 +151,9 @@ def test_sync_window_of_argo_cd_denies_in_the_times_of_the_release_window() -> N
     assert (project["apiVersion"], project["kind"]) == ("argoproj.io/v1alpha1", "AppProject")
     (window,) = msgspec.convert(project["spec"]["syncWindows"], list[SyncWindow])
     page = (ROOT / "docs" / "release-gates.md").read_text()
-    blocks = [yaml.safe_load(text) for text in re.findall(r"^```yaml\n(apiVersion.*?)^```", page, re.M | re.S)[:1]]
-    (weekend,) = [each["spec"] for each in blocks if each["metadata"]["name"] == "weekend"]
+    blocks = re.findall(r"^```yaml\n(apiVersion.*?)^```", page, re.MULTILINE | re.DOTALL)
+    objects = [each for block in blocks for each in yaml.safe_load_all(block)]
+    (weekend,) = [each["spec"] for each in objects if each["metadata"]["name"] == "weekend"]
     assert (window.kind, window.time_zone) == (weekend["type"].lower(), weekend["timeZone"])
     cron = {"cron": {"schedule": window.schedule, "durationSeconds": int(window.duration[:-1]) * 3600}}
     begin = at("2026-11-23 00:00", window.time_zone)

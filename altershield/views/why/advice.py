@@ -15,6 +15,7 @@ from altershield.api.rollout import Phase, RolloutStatus, WaitingFor
 from altershield.gates.release import Closed
 from altershield.releases import steps
 from altershield.releases.release import OBSERVING
+from altershield.workloads import BY_KIND
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 
@@ -22,6 +23,7 @@ _REASON = '-m "REASON"'
 _GATES = {RELEASE_WINDOWS.kind: GateName.WINDOW, RELEASE_FREEZES.kind: GateName.FREEZE}
 """The names of gates in an override, by their kind."""
 _CHECK_HELD = "CheckHeld"
+_PAUSED = "paused"  # the field by which kubectl pauses a rollout
 
 
 class Advice(NamedTuple):
@@ -111,6 +113,7 @@ def _in_steps(status: RolloutStatus, commands: _Commands) -> Iterator[Advice]:
     if WaitingFor.CHECK in status.waiting_for:
         yield Advice("the check does not matter: go on without it", commands.altershield("approve", _REASON))
         yield Advice("the cause is gone: run the check now", commands.altershield("retry", _REASON))
+    yield from _waiting(status, commands.workload)
     if steps.waits_for_person(status):
         yield Advice("the version is good: let the next step begin", commands.altershield("promote", _REASON))
         yield Advice("no step has to soak any more", commands.altershield("promote", "--full", _REASON))
@@ -118,6 +121,18 @@ def _in_steps(status: RolloutStatus, commands: _Commands) -> Iterator[Advice]:
     if status.phase == Phase.SOAKING:
         yield Advice("the rest of this soak is not needed", commands.altershield("promote", _REASON))
     yield Advice("no further step must begin for now", commands.altershield("hold", _REASON))
+
+
+def _waiting(status: RolloutStatus, workload: Workload) -> Iterator[Advice]:
+    """The command of kubectl that ends the wait of a step, or shows its cause."""
+    where = f"-n {workload.metadata.namespace}"
+    if WaitingFor.PAUSED in status.waiting_for and BY_KIND[workload.group_kind].pause_field == _PAUSED:
+        resume = f"kubectl rollout resume {where} {workload.kind.lower()}/{workload.metadata.name}"
+        yield Advice("somebody paused the rollout: resume it", resume)
+    if WaitingFor.QUOTA in status.waiting_for:
+        yield Advice("a ResourceQuota is full: see which one", f"kubectl describe resourcequota {where}")
+    if WaitingFor.EVICTION in status.waiting_for:
+        yield Advice("an eviction is refused: see by which budget", f"kubectl get poddisruptionbudget {where}")
 
 
 def _suspended(change: ChangeWorkload, commands: _Commands) -> Iterator[Advice]:

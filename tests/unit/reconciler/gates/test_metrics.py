@@ -17,7 +17,7 @@ from reconciler.gates.metrics import MAX_GATES
 from reconciler.gates.terms import DAY
 
 from .specs import spec
-from .world import NOW
+from .world import NOW, SYSTEM
 
 WEEKEND = spec({"weekly": {"days": ["Sat", "Sun"]}})
 ACCEPTED = Condition(ConditionType.ACCEPTED, "True", "Valid")
@@ -37,7 +37,7 @@ def freeze(name: str, begins: float, ends: float | None = None, mode: GateMode =
 
 
 def of_windows(name: str, *windows: ReleaseWindow) -> list[tuple[dict[str, str], float]]:
-    found = metrics.families(windows, NOW)
+    found = metrics.families(windows, SYSTEM, NOW)
     return [(sample.labels, sample.value) for each in found if each.name == name for sample in each.samples]
 
 
@@ -66,8 +66,10 @@ def test_window_is_open_as_its_status_says_by_the_rules_that_are_in_force() -> N
     ]
 
 
-def test_first_windows_by_name_have_a_series() -> None:
-    known = [window(f"w{number:03}", ACCEPTED) for number in range(MAX_GATES + 20)]
+def test_first_windows_by_name_have_a_series_and_before_them_those_for_all_namespaces() -> None:
+    own = [window(f"w{number:03}", ACCEPTED) for number in range(MAX_GATES + 20)]
+    for_all = msgspec.structs.replace(own[0], metadata=ObjectMeta("weekend", SYSTEM, generation=1))
+    known = [for_all, *own]
     found = [labels["window"] for labels, _ in of_windows("altershield_release_window_open", *reversed(known))]
     assert found == [each.metadata.name for each in known[:MAX_GATES]]
 

@@ -17,7 +17,7 @@ def test_a_guard_is_neither_open_nor_closed() -> None:
         ObjectMeta("z", "shop", creation_timestamp="2026-11-28T00:00:00Z"), ReleaseFreezeSpec(reason="r")
     )
     edited = FieldGuardSpec(rules=(FieldRule("x", ("spec.containers.x",)),))
-    found = gates([], [freeze], [FieldGuard(metadata, edited, status)], 2e9)
+    found = gates([], [freeze], [], [FieldGuard(metadata, edited, status)], 2e9)
     assert [each.kind for each in found] == ["ReleaseFreeze", "FieldGuard"]
     assert [each.refuses for each in found] == [True, False]
     guard = described(found[1])

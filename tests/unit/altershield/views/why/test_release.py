@@ -336,6 +336,21 @@ def test_release_in_steps_has_its_steps_and_the_commands_that_promote_and_hold(
     assert f"Steps of deployment.apps/web, version {V1[:12]}:" in found
 
 
+@pytest.mark.parametrize(
+    ("what", "command"),
+    [
+        (WaitingFor.PAUSED, "kubectl rollout resume -n shop deployment/web"),
+        (WaitingFor.QUOTA, "kubectl describe resourcequota -n shop"),
+        (WaitingFor.EVICTION, "kubectl get poddisruptionbudget -n shop"),
+    ],
+)
+def test_release_in_steps_that_waits_has_the_command_that_ends_the_wait_or_shows_why(
+    what: WaitingFor, command: str
+) -> None:
+    of = in_steps(ROLLOUT, msgspec.structs.replace(SOAKING, waiting_for=(what,)))
+    assert f"  {command}" in explain([Release(scaled(10), stored(of))], [], NOW)
+
+
 def test_closed_gates_are_named_with_their_reason_and_what_to_do() -> None:
     frozen = next(freezes.closed([freeze(name="incident-7", reason="incident 7", namespace="shop")], UPDATE, 9))
     weekend = next(windows.closed([window("Deny", (0, 48), name="weekend")], UPDATE, 9))
