@@ -5,6 +5,7 @@ import msgspec
 from altershield.api.amounts import percentage, scaled
 from altershield.api.json_patch import Operation
 from altershield.workloads.adapter import Fields, Object, with_own_values
+from altershield.workloads.held import ALL
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
@@ -88,9 +89,10 @@ class CloneSets(OfRevisions):
     held_fields: tuple[str, ...] = (_TYPE, _PARTITION)
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:
-        """The partition keeps pods at the old version, and never fewer than the user's own one does."""
+        """The partition keeps pods at the old version, and never fewer than the user's own one does. Without pods of
+        the new version, it also keeps those that scaling adds."""
         kind = own.get(_TYPE)
-        kept = kept_by_partition(own.get(_PARTITION), replicas)
+        kept = kept_by_partition(own.get(_PARTITION), replicas) if pods > 0 else ALL
         return {
             _TYPE: "ReCreate" if kind == "OnDelete" else kind, _PARTITION: max(kept, replicas - pods, 0),
         }  # fmt: skip

@@ -20,6 +20,9 @@ NEVER_AVAILABLE = 2**31 - 2
 NO_DEADLINE = 2**31 - 1
 """`progressDeadlineSeconds` of a Deployment that is held: it has to exceed `minReadySeconds`."""
 
+ALL = 2**31 - 1
+"""A partition that keeps all pods at the old version, also those that scaling adds."""
+
 _DEFAULTS = {"/spec/minReadySeconds": (NEVER_AVAILABLE, 0), "/spec/progressDeadlineSeconds": (NO_DEADLINE, 600)}
 
 

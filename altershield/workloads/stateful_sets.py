@@ -4,6 +4,7 @@ import msgspec
 
 from altershield.api.json_patch import Operation
 from altershield.workloads.adapter import Fields, Object, with_own_values
+from altershield.workloads.held import ALL
 from altershield.workloads.meta import WorkloadMeta
 from altershield.workloads.revision_data import OfRevisions
 from altershield.workloads.workload import Strategy, WireSelector, WireTemplate, Workload, common
@@ -93,7 +94,7 @@ class StatefulSets(OfRevisions):
 
     def pause(self) -> list[Operation]:
         """Sets a partition that is higher than every ordinal."""
-        rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2**31 - 1}}
+        rolling = {"type": "RollingUpdate", "rollingUpdate": {"partition": ALL}}
         return [{"op": "add", "path": "/spec/updateStrategy", "value": rolling}]
 
     evicts: bool = False
@@ -102,9 +103,10 @@ class StatefulSets(OfRevisions):
 
     def hold(self, own: Fields, replicas: int, pods: int, *, surge: bool) -> Fields:
         """The partition keeps the pods with the lowest ordinals at the old version, and never fewer than the user's own
-        one does."""
+        one does. Without pods of the new version, it also keeps those that scaling adds."""
         partition = own.get(_PARTITION)
-        return {_TYPE: "RollingUpdate", _PARTITION: max(partition or 0, replicas - pods)}
+        kept = replicas - pods if pods > 0 else ALL
+        return {_TYPE: "RollingUpdate", _PARTITION: max(partition or 0, kept)}
 
     def at_once(self, own: Fields, replicas: int, *, surge: bool) -> int | None:
         return None

@@ -157,7 +157,8 @@ def _release_checks(change_pod: ChangePod) -> ReleaseChecks:
     spec, verified = change_pod.spec, find_condition(change_pod.status.conditions, ConditionType.VERIFIED)
     verdict, giver, said = (verified.status, verified.reason, verified.message) if verified else ("Unknown", "", "")
     said = clip(said, MAX_SAID) if giver != IN_PROGRESS else ""
-    return ReleaseChecks(sys.intern(spec.phase), spec.step, spec.workload_generation, verdict, sys.intern(giver), said)
+    phase, giver = sys.intern(str(spec.phase)), sys.intern(str(giver))
+    return ReleaseChecks(phase, spec.step, spec.workload_generation, verdict, giver, said)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from altershield.api.resources import API_VERSION
-from tests.e2e import held_releases
+from tests.e2e import held_kinds, held_releases
 from tests.e2e.conftest import govern
 from tests.e2e.held_releases import RESTS, apply, pods_by_version, reach, request, rollout, state
+from tests.e2e.kinds import DAEMON_SET, ORDERED, PARALLEL, Kind
 from tests.e2e.own_installation import Answer, installation, serving
 from tests.e2e.sleep import release, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
@@ -178,3 +179,45 @@ def test_release_whose_last_check_fails_is_rolled_back_if_the_policy_says_so(kub
     eventually(lambda: pods_by_version(kubectl) == {base: 3}, "the rollback")
     assert state(kubectl, version) == "Failed"
     assert "postrelease: the server answered HTTP 500" in condition(kubectl, version, "RolledBack")["message"]
+
+
+@pytest.mark.parametrize("kind", [ORDERED, PARALLEL, DAEMON_SET], ids=lambda kind: kind.id)
+def test_no_kind_of_workload_has_pods_of_the_version_before_its_check_passes(
+    kubectl: Kubectl, judge: Judge, kind: Kind
+) -> None:
+    judge.answers["PreRelease"] = BAD
+    base = held_kinds.apply(kubectl, kind, "busybox")
+    held_kinds.succeed(kubectl, kind, base)
+    before = kubectl.json(kind.resource, "app")
+    probe = json.dumps(kind.manifest("app", "probe", replicas=3))
+    policy(kubectl, {"pods": [1], "soakSeconds": 1}, judge.check("PreRelease", everySeconds=10), probe=probe)
+    version = held_kinds.apply(kubectl, kind, "busybox:2")
+    held_kinds.reach(kubectl, kind, version, "Held")
+    eventually(lambda: judge.asked, "the check to run")
+    if kind is not DAEMON_SET:
+        kubectl("scale", kind.resource, "app", "--replicas=4")
+        eventually(lambda: len(held_kinds.of_version(kubectl, base)) == 4, "the pod that scaling adds")
+    time.sleep(RESTS)
+    assert held_kinds.of_version(kubectl, version) == []
+    judge.answers.clear()
+    held_kinds.succeed(kubectl, kind, version)
+    after = kubectl.json(kind.resource, "app")["spec"]
+    assert after["updateStrategy"] == before["spec"]["updateStrategy"]
+
+
+def test_job_before_a_release_is_tried_again_with_a_job_of_its_own(kubectl: Kubectl) -> None:
+    base = release(kubectl, sleep(replicas=3))
+
+    def migrated(image: str) -> Json:
+        pod = {"restartPolicy": "Never", "containers": [{"name": "smoke", "image": image}]}
+        template = {"spec": {"backoffLimit": 0, "template": {"spec": pod}}}
+        return {"name": "migrated", "phase": "PreRelease", "everySeconds": 10, "job": {"template": template}}
+
+    policy(kubectl, {"pods": [1], "soakSeconds": 1}, migrated("busybox:exits-after-500ms"))
+    version = apply(kubectl, sleep(image="other", replicas=3))
+    reach(kubectl, version, 1, "Held")
+    eventually(lambda: len(kubectl.json("jobs")["items"]) >= 2, "a second Job")
+    assert pods_by_version(kubectl) == {base: 3}
+    assert "migrated: the Job" in condition(kubectl, version, "Progressing")["message"]
+    request(kubectl, version, "Approve")
+    succeed(kubectl, version)

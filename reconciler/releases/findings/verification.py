@@ -208,7 +208,9 @@ def surplus(groups: PodGroups) -> list[Batch]:
     if groups.memberships.batch_count <= KEPT_BATCHES + len(groups):
         return []
     gone = [
-        each for each in groups.memberships.batches() if not any(groups.has_pod(member.uid) for member in each.members)
+        each
+        for each in groups.memberships.batches()
+        if not any(groups.has_pod(member.uid) for member in each.members) and (each.done or each.of_release is None)
     ]
     gone.sort(key=lambda each: each.number)
     return gone[:-KEPT_BATCHES]

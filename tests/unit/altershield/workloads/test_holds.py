@@ -8,7 +8,7 @@ import pytest
 from altershield.api.annotations import ROLLOUT
 from altershield.api.rollout import Rollout
 from altershield.workloads import ADAPTERS
-from altershield.workloads.held import NEVER_AVAILABLE, NO_DEADLINE
+from altershield.workloads.held import ALL, NEVER_AVAILABLE, NO_DEADLINE
 from altershield.workloads.hold import STEPS, Cause, Hold
 from gatekeeper.handlers.releases.workload import HELD
 from tests.support.workloads import BY_NAME
@@ -83,7 +83,7 @@ def test_other_controllers_go_by_the_own_strategy_while_they_are_held() -> None:
 
 
 @pytest.mark.parametrize(("replicas", "pods", "own", "partition"), [
-    (10, 1, None, 9), (10, 3, 0, 7), (10, 0, 0, 10), (10, 10, 0, 0), (10, 3, 8, 8), (2, 3, 0, 0),
+    (10, 1, None, 9), (10, 3, 0, 7), (10, 0, 0, ALL), (10, 10, 0, 0), (10, 3, 8, 8), (2, 3, 0, 0),
 ])  # fmt: skip
 def test_partition_keeps_pods_at_the_old_version(replicas: int, pods: int, own: Any, partition: int) -> None:
     held = {"/spec/updateStrategy/type": "RollingUpdate", PARTITION: partition}

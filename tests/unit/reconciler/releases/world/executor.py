@@ -10,6 +10,7 @@ from altershield.api.change_workload import SourceRef
 from altershield.api.meta import plain_time
 from altershield.workloads.workload import Workload
 from kube_base.meta import ObjectMeta, OwnerReference
+from reconciler.batches.release_checks import approved
 from reconciler.batches.repeating import repeated
 from reconciler.cluster.release import Release
 from reconciler.cluster.verdicts import is_repeatable
@@ -168,10 +169,15 @@ class Executor(Storage):
             ),
         )
         spec = ChangePodSpec(release.metadata.name, plain_time(self.now), int(self.now), effect.pods, effect.failed_by)
+        generation = release.spec.workload_generation if effect.phase else 0
+        spec = msgspec.structs.replace(spec, phase=effect.phase, step=effect.step, workload_generation=generation)
         self._store_batch(ChangePod(metadata, spec), ChangePodStatus())
 
     def _overrule(self, effect: Overrule) -> None:
         change_pod = self.batches[effect.batch.metadata.name]
+        if change_pod.spec.phase:
+            self._store_batch(change_pod, approved(change_pod.status, change_pod, effect.message, self.now))
+            return
         others = tuple(each for each in change_pod.status.pod_results if each.pod not in effect.pods)
         passed = tuple(
             msgspec.structs.replace(info, verdict="pass", message=effect.message, by=effect.by)

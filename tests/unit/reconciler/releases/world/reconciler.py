@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from altershield.api import labels, names
+from altershield.api.change_pod import ChangePod
 from altershield.api.change_workload import (
     ChangeWorkload,
     ChangeWorkloadSpec,
@@ -12,14 +13,18 @@ from altershield.api.change_workload import (
     WorkloadRef,
     WorkloadState,
 )
+from altershield.api.check_specs import Phase
 from altershield.api.meta import plain_time
 from altershield.workloads import change_workload_name
 from altershield.workloads.pods import Trouble
 from altershield.workloads.workload import Workload
 from kube_base.meta import ObjectMeta, OwnerReference
 from reconciler.batches import transitions as batches
+from reconciler.batches.check_run import Answer, Planned
+from reconciler.batches.conclusion import Answers
 from reconciler.cluster import batch as batch_projections
 from reconciler.cluster.release import Release
+from reconciler.cluster.release_checks import asked
 from reconciler.releases.decisions import answers as request_answers
 from reconciler.releases.decisions import bypass, rollback
 from reconciler.releases.decisions.decide import decide
@@ -57,6 +62,9 @@ class World(Executor):
         """When the Events of which pods were read while the release was under way."""
         self.checked = True
         """Whether the controller of batches runs."""
+        self.check_answers: dict[str, Answer] = {}
+        """What checks of the release answer, by name."""
+        self.checks_asked: list[str] = []
         self.exhausted_budget = ""
         """The name of a PodUnavailableBudget that admits no deletion of the workload's pods."""
         self.looks = 0
@@ -128,13 +136,29 @@ class World(Executor):
 
     def _reconcile_batches(self) -> None:
         for name in list(self.batches):
-            release = self.batches[name]
-            observed = batches.BatchSnapshot(release)
-            status, following = batches.decide(release.status, observed, self.now)
-            assert following == batches.DONE
-            if status != release.status:
-                self._write("batch")
-                self._store_batch(release, status)
+            answers: dict[tuple[str, Phase], Answer] = {}
+            while True:
+                change_pod = self.batches[name]
+                observed = self._batch_snapshot(change_pod, answers)
+                status, following = batches.decide(change_pod.status, observed, self.now)
+                assert following == batches.DONE or change_pod.spec.phase
+                if status != change_pod.status:
+                    self._write("batch")
+                    self._store_batch(change_pod, status)
+                if not following.asks:
+                    break
+                answers = {each.key: self.check_answers[each.name] for each in following.asks}
+                self.checks_asked += [each.name for each in following.asks]
+
+    def _batch_snapshot(self, change_pod: ChangePod, answers: Answers) -> batches.BatchSnapshot:
+        """The input of a decision about a batch. Only checks that are about no batch of pods run here."""
+        spec = change_pod.spec
+        release = self.releases.get(names.version_in(spec.change_workload_id))
+        if not spec.phase or release is None:
+            return batches.BatchSnapshot(change_pod)
+        wanted = [each for each in release.spec.policy.checks if each.phase == spec.phase]
+        plan = [Planned(each, repeatable=frozenset(Phase)) for each in wanted]
+        return batches.BatchSnapshot(change_pod, plan, answers, asked=asked(release, spec))
 
     def _reconcile_release(self) -> None:
         self.decision = Decision()
@@ -274,6 +298,11 @@ class World(Executor):
             source=source,
             previous=known if known.uid else creation.previous(release, others),
             budget=self.exhausted_budget,
+            batches=[
+                batch_projections.project(each)
+                for each in self.batches.values()
+                if each.spec.change_workload_id == release.metadata.name and release.spec.policy.checks
+            ],
         )
 
     def targets(self, snapshot: Snapshot) -> list[Target]:
