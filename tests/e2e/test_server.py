@@ -16,6 +16,7 @@ import pytest
 from command.app import main
 from kube_base.processes import free_ports
 from reconciler.server import signature
+from tests.e2e import held_releases
 from tests.e2e.conftest import OBSERVE, START_TIMEOUT, govern, raise_webhook_timeouts
 from tests.e2e.sleep import SUSPEND, TEMPLATE_PATCH, VERSION, sleep, succeed
 from tests.support.kubectl import Json, Kubectl
@@ -256,3 +257,26 @@ def _send(
             return response.status, json.loads(response.read() or b"null")
     except urllib.error.HTTPError as error:
         return error.code, json.loads(error.read() or b"null")
+
+
+def test_release_waits_until_the_server_passes_it(installed: Installed, kubectl: Kubectl) -> None:
+    base = release(kubectl)
+    succeed(kubectl, base)
+    check = {"name": "server", "phase": "PreRelease", "everySeconds": 10, "server": {}}
+    held_releases.policy(kubectl, {"pods": [1], "soakSeconds": 1}, checks=[check])
+    kubectl.wait("defensepolicy/steps", "condition=Accepted")
+    installed.script(pre={"verdict": "fail", "rules": [RULE]})
+    version = release(kubectl, image="busybox:2")
+    held_releases.reach(kubectl, version, 1, "Held")
+
+    def said() -> str:
+        conditions = kubectl.json("changeworkload", f"sleep--x--{version}")["status"]["conditions"]
+        return str(next(each["message"] for each in conditions if each["type"] == "Progressing"))
+
+    eventually(lambda: "error rate (sre): 12 % of requests fail" in said(), "what the server said")
+    assert held_releases.pods_by_version(kubectl) == {base: 2}
+    installed.script()
+    succeed(kubectl, version)
+    (batch,) = [each for each in kubectl.json("changepods")["items"] if each["spec"].get("phase")]
+    (found,) = batch["status"]["checks"]
+    assert (found["phase"], found["state"]) == ("Pre", "Passed")
