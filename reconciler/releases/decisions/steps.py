@@ -237,7 +237,7 @@ def _progressing(draft: Draft, found: Progress) -> tuple[Draft, tuple[Announce, 
             silent = known is not None and known.message == message
             message = f"{message}: {found.checks_said}"
             draft = draft.condition(ConditionType.PROGRESSING, going, status.phase, message)
-            return draft, (Announce("StepHeld", message),) if silent else ()
+            return draft, (Announce("StepHeld", message, warning=False),) if silent else ()
     else:
         message = f"{step_text(status)}: {status.pods} pods"
         if status.phase == Phase.SOAKING:

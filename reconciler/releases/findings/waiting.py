@@ -57,7 +57,7 @@ def reaches_nothing(snapshot: Snapshot) -> bool:
 
 
 def _no_replicas(draft: Draft, snapshot: Snapshot, next_state: WorkloadState) -> Draft:
-    if next_state is WorkloadState.RUNNING and reaches_nothing(snapshot):
+    if next_state is WorkloadState.RUNNING and reaches_nothing(snapshot) and snapshot.workload.steps is None:
         message = "the workload has no pods of this version to verify; verification begins with the first one"
         return draft.condition(ConditionType.NO_REPLICAS, True, "NoPods", message)
     if find_condition(draft.status.conditions, ConditionType.NO_REPLICAS) is not None:
