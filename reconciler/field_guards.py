@@ -14,8 +14,6 @@ from altershield.api.rights import Right
 from altershield.gates.field_guards import guarded, in_force, problems
 from altershield.gates.fields.paths import Path
 from kube_base.access.events import EventRecorder, ObjectRef
-from kube_base.access.objects import key_of
-from kube_base.access.queue import WorkQueue
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.watch import Scope, Watch
 from reconciler.cluster.writer import Writer
@@ -107,20 +105,8 @@ def kept_paths(caches: Caches, namespace: str) -> Mapping[str, Path]:
     return guarded(each for each in guards if each is not None)
 
 
-class GuardRoutes:
-    """Handlers for the events of the caches. `old` is None for a new object, `new` is None for a deleted one."""
-
-    def __init__(self, caches: Caches, queue: WorkQueue[Key]) -> None:
-        self._queue = queue
-        caches[WATCH].add_handler(self._guard)
-
-    def _guard(self, old: FieldGuard | None, new: FieldGuard | None) -> None:
-        if new is not None:
-            self._queue.add(key_of(new.metadata))
-
-
 def start(parts: Parts[Key]) -> Controller[Key]:
-    GuardRoutes(parts.caches, parts.queue)
+    parts.queue_changes_of(parts.caches[WATCH])
     guards = GuardReconciler(parts.caches, parts.writer, parts.recorder, parts.clock)
     return Controller(reconcile=guards.reconcile)
 

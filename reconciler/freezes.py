@@ -12,8 +12,6 @@ from altershield.api.meta import set_condition
 from altershield.api.resources import RELEASE_FREEZES
 from altershield.api.rights import Right
 from altershield.gates.freezes import in_force
-from kube_base.access.objects import key_of
-from kube_base.access.queue import WorkQueue
 from reconciler.cluster.accepted_gates import accepted
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.gates import FREEZES as WATCH
@@ -72,20 +70,8 @@ def families(freezes: Sequence[ReleaseFreeze], now: float) -> Iterator[Metric]:
     yield from (count, each_one, oldest)
 
 
-class FreezeRoutes:
-    """Handlers for the events of the caches. `old` is None for a new object, `new` is None for a deleted one."""
-
-    def __init__(self, caches: Caches, queue: WorkQueue[Key]) -> None:
-        self._queue = queue
-        caches[WATCH].add_handler(self._freeze)
-
-    def _freeze(self, old: ReleaseFreeze | None, new: ReleaseFreeze | None) -> None:
-        if new is not None:
-            self._queue.add(key_of(new.metadata))
-
-
 def start(parts: Parts[Key]) -> Controller[Key]:
-    FreezeRoutes(parts.caches, parts.queue)
+    parts.queue_changes_of(parts.caches[WATCH])
     informer = parts.caches[WATCH]
     parts.registry.register(Gauges(lambda: families(informer.all(), parts.clock())))
     return Controller(reconcile=FreezeReconciler(parts.caches, parts.writer, parts.clock).reconcile)

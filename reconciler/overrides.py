@@ -10,8 +10,6 @@ from altershield.api.meta import Condition, set_condition
 from altershield.api.resources import RELEASE_OVERRIDES
 from altershield.api.rights import Right
 from kube_base.access.events import EventRecorder, ObjectRef
-from kube_base.access.objects import key_of
-from kube_base.access.queue import WorkQueue
 from kube_base.times import unix
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.gates import OVERRIDES as WATCH
@@ -67,20 +65,8 @@ def _usable(override: ReleaseOverride, in_time: bool) -> Condition:
     return Condition(ConditionType.USABLE, *found, observed_generation=override.metadata.generation)
 
 
-class OverrideRoutes:
-    """Handlers for the events of the caches. `old` is None for a new object, `new` is None for a deleted one."""
-
-    def __init__(self, caches: Caches, queue: WorkQueue[Key]) -> None:
-        self._queue = queue
-        caches[WATCH].add_handler(self._override)
-
-    def _override(self, old: ReleaseOverride | None, new: ReleaseOverride | None) -> None:
-        if new is not None:
-            self._queue.add(key_of(new.metadata))
-
-
 def start(parts: Parts[Key]) -> Controller[Key]:
-    OverrideRoutes(parts.caches, parts.queue)
+    parts.queue_changes_of(parts.caches[WATCH])
     overrides = OverrideReconciler(parts.caches, parts.writer, parts.recorder, parts.clock)
     return Controller(reconcile=overrides.reconcile)
 

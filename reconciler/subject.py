@@ -14,6 +14,8 @@ from altershield.api.kinds import Kind
 from altershield.api.rights import Right
 from kube_base.access.client import Client
 from kube_base.access.events import EventRecorder
+from kube_base.access.informer import Informer
+from kube_base.access.objects import key_of
 from kube_base.access.queue import WorkQueue
 from kube_base.resources import Resource
 from reconciler.checks.altershield_server import AlterShieldServer
@@ -55,6 +57,15 @@ class Parts(Generic[K]):
     """The client for the URLs of policies; None: no request is sent to them."""
     delivery: Delivery | None
     """The receivers of notifications and the client for them; None: no notification is sent."""
+
+    def queue_changes_of(self, informer: Informer[Any]) -> None:
+        """Queue the namespace and name of each object that is created or changed, for a subject whose keys they are."""
+
+        def changed(old: object, new: Any) -> None:
+            if new is not None:
+                self.queue.add(key_of(new.metadata))  # type: ignore[arg-type]  # K is this kind of keys
+
+        informer.add_handler(changed)
 
     @property
     def allowed_hosts(self) -> AllowedHosts | None:
