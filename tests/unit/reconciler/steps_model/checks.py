@@ -56,7 +56,7 @@ class Checks(SteppedWorld):
         self.most_replicas = self.replicas
         self.ready_at: dict[int, float] = {}
         """When so many pods of the version were up for the first time."""
-        self.most_reach = 0
+        self.most_reach = self.reach
         self.began = values(self.adapter, self.user)
         """The user's own values when the release began: those of its strategy count until its end."""
         self.running = 0.0
