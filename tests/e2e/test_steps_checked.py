@@ -176,8 +176,10 @@ def test_release_whose_last_check_fails_is_rolled_back_if_the_policy_says_so(kub
     policy(kubectl, {"pods": [1], "soakSeconds": 1}, judge.check("PostRelease"), onFailure="rollback")
     judge.answers["PostRelease"] = BAD
     version = apply(kubectl, sleep(image="other", replicas=3))
+    name = f"changeworkload/sleep--x--{version}"
+    kubectl.wait(name, "create")
+    kubectl.wait(name, "jsonpath={.status.status}=Failed")
     eventually(lambda: pods_by_version(kubectl) == {base: 3}, "the rollback")
-    assert state(kubectl, version) == "Failed"
     assert "postrelease: the server answered HTTP 500" in condition(kubectl, version, "RolledBack")["message"]
 
 
