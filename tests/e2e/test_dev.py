@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from command.install.crds import crds
 from tests.support.kubectl import Kubectl
 from tests.support.processes import command, python, wait_for_line
 
@@ -28,4 +29,4 @@ def test_end_of_the_dev_command_leaves_only_objects_with_data(tmp_path: Path, ha
         assert "Kept the CustomResourceDefinitions with all their objects" in log.read_text()
         left = python("command", "uninstall", "--dry-run", "--kubeconfig", str(kubeconfig))
     assert "would delete" not in left.stdout, left.stdout
-    assert left.stdout.count("kept CustomResourceDefinition") == 6
+    assert left.stdout.count("kept CustomResourceDefinition") == len(crds())
