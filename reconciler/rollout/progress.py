@@ -133,13 +133,13 @@ def promoted(known: RolloutStatus, view: View, by: str, now: float, *, full: boo
     if checked and WaitingFor.NODE_SELECTOR in known.waiting_for:
         _pass(draft, view, by)
         return Progress(draft.status, events=tuple(draft.events), wake=now)
-    if known.phase in _REACHED:
-        if not view.complete:
-            return f"{view.passed} of the {known.pods} pods of step {known.step} are verified"
+    if known.phase in _REACHED and view.complete:
         _pass(draft, view, by)
         return Progress(draft.status, events=tuple(draft.events), wake=now)
-    if held or full:
+    if held or full:  # the release goes on as if nobody had held it
         return Progress(draft.status, events=tuple(draft.events), wake=now)
+    if known.phase in _REACHED:
+        return f"{view.passed} of the {known.pods} pods of step {known.step} are verified"
     if not checked:
         return f"{step_text(known)} has not begun, because a check has not passed; Approve goes on without it"
     return f"{view.passed} of the {known.pods} pods of step {known.step} are verified; it can be promoted after that"

@@ -35,7 +35,9 @@ def promote(snapshot: Snapshot, request: Request, now: float) -> Decision:
     found = promoted(known, view, by, now, full=full)
     if isinstance(found, str):
         return answered(draft, request, Result.REFUSED, f"{_own(snapshot)} is not promoted: {found}; {UNCHANGED}")
-    outcome = f"{_own(snapshot)} goes on after {step_text(known)}"
+    stays = known.held_by and (found.status.step, found.status.phase) == (known.step, known.phase)
+    what = "is not held any more in" if stays else "goes on after"
+    outcome = f"{_own(snapshot)} {what} {step_text(known)}"
     outcome += "; later steps have no soak and wait for no approval" if full else ""
     decision = answered(draft.replace(rollout=found.status), request, Result.DONE, outcome)
     return replace(decision, after=(*decision.after, *(announced(each) for each in found.events)))

@@ -266,6 +266,19 @@ def test_held_release_takes_no_step() -> None:
     assert (world.status.step, world.status.waiting_for) == (1, ("person",))
 
 
+def test_a_promotion_ends_the_hold_of_a_person_also_if_the_step_is_not_verified_any_more() -> None:
+    """Otherwise the release would stand for ever: its deadline does not run while a person holds it."""
+    world = World()
+    world.settle()
+    assert world.status.phase == Phase.SOAKING
+    world.status = msgspec.structs.replace(world.status, held_by="anna")
+    view = replace(world.view, complete=False)
+    found = promoted(world.status, view, "ben", world.now, full=False)
+    assert isinstance(found, Progress)
+    assert (found.status.held_by, found.status.phase, found.status.step) == ("", Phase.SOAKING, 1)
+    assert isinstance(promoted(found.status, view, "ben", world.now, full=False), str)
+
+
 @pytest.mark.parametrize("waiting", [WaitingFor.PAUSED, WaitingFor.QUOTA])
 def test_deadline_does_not_run_while_the_release_waits(waiting: WaitingFor) -> None:
     world = World(rollout=Rollout(pods=(3,), step_deadline_seconds=100))
