@@ -107,18 +107,6 @@ def _trouble() -> list[Object]:
             steps=SELDOM,
         ),
         stat(
-            "Freezes",
-            "Number of ReleaseFreezes with mode enforce that are in force now.",
-            f'sum(max by (cluster) (altershield_release_freezes{{mode="enforce", {OURS}}})) or vector(0)',
-            steps=SELDOM,
-        ),
-        stat(
-            "Fuses tripped",
-            "Number of ReleaseLimits whose fuse tripped: a ReleaseFreeze denies releases until a person ends it.",
-            f"sum(max by (cluster, limit_namespace, limit) (altershield_release_fuse_tripped{{{OURS}}})) or vector(0)",
-            steps=NEVER,
-        ),
-        stat(
             "Ungated releases",
             "Number of releases in the time range that no gatekeeper reviewed.",
             f"sum({grown(_UNGATED, '$__range')})",

@@ -20,7 +20,6 @@ RUNBOOKS: Mapping[str, tuple[str, ...]] = {
     "Suspended by health": ("SuspendedLong",),
     "Longest suspension": ("SuspendedLong",),
     "Rollbacks": ("RolledBack",),
-    "Fuses tripped": ("FuseTripped",),
     "Ungated releases": ("UngatedRelease",),
     "Suspended workloads": ("SuspendedLong",),
     "Releases under way": ("ReleaseStuck",),
@@ -71,6 +70,6 @@ RUNBOOKS: Mapping[str, tuple[str, ...]] = {
     "Windows not accepted": ("ScheduleInvalid",),
     "Schedules run out in": ("SchedulesRunOut",),
     "Time until schedules run out": ("SchedulesRunOut",),
-    "Oldest freeze without an end": ("FreezeForgotten",),
+    "Oldest freeze without an end": ("FreezeForgotten", "FuseTripped"),
 }
 """By the title of the panel: the names of the alerts without their prefix `AlterShield`."""

@@ -15,9 +15,12 @@ class NamespaceReconciler:
     async def reconcile(self, key: Key) -> float | None:
         """List the objects of the namespace into the caches if it is governed, else remove them from the caches."""
         namespace = key[1]
-        if namespace == self._caches.system_namespace:
-            return None  # it is never governed, and its DefensePolicies are always kept
         filling = self._caches.filling(namespace)
+        if (
+            namespace == self._caches.system_namespace
+        ):  # it is never governed, and its policies and gates are always kept
+            self._caches.end_filling(namespace, filling)
+            return None
         for informer in self._caches.namespaced:
             if not informer.synced:
                 continue  # the informer has not listed yet, and its first list filters by namespace

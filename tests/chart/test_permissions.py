@@ -15,6 +15,7 @@ from altershield.api.resources import (
     FIELD_GUARDS,
     POD_DELETION_FLOW_CONTROLS,
     RELEASE_FREEZES,
+    RELEASE_LIMITS,
     RELEASE_OVERRIDES,
     RELEASE_WINDOWS,
 )
@@ -47,6 +48,9 @@ NEVER_ASKED = {
     ("delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations"),
     # of old pods of a DaemonSet that is released in steps (tests/e2e/test_steps_of_kinds.py)
     ("create", "", "pods/eviction"),
+    # by a fuse (tests/e2e/test_limits.py)
+    ("create", "app.ops.cloud.alipay.com", "releasefreezes"),
+    ("get", "app.ops.cloud.alipay.com", "releasefreezes"),
     # after a conflict of two gatekeepers
     ("get", "app.ops.cloud.alipay.com", "releaseoverrides"),
     # to read why a pod's containers cannot be created, which does not happen on simulated nodes
@@ -179,6 +183,7 @@ def accept_gates(system: Kubectl) -> None:
         RELEASE_WINDOWS: {"type": "Deny", "schedules": [{"weekly": {"days": ["Sat", "Sun"]}}]},
         RELEASE_FREEZES: {"reason": "an incident", "requestedBy": user},
         FIELD_GUARDS: {"rules": [{"name": "images", "paths": ["spec.containers[*].image"]}]},
+        RELEASE_LIMITS: {"concurrent": 5},
         RELEASE_OVERRIDES: {"reason": "an emergency", "requestedBy": user, "target": target, "gates": ["Freeze"]},
     }
     for resource, spec in specs.items():

@@ -2,34 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 from altershield.api.annotations import ROLLOUT
 from altershield.api.resources import API_VERSION
 from command.gates.command import EXIT_CLOSED
 from command.status import EXIT_UNDER_WAY
+from tests.e2e.gates import USER, freeze, known
 from tests.e2e.sleep import VERSION, release, sleep
 from tests.support.kubectl import Kubectl
-from tests.support.polling import eventually
 from tests.support.processes import Run
-
-USER = "kubernetes-admin"
-
-
-def freeze(name: str = "incident", **spec: Any) -> str:
-    spec = {"reason": "incident 7", "requestedBy": USER, **spec}
-    return json.dumps({"apiVersion": API_VERSION, "kind": "ReleaseFreeze", "metadata": {"name": name}, "spec": spec})
-
-
-def known(kubectl: Kubectl, manifest: str, *, closed: bool = True) -> str:
-    """Wait until the gatekeepers know that the release of the manifest is denied, or is not. Returns their text."""
-
-    def answer() -> str:
-        done = kubectl.run("apply", "--dry-run=server", "-f", "-", stdin=manifest)
-        return done.stderr if done.returncode else ""
-
-    eventually(lambda: bool(answer()) is closed, "the gatekeepers to know the gate")
-    return answer()
 
 
 def test_a_freeze_denies_releases_until_a_person_ends_it_and_going_back_is_always_possible(kubectl: Kubectl) -> None:

@@ -11,9 +11,9 @@ from altershield.api.labels import GOVERNED, GOVERNED_VALUE
 from altershield.api.names import SYSTEM_NAMESPACE, service_account_user
 from altershield.api.resources import API_VERSION
 from command.gates.command import EXIT_CLOSED
+from tests.e2e.gates import USER, known
 from tests.e2e.held_releases import policy
 from tests.e2e.sleep import IGNORED_SUSPEND, VERSION, release, sleep
-from tests.e2e.test_gates import USER, known
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import Run

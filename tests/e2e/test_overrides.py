@@ -1,34 +1,14 @@
 """ReleaseOverrides: one release passes closed gates, by whom and how often, on a cluster with a gatekeeper."""
 
 import json
-from typing import Any
 
 from altershield.api.names import SYSTEM_NAMESPACE
-from altershield.api.resources import API_VERSION
 from command.gates.command import EXIT_CLOSED
+from tests.e2e.gates import REASON, USER, freeze, known, override, uses
 from tests.e2e.sleep import VERSION, release, sleep
-from tests.e2e.test_gates import USER, freeze, known
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import Run
-
-REASON = "the fix of incident 7"
-
-
-def override(namespace: str, name: str = "fix", **spec: Any) -> Json:
-    spec = {
-        "reason": REASON,
-        "requestedBy": USER,
-        "target": {"kind": "Deployment", "name": "sleep"},
-        "gates": ["Freeze"],
-        **spec,
-    }
-    metadata = {"name": name, "namespace": namespace}
-    return {"apiVersion": API_VERSION, "kind": "ReleaseOverride", "metadata": metadata, "spec": spec}
-
-
-def uses(kubectl: Kubectl, name: str = "fix") -> list[Json]:
-    return list(kubectl.json("releaseoverride", name)["status"].get("uses", []))
 
 
 def test_an_override_lets_one_version_pass_and_says_so(kubectl: Kubectl, altershield: Run) -> None:

@@ -2,10 +2,9 @@
 
 import json
 
+from tests.e2e.gates import freeze, override, uses
 from tests.e2e.held_releases import apply, pods_by_version, policy, reach, rollout, without_template
 from tests.e2e.sleep import VERSION, release, sleep, succeed
-from tests.e2e.test_gates import freeze
-from tests.e2e.test_overrides import override, uses
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from altershield.api.annotations import ROLLOUT, START_TIMEOUT
+from tests.e2e.gates import freeze
 from tests.e2e.held_releases import (
     RESTS,
     apply,
@@ -18,7 +19,6 @@ from tests.e2e.held_releases import (
     without_template,
 )
 from tests.e2e.sleep import VERSION, release, sleep, succeed, suspend
-from tests.e2e.test_gates import freeze
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 

@@ -17,7 +17,15 @@ from gatekeeper.projection import Release
 from kube_base.resources import Resource
 from kube_sandbox.apiserver.storage.store import Store
 from tests.fault.reconciler_cluster import Cluster
-from tests.unit.gatekeeper.reviews import RECONCILER, NoBudgets, NoFlowControls, StaticListers, StaticLive
+from tests.unit.gatekeeper.reviews import (
+    RECONCILER,
+    NoBudgets,
+    NoFlowControls,
+    StaticGates,
+    StaticListers,
+    StaticLive,
+    StaticOverrides,
+)
 from tests.unit.gatekeeper.serving import install_webhooks, serving
 
 
@@ -47,6 +55,8 @@ class _Listers:
         self.budgets = NoBudgets()
         self.flow_controls = NoFlowControls()
         self.policies = _Policies(store)
+        self.gates = StaticGates()
+        self.overrides = StaticOverrides()
 
     @property
     def rollout(self) -> bool:

@@ -35,7 +35,7 @@ from command.installation import install
 from kube_base.access.client import Client, PatchType
 from kube_base.processes import free_ports
 from kube_base.resources import DEPLOYMENTS, MUTATING_WEBHOOKS, PODS, VALIDATING_WEBHOOKS
-from tests.monitoring.live_steps import gated, in_steps, new, passes
+from tests.monitoring.live_steps import blow_a_fuse, gated, in_steps, new, passes
 from tests.monitoring.prometheus import Prometheus
 from tests.support.polling import eventually, until
 from tests.support.processes import command, running, wait_for_line
@@ -219,7 +219,8 @@ async def _story(processes: Watched) -> None:
         async with story.watching():
             for step in STEPS[:-4]:  # without the fix, what follows it, and the cleanup
                 await step.run(story)
-            broken = {**manifest(image=MISSING_IMAGE), "metadata": {"name": "broken"}}
+            await blow_a_fuse(client, "broken")
+            broken = {**manifest(image=MISSING_IMAGE), "metadata": {"name": "broken", "labels": {"app": "broken"}}}
             await client.create(DEPLOYMENTS, broken, NAMESPACE)
             stalled = {**manifest(), "metadata": {"name": "stalled"}}
             stalled["spec"]["paused"] = True

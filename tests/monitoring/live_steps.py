@@ -11,6 +11,7 @@ from altershield.api.resources import (
     CHANGE_WORKLOADS,
     DEFENSE_POLICIES,
     RELEASE_FREEZES,
+    RELEASE_LIMITS,
     RELEASE_OVERRIDES,
     RELEASE_WINDOWS,
 )
@@ -48,6 +49,12 @@ async def in_steps(client: Client, seen: Prometheus) -> None:
     await _release(client, name)
     waits = f'{_WAITS}{{workload="{name}", reason="approval"}}'
     await asyncio.to_thread(eventually, functools.partial(seen.value, waits), "the release to wait for a person")
+
+
+async def blow_a_fuse(client: Client, name: str) -> None:
+    """A limit whose fuse trips when the first release of the workload of this name fails."""
+    spec = {"selector": _labelled(name), "fuse": {"failures": 1, "periodSeconds": 3600}}
+    await client.create(RELEASE_LIMITS, new(RELEASE_LIMITS, name, spec), NAMESPACE)
 
 
 async def gated(client: Client, seen: Prometheus) -> None:

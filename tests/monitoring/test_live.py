@@ -163,7 +163,7 @@ def test_expression_of_each_rule_is_true_at_some_time(rule: dict[str, Any], live
     eventually(lambda: prometheus.between(query, processes.since, time.time(), step=1), query)
 
 
-def test_alerts_on_the_outage_and_the_override_fire_and_no_others(prometheus: Prometheus) -> None:
+def test_alerts_on_the_outage_the_override_and_the_fuse_fire_and_no_others(prometheus: Prometheus) -> None:
     def firing() -> set[str]:
         alerts = prometheus.get("alerts")["alerts"]
         return {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
@@ -176,6 +176,7 @@ def test_alerts_on_the_outage_and_the_override_fire_and_no_others(prometheus: Pr
         "AlterShieldProtectionFailOpen",
         "AlterShieldUngatedRelease",
         "AlterShieldOverrideUsed",
+        "AlterShieldFuseTripped",
     }
     eventually(lambda: expected <= firing(), "the alerts to fire")
     assert firing() == expected, "no other alert may fire"

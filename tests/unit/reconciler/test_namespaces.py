@@ -54,3 +54,10 @@ async def test_policies_of_the_system_namespace_are_never_dropped() -> None:
     caches = Caches((informer,), is_governed=False)
     assert await NamespaceReconciler(caches).reconcile(("", "system")) is None  # type: ignore[arg-type]
     assert informer.calls == []
+
+
+async def test_the_caches_match_the_system_namespace_also_after_somebody_labelled_it() -> None:
+    """Otherwise the subjects that wait for its caches would wait for ever."""
+    caches = Caches((), is_governed=False, fillings={"system": object()})
+    await NamespaceReconciler(caches).reconcile(("", "system"))  # type: ignore[arg-type]
+    assert caches.filling("system") is None

@@ -117,7 +117,11 @@ def test_right_policies_are_accepted(accepted: DefensePolicySpec) -> None:
         (stepped(job=job("{{podCount}}"), phase=BEFORE), "InvalidCheck", "{{podCount}} has no value"),
         (stepped(logs=LogsCheck("panic"), phase=BEFORE), "InvalidCheck", "health and logs check the pods of a batch"),
         (spec(server=ServerCheck(), phase=AFTER), "InvalidCheck", "cannot have the phase PostRelease"),
-        (DefensePolicySpec(selector=Selector(match_labels={"a b": "c"})), "InvalidSelector", "'a b' is not the key"),
+        (
+            DefensePolicySpec(selector=Selector(match_labels={"a b": "c"})),
+            "InvalidSelector",
+            "spec.selector.matchLabels: 'a b' is not the key",
+        ),
     ],
 )
 def test_wrong_policies_are_rejected_with_a_reason(rejected: DefensePolicySpec, reason: str, message: str) -> None:

@@ -15,6 +15,28 @@ CRASH = 40.0
 TERMINATION = 2.0
 
 
+def spec_of(kind: str, surge: int | str, unavailable: int | str, min_ready: int, parallel: bool) -> dict[str, Any]:
+    """The user's own spec."""
+    more = {"minReadySeconds": min_ready} if min_ready else {}
+    match kind:
+        case "Deployment":
+            rolling = {"maxSurge": surge, "maxUnavailable": unavailable if surge or unavailable else 1}
+            return {
+                "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
+                "progressDeadlineSeconds": 600,
+                **more,
+            }
+        case "StatefulSet":
+            strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
+            policy = "Parallel" if parallel else "OrderedReady"
+            return {"podManagementPolicy": policy, "updateStrategy": strategy, **more}
+        case "DaemonSet":
+            rolling = {"maxUnavailable": unavailable or 1, "maxSurge": 0}
+            return {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling}, **more}
+    type_ = "ReCreate" if parallel else "InPlaceIfPossible"
+    return {"updateStrategy": {"type": type_, "maxUnavailable": unavailable or 1, "partition": 0}, **more}
+
+
 class Cluster(Checks):
     """Pods of `good` images come up and stay up. Pods of `bad` images crash some time after they were ready. Pods of
     `dud` images are never ready."""

@@ -3,8 +3,7 @@
 from altershield.api.policy import OnFailure
 from altershield.api.rollout import Phase, Rollout, Step
 
-from .cluster import Cluster
-from .test_steps_model import spec_of
+from .cluster import Cluster, spec_of
 
 ROLLOUT = Rollout(steps=(Step(1, 0, approval=True),))
 

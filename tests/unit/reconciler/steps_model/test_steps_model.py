@@ -18,7 +18,7 @@ from altershield.workloads.held import NEVER_AVAILABLE, values, with_values
 from tests.unit.reconciler.releases.world import KINDS, fingerprint
 
 from .checks import SURGE, UNAVAILABLE, UNHELD
-from .cluster import Cluster
+from .cluster import Cluster, spec_of
 
 DEADLINE = 60
 PAUSED, MIN_READY = "/spec/paused", "/spec/minReadySeconds"
@@ -45,28 +45,6 @@ EDITS: dict[str, st.SearchStrategy[dict[str, Any]]] = {
     "DaemonSet": st.just({"/spec/updateStrategy/type": "RollingUpdate"}),
     "CloneSet": st.fixed_dictionaries({}, optional={"/spec/updateStrategy/partition": st.sampled_from([0, 1, "50%"])}),
 }
-
-
-def spec_of(kind: str, surge: int | str, unavailable: int | str, min_ready: int, parallel: bool) -> dict[str, Any]:
-    """The user's own spec."""
-    more = {"minReadySeconds": min_ready} if min_ready else {}
-    match kind:
-        case "Deployment":
-            rolling = {"maxSurge": surge, "maxUnavailable": unavailable if surge or unavailable else 1}
-            return {
-                "strategy": {"type": "RollingUpdate", "rollingUpdate": rolling},
-                "progressDeadlineSeconds": 600,
-                **more,
-            }
-        case "StatefulSet":
-            strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
-            policy = "Parallel" if parallel else "OrderedReady"
-            return {"podManagementPolicy": policy, "updateStrategy": strategy, **more}
-        case "DaemonSet":
-            rolling = {"maxUnavailable": unavailable or 1, "maxSurge": 0}
-            return {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": rolling}, **more}
-    type_ = "ReCreate" if parallel else "InPlaceIfPossible"
-    return {"updateStrategy": {"type": type_, "maxUnavailable": unavailable or 1, "partition": 0}, **more}
 
 
 class Steps(RuleBasedStateMachine):
