@@ -8,12 +8,13 @@ import msgspec
 from altershield.api.announcements import Announcement, announcement
 from altershield.api.condition_types import ConditionType
 from altershield.api.gates.field_guards import KIND, FieldChange, FieldGuard, FieldGuardStatus
-from altershield.api.meta import Condition, find_condition, set_condition
+from altershield.api.meta import Condition, set_condition
 from altershield.api.resources import FIELD_GUARDS
 from altershield.api.rights import Right
 from altershield.gates.field_guards import guarded, in_force, problems
 from altershield.gates.fields.paths import Path
 from kube_base.access.events import EventRecorder, ObjectRef
+from reconciler.cluster.accepted_specs import rejected, turned
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.watch import Scope, Watch
 from reconciler.cluster.writer import Writer
@@ -57,10 +58,7 @@ def status_of(guard: FieldGuard, system_namespace: str, now: float) -> FieldGuar
         condition = Condition(ConditionType.ACCEPTED, "True", "Valid", "the guard is in force")
         status = msgspec.structs.replace(status, accepted=guard.spec, accepted_generation=generation)
     else:
-        instead = (
-            "the spec that was accepted last stays in force" if status.accepted is not None else "no spec is in force"
-        )
-        condition = Condition(ConditionType.ACCEPTED, "False", reason, f"{message}; {instead}")
+        condition = rejected(reason, message, has_accepted=status.accepted is not None)
     condition = msgspec.structs.replace(condition, observed_generation=generation)
     conditions = set_condition(status.conditions, condition, now)
     return msgspec.structs.replace(status, conditions=conditions, observed_generation=generation)
@@ -82,14 +80,12 @@ def _problem(guard: FieldGuard, system_namespace: str) -> tuple[str, str]:
 
 def _announcements(before: Sequence[Condition], after: Sequence[Condition], now: float) -> list[Announcement]:
     """The Events of a guard that is newly rejected, rejected for another reason, or accepted again."""
-    known, wanted = (find_condition(each, ConditionType.ACCEPTED) for each in (before, after))
-    if wanted is None or (known is not None and known.message == wanted.message):
+    wanted = turned(before, after)
+    if wanted is None:
         return []
-    if not wanted.is_true:
-        return [announcement("GuardRejected", wanted.message, now)]
-    if known is not None and known.status == "False":
+    if wanted.is_true:
         return [announcement("GuardAccepted", wanted.message, now, normal=True)]
-    return []
+    return [announcement("GuardRejected", wanted.message, now)]
 
 
 def kept_paths(caches: Caches, namespace: str) -> Mapping[str, Path]:

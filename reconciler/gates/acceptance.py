@@ -14,9 +14,10 @@ from altershield.api.gates.windows import (
     ReleaseWindowStatus,
     WindowType,
 )
-from altershield.api.meta import Condition, find_condition, set_condition
+from altershield.api.meta import Condition, set_condition
 from altershield.gates.windows import Window
 from kube_base.times import rfc3339
+from reconciler.cluster.accepted_specs import rejected, turned
 from reconciler.gates import times
 from reconciler.gates.problems import Problem, Reason
 from reconciler.gates.times import Times
@@ -88,17 +89,14 @@ def status_of(
 def _accepted(in_force: InForce | None, wrong: Problem | None) -> Condition:
     if wrong is None:
         return Condition(ConditionType.ACCEPTED, "True", "Valid", "the window is in force")
-    instead = "the spec that was accepted last stays in force" if in_force is not None else "no spec is in force"
-    return Condition(ConditionType.ACCEPTED, "False", wrong.reason, f"{wrong.message}; {instead}")
+    return rejected(wrong.reason, wrong.message, has_accepted=in_force is not None)
 
 
 def announcements(before: Sequence[Condition], after: Sequence[Condition], now: float) -> list[Announcement]:
     """The Events of a window that is newly rejected, rejected for another reason, or accepted again."""
-    known, wanted = (find_condition(each, ConditionType.ACCEPTED) for each in (before, after))
-    if wanted is None or (known is not None and known.message == wanted.message):
+    wanted = turned(before, after)
+    if wanted is None:
         return []
-    if not wanted.is_true:
-        return [announcement("WindowRejected", wanted.message, now)]
-    if known is not None and known.status == "False":
+    if wanted.is_true:
         return [announcement("WindowAccepted", wanted.message, now, normal=True)]
-    return []
+    return [announcement("WindowRejected", wanted.message, now)]

@@ -12,6 +12,7 @@ from altershield.api.policy import DefensePolicy, DefensePolicySpec, DefensePoli
 from altershield.api.resources import DEFENSE_POLICIES
 from altershield.policies.selection import InForce, shadowed_by
 from kube_base.access.events import EventRecorder, ObjectRef
+from reconciler.cluster.accepted_specs import rejected
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.writer import Writer
 from reconciler.machinery.announcer import Announcer
@@ -74,8 +75,7 @@ class PolicyReconciler:
         elif wrong is None:
             accepted = Condition(ConditionType.ACCEPTED, "True", "Valid", "the policy is in force")
         else:
-            instead = "the spec that was accepted last stays in force" if found else "no spec is in force"
-            accepted = Condition(ConditionType.ACCEPTED, "False", wrong.reason, f"{wrong.message}; {instead}")
+            accepted = rejected(wrong.reason, wrong.message, has_accepted=found is not None)
         conditions = policy.status.conditions
         for condition in (accepted, self._shadowed(found)):
             dated = msgspec.structs.replace(condition, observed_generation=generation)

@@ -1,6 +1,6 @@
 """The gates that are closed for a release, and whether it is held rather than denied."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -55,15 +55,20 @@ def held_for(change: Change, listers: Listers) -> tuple[Closed, ...]:
     """The closed gates for which the release is admitted without a pod, and begins when they open. Empty: there are
     none, one of them denies, an override passes them, or the workload cannot be held so."""
     enforced = tuple(each for each in closed_for(change, listers) if each.enforced)
-    if not enforced or not all(each.holds for each in enforced) or not listers.rollout:
-        return ()
-    if not BY_KIND[change.resource.group_kind].keeps_base:
-        return ()
-    created = change.old_object is None
-    if obstacle(replicas=pods_of(change), releaser=change.object.releaser, created=created, has_steps=True):
+    if not enforced or not can_hold(change, listers, enforced):
         return ()
     asked = asked_for(change, released_version(change))
     return () if listers.overrides.match(enforced, asked, change.received) else enforced
+
+
+def can_hold(change: Change, listers: Listers, enforced: Sequence[Closed]) -> bool:
+    """Whether all of these closed gates hold a release, and the workload can be held without a pod."""
+    if not all(each.holds for each in enforced) or not listers.rollout:
+        return False
+    if not BY_KIND[change.resource.group_kind].keeps_base:
+        return False
+    created = change.old_object is None
+    return not obstacle(replicas=pods_of(change), releaser=change.object.releaser, created=created, has_steps=True)
 
 
 def own_labels(change: Change) -> Mapping[str, str]:

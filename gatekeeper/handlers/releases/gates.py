@@ -7,7 +7,7 @@ from altershield.gates import texts
 from altershield.gates.overrides import Asked
 from altershield.gates.release import Closed
 from gatekeeper.handler import handler
-from gatekeeper.handlers.releases.closed import asked_for, closed_for, held_for, judgeable
+from gatekeeper.handlers.releases.closed import asked_for, can_hold, closed_for, judgeable
 from gatekeeper.handlers.releases.reasons import Reason
 from gatekeeper.handlers.releases.texts import namespace_option
 from gatekeeper.handlers.releases.version import released_version
@@ -55,7 +55,7 @@ def deny_closed(change: Change, listers: Listers) -> Response | Awaitable[Respon
     asked = asked_for(change, version)
     if listers.overrides.match(enforced, asked, change.received):
         return _overridden(change, listers, enforced, asked)
-    if held_for(change, listers):  # `steps.deny_unheld` denies it if it is not held
+    if can_hold(change, listers, enforced):  # `steps.deny_unheld` denies it if it is not held
         return Response(
             warnings=tuple(warning(f"AlterShield: it begins by itself: {texts.sentence(e)}") for e in enforced)
         )
