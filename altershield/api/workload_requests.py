@@ -37,6 +37,10 @@ class Verb(enum.StrEnum):
 BYPASS = "Bypass"
 """The verb of an action without a request: a release passed the suspension by the label `ignored-suspend`."""
 
+OVERRIDE = "Override"
+"""The verb of an action without a request: a ReleaseOverride let the release pass closed gates. The action is by the
+user who asked for the override, with the reason and the time of its use."""
+
 
 class Result(enum.StrEnum):
     """`ChangeWorkload.status.actions[].result`."""
@@ -67,7 +71,11 @@ class Action(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc
     """A request that was carried out, or the reason why it was not."""
 
     verb: Annotated[
-        Name, doc("The verb of the request. `Bypass`: a release passed the suspension by the label `ignored-suspend`.")
+        Name,
+        doc(
+            "The verb of the request. `Bypass`: a release passed the suspension by the label `ignored-suspend`. "
+            "`Override`: a ReleaseOverride let the release pass closed gates."
+        ),
     ] = ""
     by: Annotated[Text, doc("The user who asked.")] = ""
     reason: Annotated[Text, doc("The reason that the user gave.")] = ""

@@ -78,11 +78,16 @@ def has_used(override: ReleaseOverride, asked: Asked) -> bool:
     return any((each.uid, each.version) == (asked.uid, asked.version) for each in override.status.uses)
 
 
+def target(override: ReleaseOverride, system_namespace: str) -> tuple[str, str, str]:
+    """Namespace, kind and name of the workload that it is for. Only one of AlterShield's namespace may name a workload
+    of another namespace."""
+    named, own = override.spec.target, override.metadata.namespace
+    namespace = (named.namespace or own) if own == system_namespace else own
+    return namespace, named.kind, named.name
+
+
 def _is_for(override: ReleaseOverride, asked: Asked, system_namespace: str) -> bool:
-    """Whether it names this workload. Only one of AlterShield's namespace may name a workload of another namespace."""
-    target, own = override.spec.target, override.metadata.namespace
-    namespace = (target.namespace or own) if own == system_namespace else own
-    return (namespace, target.kind, target.name) == (asked.namespace, asked.kind, asked.name)
+    return target(override, system_namespace) == (asked.namespace, asked.kind, asked.name)
 
 
 def _passes(override: ReleaseOverride, gate: Closed, system_namespace: str) -> bool:

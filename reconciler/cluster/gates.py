@@ -13,7 +13,7 @@ from altershield.api.rollout import Phase
 from altershield.gates import freezes, texts, windows
 from altershield.gates.cached import CachedGates
 from altershield.gates.gate import Gate
-from altershield.gates.overrides import Asked, has_used, passing, used
+from altershield.gates.overrides import Asked, has_used, passing, target, used
 from altershield.gates.release import Closed
 from altershield.gates.release import Release as Judgeable
 from altershield.releases.release import version_of
@@ -31,6 +31,8 @@ OVERRIDES = Watch(RELEASE_OVERRIDES, ReleaseOverride, Scope.GOVERNED_AND_SYSTEM)
 WATCHES: tuple[Watch[Any], ...] = (WINDOWS, FREEZES, OVERRIDES)
 """What decides whether a release in steps may go on."""
 
+_TARGET = "target"
+
 
 class ReleaseGates:
     """The gates in the caches. `clock` returns Unix seconds."""
@@ -39,6 +41,7 @@ class ReleaseGates:
         self._caches = caches
         self._writer = writer
         self._clock = clock
+        caches[OVERRIDES].add_index(_TARGET, lambda each: ("/".join(target(each, caches.system_namespace)),))
         informers: dict[Gate[Any, Any], Informer[Any]] = {
             windows.WINDOWS: caches[WINDOWS],
             freezes.FREEZES: caches[FREEZES],
@@ -46,6 +49,11 @@ class ReleaseGates:
         self._gates = CachedGates(
             informers, caches.namespaces, caches.system_namespace, lambda gate, each: gate.in_force(each)
         )
+
+    def overrides_of(self, workload: Workload) -> list[ReleaseOverride]:
+        """The overrides for the workload."""
+        metadata = workload.metadata
+        return self._caches[OVERRIDES].by_index(_TARGET, f"{metadata.namespace}/{workload.kind}/{metadata.name}")
 
     async def closed(self, workload: Workload, release: Release) -> tuple[Closed, ...]:
         """The gates that are enforced and closed for the next step of the release; empty, if it is not made in steps.
@@ -61,7 +69,7 @@ class ReleaseGates:
             repairs=True,  # of a workload whose failure tripped a fuse: it was admitted as a repair, or began after it
         )
         found = tuple(each for each in self._gates.closed(judgeable, now) if each.enforced)
-        overrides = self._caches[OVERRIDES].all() if found else []
+        overrides = self.overrides_of(workload) if found else []
         if not overrides:
             return found
         by = release.spec.released_by

@@ -1,6 +1,7 @@
 """The events of a release that receivers are notified about. They follow from its ChangeWorkload and its batches. Pure
 functions."""
 
+import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition, find_condition
 from altershield.api.rollout import Phase
+from altershield.api.workload_requests import OVERRIDE
 from altershield.releases import steps, texts
 from altershield.releases.release import since, state, ungated, version_of
 from kube_base.times import unix
@@ -86,6 +88,7 @@ def _found(release: Release, batches: Iterable[Batch]) -> Iterator[Occurrence]:
     past = ungated(release)
     if past is not None:
         yield _of_condition(release, Event.UNGATED, past)
+    yield from _of_overrides(release)
     waiting = [(_time(condition), condition) for batch in batches if (condition := approval_needed(batch)) is not None]
     if waiting:
         at, condition = min(waiting, key=lambda each: each[0])
@@ -108,6 +111,14 @@ def _of_steps(release: Release) -> Iterator[Occurrence]:
     pods = texts.named(release)
     message = steps.sentence(status) + (f"; failed: {pods}" if pods and event is Event.STEP_FAILED else "")
     yield occurrence(release, event, at, reason, message)
+
+
+def _of_overrides(release: Release) -> Iterator[Occurrence]:
+    """The uses of ReleaseOverrides by the release. Those of one moment are one event: they let it pass together."""
+    used = [each for each in release.status.actions if each.verb == OVERRIDE]
+    for time, together in itertools.groupby(used, key=lambda each: each.time):
+        told = [f"asked for by {each.by} ({each.reason}): {each.outcome}" for each in together]
+        yield occurrence(release, Event.OVERRIDE_USED, int(unix(time)), "OverrideUsed", "; ".join(told))
 
 
 def _of_condition(release: Release, event: Event, condition: Condition) -> Occurrence:

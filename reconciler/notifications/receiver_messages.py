@@ -27,6 +27,7 @@ _TITLES = {
     Event.APPROVAL_NEEDED: "waits for your verdict",
     Event.STEP_WAITING: "waits for your promotion",
     Event.STEP_FAILED: "failed in a step: no further pod gets its version",
+    Event.OVERRIDE_USED: "passed closed gates by an override",
     Event.UNGATED: "was not reviewed by a gatekeeper",
     Event.TEST: "is a test of AlterShield's notifications",
 }
@@ -36,6 +37,7 @@ _ALERTS = {
     Event.APPROVAL_NEEDED: "AlterShieldApprovalNeededNotification",
     Event.STEP_WAITING: "AlterShieldStepWaitingNotification",
     Event.STEP_FAILED: "AlterShieldStepFailedNotification",
+    Event.OVERRIDE_USED: "AlterShieldOverrideUsedNotification",
     Event.UNGATED: "AlterShieldUngatedReleaseNotification",
     Event.TEST: "AlterShieldTestNotification",
 }

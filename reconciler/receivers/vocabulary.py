@@ -27,6 +27,8 @@ class Event(StrEnum):
     """A step of a release in steps has passed, and a person has to promote the release."""
     STEP_FAILED = "step-failed"
     """A release in steps failed: it takes no further step."""
+    OVERRIDE_USED = "override-used"
+    """A ReleaseOverride let the release pass closed gates."""
     UNGATED = "ungated"
     """No gatekeeper reviewed the release."""
     TEST = "test"

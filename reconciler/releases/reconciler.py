@@ -25,6 +25,7 @@ from reconciler.releases.decisions import answers as request_answers
 from reconciler.releases.decisions import bypass, restored_fields, rollback, steps
 from reconciler.releases.decisions.decide import decide
 from reconciler.releases.decisions.history import superseded, with_history
+from reconciler.releases.decisions.overridden import overridden
 from reconciler.releases.findings.ungated import current_revision
 from reconciler.releases.metrics import ReleaseMetrics
 from reconciler.releases.pods.health import Timing
@@ -144,14 +145,19 @@ class ReleaseReconciler:
         if release is None or not is_current(release, workload):
             await self._begin(workload, existing)
             return None
+        release = await self._with_overrides(workload, release)
         if state(release) is WorkloadState.FAILED and not is_refused(release):
             await self._begin(workload, existing)  # the failed release is an earlier one: the current release begins
             return None
         due = None
         if state(release) is not WorkloadState.FAILED or release.status.request is not None:
-            due = await self._verify(key, workload, release, [each for each in existing if each is not release])
+            due = await self._verify(
+                key, workload, release, [each for each in existing if each.metadata.uid != release.metadata.uid]
+            )
         present = self._caches.releases.get(release.metadata.namespace, release.metadata.name) or release
-        freed = await self._stuck_pods.free(key, workload, present, [each for each in own if each is not release])
+        freed = await self._stuck_pods.free(
+            key, workload, present, [each for each in own if each.metadata.uid != release.metadata.uid]
+        )
         return min((each for each in (due, freed) if each is not None), default=None)
 
     async def _end_rollback(self, key: WorkloadKey, workload: Workload, release: Release) -> float | None:
@@ -230,6 +236,13 @@ class ReleaseReconciler:
         return not workload.processed and release.spec.workload_generation != workload.generation
 
     # a release under way
+
+    async def _with_overrides(self, workload: Workload, release: Release) -> Release:
+        """Record the overrides that the release used. Returns the ChangeWorkload afterwards."""
+        used = overridden(release, self._gates.overrides_of(workload), self._clock())
+        if used is None:
+            return release
+        return await self._executor.carry_out(release, workload, with_history(release, used))
 
     async def _verify(
         self, key: WorkloadKey, workload: Workload, release: Release, others: Sequence[Release]

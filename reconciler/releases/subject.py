@@ -8,10 +8,12 @@ import asyncio
 from collections.abc import Callable
 
 from altershield.api.change_workload import KIND
+from altershield.api.gates.overrides import ReleaseOverride
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.rights import Right
 from altershield.api.rollout import Phase
+from altershield.gates import overrides
 from altershield.releases import history
 from altershield.workloads import ADAPTERS
 from altershield.workloads.nodes import Node
@@ -23,7 +25,7 @@ from kube_base.access.time_slices import time_slices
 from kube_base.resources import PODS
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
-from reconciler.cluster.gates import WATCHES
+from reconciler.cluster.gates import OVERRIDES, WATCHES
 from reconciler.cluster.gauges import Gauges
 from reconciler.cluster.ownership import WorkloadKey, workload_key
 from reconciler.cluster.release import Release
@@ -49,6 +51,7 @@ class ReleaseRoutes:
         caches.settings.add_handler(self._setting)
         for watch in WATCHES:
             caches[watch].add_handler(self._gate)
+        caches[OVERRIDES].add_handler(self._override)
         for workloads in caches.workloads.values():
             workloads.add_handler(self._workload)
         for sets in caches.sets.values():
@@ -93,6 +96,15 @@ class ReleaseRoutes:
     def _gate(self, old: object, new: object) -> None:
         if old is not new:
             self._gate_changed.set()
+
+    def _override(self, old: ReleaseOverride | None, new: ReleaseOverride | None) -> None:
+        """A use belongs to the release, and the cache may show it after the release."""
+        if new is None or not new.status.uses or (old is not None and old.status.uses == new.status.uses):
+            return
+        namespace, kind, name = overrides.target(new, self._caches.system_namespace)
+        for adapter in ADAPTERS:
+            if adapter.resource.kind == kind:
+                self._queue.add(WorkloadKey(adapter.resource.group_kind, namespace, name))
 
     def _workload(self, old: Workload | None, new: Workload | None) -> None:
         for workload in (old, new):

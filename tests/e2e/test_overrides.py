@@ -35,6 +35,11 @@ def test_an_override_lets_one_version_pass_and_says_so(kubectl: Kubectl, altersh
         return any(each["reason"] == "OverrideUsed" and version in each["message"] for each in found)
 
     eventually(told, "the Event")
+    said = f"Override by {USER} ({REASON}): Done: ReleaseOverride {kubectl.namespace}/fix let it pass ReleaseFreeze"
+    altershield("wait", "deploy/sleep")
+    kubectl("delete", "releaseoverride", "fix")
+    assert said in altershield("why", "deploy/sleep").stdout
+    assert said in altershield("history", "deploy/sleep", "--version", version).stdout
     altershield("override", "deploy/sleep", "--reason", REASON, "--gates", "Freeze", "--ttl", "10m")
     known(kubectl, third, closed=False)
     kubectl.apply(third)

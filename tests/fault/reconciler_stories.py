@@ -6,11 +6,18 @@ import msgspec
 
 from altershield.api import labels, names
 from altershield.api.annotations import ROLLOUT
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, OPS_CONFIG_INFOS
+from altershield.api.resources import (
+    CHANGE_PODS,
+    CHANGE_WORKLOADS,
+    DEFENSE_POLICIES,
+    OPS_CONFIG_INFOS,
+    RELEASE_OVERRIDES,
+)
 from altershield.releases import history
 from altershield.workloads.applied import of
 from kube_base.resources import CONTROLLER_REVISIONS, DEPLOYMENTS, EVENTS, PODS, REPLICA_SETS
 from tests.fault.reconciler_cluster import Cluster, version
+from tests.fault.releases import use_override
 
 REVISION = "deployment.kubernetes.io/revision"
 
@@ -174,6 +181,26 @@ async def second_release(cluster: Cluster) -> None:
     await cluster.until_states(v2="Success")
 
 
+async def overridden(cluster: Cluster) -> None:
+    """After a good release: the next one passes a gate by an override, which is deleted when the release has begun."""
+    await use_override(cluster, version("v2"))
+    await cluster.release(version("v2"), image="busybox:2")
+
+    async def actions() -> list[str]:
+        found = [each for each in await cluster.all(CONTROLLER_REVISIONS) if version("v2") in each["metadata"]["name"]]
+        entries = [history.read(msgspec.json.encode(each)) for each in found]
+        return [f"{each.verb} by {each.by}: {each.outcome}" for entry in entries for each in entry.record.actions]
+
+    async def recorded() -> bool:
+        return bool(await actions())
+
+    await cluster.until(recorded, "the override in the history")
+    await cluster.admin.delete(RELEASE_OVERRIDES, "fix", cluster.namespace)
+    await cluster.until_states(v2="Success")
+    text = f"ReleaseOverride {cluster.namespace}/fix let it pass ReleaseFreeze shop/incident"
+    assert await actions() == [f"Override by ann: {text}"]
+
+
 async def oldest_version_deleted(cluster: Cluster) -> None:
     """After two good releases, with a limit of one version: the version before this one stays, as the target of a
     rollback."""
@@ -322,6 +349,7 @@ STORIES = (
     (good_release, rolled_back),
     (good_release, rolled_back_with_a_pass),
     (good_release, second_release, oldest_version_deleted),
+    (good_release, overridden),
     (good_release, reused_version),
     (good_release, suspended, approved),
     (good_release, suspended, resumed),

@@ -2,9 +2,11 @@
 
 from altershield.api import names
 from altershield.api.check_specs import CheckSpec, HttpCheck, OnUnknown, Phase
+from altershield.api.gates.overrides import GateName, ReleaseOverride, ReleaseOverrideSpec, Target
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
-from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES
+from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES, RELEASE_OVERRIDES
 from kube_base.meta import ObjectMeta
+from kube_base.times import now
 from tests.fault.reconciler_cluster import Cluster, Object
 
 
@@ -35,6 +37,17 @@ async def batches(cluster: Cluster) -> list[Object]:
     """All ChangePods."""
     listed: list[Object] = (await cluster.admin.list(CHANGE_PODS, cluster.namespace, as_=dict)).items
     return listed
+
+
+async def use_override(cluster: Cluster, version: str) -> None:
+    """Create the ReleaseOverride `fix`, and store its use by this version, as a gatekeeper does."""
+    target, gates = Target("Deployment", "sleep"), (GateName.FREEZE,)
+    spec = ReleaseOverrideSpec(reason="the fix of incident 7", requested_by="ann", target=target, gates=gates)
+    made = ReleaseOverride(ObjectMeta("fix", cluster.namespace), spec)
+    await cluster.admin.create(RELEASE_OVERRIDES, made, cluster.namespace)
+    uid = (await cluster.deployment())["metadata"]["uid"]
+    use = {"uid": uid, "version": version, "time": now(), "by": "bob", "gates": ["ReleaseFreeze shop/incident"]}
+    await cluster.set_status(RELEASE_OVERRIDES, "fix", {"used": 1, "uses": [use]})
 
 
 async def apply_policy(cluster: Cluster, url: str, on_unknown: OnUnknown = OnUnknown.PASS, *phases: Phase) -> None:

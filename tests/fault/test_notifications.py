@@ -10,12 +10,12 @@ import pytest
 
 from altershield.api.check_specs import OnUnknown
 from altershield.api.policy import DefensePolicy, DefensePolicySpec
-from altershield.api.resources import CHANGE_WORKLOADS, DEFENSE_POLICIES
+from altershield.api.resources import CHANGE_WORKLOADS, DEFENSE_POLICIES, RELEASE_OVERRIDES
 from command.demo.sample import MISSING_IMAGE
 from kube_base.meta import ObjectMeta
 from kube_base.resources import DEPLOYMENTS
 from tests.fault.reconciler_cluster import Cluster, running_cluster, version
-from tests.fault.releases import apply_policy, batches, condition, until_state
+from tests.fault.releases import apply_policy, batches, condition, until_state, use_override
 from tests.unit.reconciler.notifications.receiving import Inbox
 
 V1, V2 = version("v1"), version("v2")
@@ -151,6 +151,28 @@ async def test_rollback_is_told_with_its_reason(cluster: Cluster, inbox: Inbox, 
         await until_notified(cluster, 1)
     assert events(inbox) == ["rolled-back"]
     assert inbox.requests[0][2]["data"]["version"] == V2
+
+
+async def test_override_is_told_once_by_all_leaders_together_also_if_it_is_deleted(
+    cluster: Cluster, inbox: Inbox, file: Path
+) -> None:
+    async with cluster.reconciler(notifications=file):
+        await cluster.release(V1)
+        await until_state(cluster, V1, "Success")
+        await use_override(cluster, V2)
+        await cluster.release(V2, image="busybox:2")
+        await until_state(cluster, V2, "Success")
+        await until_notified(cluster, 1)
+    async with cluster.reconciler(notifications=file, identity="two"):
+        await cluster.until_leader("two")
+        await cluster.admin.delete(RELEASE_OVERRIDES, "fix", cluster.namespace)
+        await cluster.judge((await batches(cluster))[-1], "unpass")
+        await until_state(cluster, V2, "Suspend")
+        await until_notified(cluster, 2)
+    assert events(inbox) == ["override-used", "suspended"]
+    data: dict[str, Any] = inbox.requests[0][2]["data"]
+    text = f"ReleaseOverride {cluster.namespace}/fix let it pass ReleaseFreeze shop/incident"
+    assert (data["version"], data["message"]) == (V2, f"asked for by ann (the fix of incident 7): {text}")
 
 
 async def test_batch_held_by_a_check_without_a_result_needs_approval(

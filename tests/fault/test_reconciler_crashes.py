@@ -19,6 +19,7 @@ from tests.fault.reconciler_stories import (
     continued,
     continued_after_pause,
     oldest_version_deleted,
+    overridden,
     paused,
     resumed,
     retried,
@@ -34,6 +35,7 @@ from tests.fault.reconciler_stories import (
 
 VERIFIED_AS_A_GOOD_RELEASE = {
     oldest_version_deleted,
+    overridden,
     reused_version,
     rolled_back,
     rolled_back_after_pause,

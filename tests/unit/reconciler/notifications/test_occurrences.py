@@ -9,6 +9,7 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.api.pod_verdicts import PodInfo
 from altershield.api.rollout import Phase, RolloutStatus
+from altershield.api.workload_requests import Action
 from kube_base.times import rfc3339
 from reconciler.cluster import batch
 from reconciler.cluster import release as projection
@@ -69,6 +70,23 @@ def test_ungated_release_is_told_once_in_any_state() -> None:
         assert events(ChangeWorkloadStatus(state, conditions=(past,))) == [
             ("ungated", NOW + 5, "NoVersion", "message of NoVersion")
         ]
+
+
+def test_overrides_that_let_a_release_pass_together_are_one_event() -> None:
+    def action(name: str, at: int = NOW + 5, verb: str = "Override") -> Action:
+        return Action(verb, "ann", f"why {name}", rfc3339(at), "Done", f"ReleaseOverride {name}")
+
+    actions = (action("shop/one"), action("system/two"), action("", verb="Retry"), action("shop/three", NOW + 60))
+    assert events(ChangeWorkloadStatus(WorkloadState.SUCCESS, actions=actions)) == [
+        (
+            "override-used",
+            NOW + 5,
+            "OverrideUsed",
+            "asked for by ann (why shop/one): ReleaseOverride shop/one; asked for by ann (why system/two): "
+            "ReleaseOverride system/two",
+        ),
+        ("override-used", NOW + 60, "OverrideUsed", "asked for by ann (why shop/three): ReleaseOverride shop/three"),
+    ]
 
 
 def test_held_batches_of_a_release_are_one_event_with_the_time_of_the_first() -> None:
