@@ -2,7 +2,7 @@
 
 from dashboards.board import SYSTEM, Row, board
 from dashboards.panels import GREEN, NEVER, ORANGE, RED, SELDOM, Column, Object, Query, graph, heatmap, stat, table
-from dashboards.queries import CLUSTER, HOOKS, JUDGED, OURS, grown
+from dashboards.queries import CLUSTER, HOOKS, JUDGED, OURS, REAL, grown
 
 _JUDGED = f"{JUDGED}, {OURS}"
 _UNANSWERED = f'error_type="calling_webhook_error", {HOOKS}'
@@ -58,7 +58,7 @@ def _now() -> list[Object]:
         stat(
             "Denied",
             "Number of changes that were denied in the time range. Repeated attempts count too.",
-            f'sum(increase(altershield_admission_requests_total{{decision="denied", {_JUDGED}}}[$__range]))',
+            f'sum(increase(altershield_admission_requests_total{{decision="denied", {REAL}, {_JUDGED}}}[$__range]))',
             steps=SELDOM,
         ),
         stat(
@@ -111,7 +111,7 @@ def _denials() -> Object:
         "alert fires at 20 denials in ten minutes, if they are more than half of all changes.",
         Query(
             "60 * sum by (reason) "
-            f'(rate(altershield_admission_requests_total{{decision="denied", {_JUDGED}}}[$__rate_interval]))',
+            f'(rate(altershield_admission_requests_total{{decision="denied", {REAL}, {_JUDGED}}}[$__rate_interval]))',
             "{{reason}}",
         ),
         unit="cpm",
@@ -146,16 +146,19 @@ def _denied_namespaces() -> Object:
 
 
 def _outcomes() -> Object:
-    labels = ("webhook", "operation", "decision", "reason")
+    labels = ("webhook", "operation", "decision", "reason", "dry_run")
     return table(
         "Results of requests",
-        "All requests in the time range, by webhook, operation, decision and reason.",
+        "All requests in the time range, by webhook, operation, decision and reason, and whether they are dry runs.",
         [
             Query(
                 f"sum by ({', '.join(labels)}) (increase(altershield_admission_requests_total{{{OURS}}}[$__range])) > 0"
             )
         ],
-        [*(Column(label, label.capitalize()) for label in labels), Column("Value", "Requests", "short")],
+        [
+            *(Column(label, label.capitalize().replace("_", " ")) for label in labels),
+            Column("Value", "Requests", "short"),
+        ],
     )
 
 

@@ -2,7 +2,7 @@
 
 from dashboards.board import SYSTEM, Row, board
 from dashboards.panels import BLUE, GREEN, ORANGE, RED, SELDOM, Column, Object, Query, graph, stat, timeline
-from dashboards.queries import CLUSTER, OURS, grown
+from dashboards.queries import CLUSTER, OURS, REAL, grown
 from dashboards.release_tables import WORKLOADS, listed, named
 
 _GATES = f'{CLUSTER}, namespace=~"$workload_namespace|$namespace"'
@@ -10,7 +10,7 @@ _GATES = f'{CLUSTER}, namespace=~"$workload_namespace|$namespace"'
 
 _WAITING = "altershield_release_step_waiting_timestamp_seconds"
 _FOR_A_GATE = 'reason=~"window|freeze"'
-_DENIED = f'altershield_admission_requests_total{{reason="gate-closed", {OURS}}}'
+_DENIED = f'altershield_admission_requests_total{{reason="gate-closed", {REAL}, {OURS}}}'
 _OVERRIDDEN = f'altershield_admission_bypasses_total{{bypass="overridden", {OURS}}}'
 _COMPUTED = f"altershield_release_windows_computed_seconds{{{OURS}}}"
 _DAY = 24 * 3600
@@ -66,8 +66,8 @@ def _closed() -> list[Object]:
         ),
         stat(
             "Denied by a gate",
-            "Number of requests that were denied in the time range because a gate was closed. Questions count too: "
-            "altershield gates, altershield wait --for=open, and other dry runs.",
+            "Number of releases that were denied in the time range because a gate was closed. Repeated attempts count "
+            "too.",
             f"sum({grown(_DENIED, '$__range')})",
             steps=((None, GREEN), (0.5, BLUE)),
         ),
@@ -78,7 +78,7 @@ def _accepted() -> list[Object]:
     return [
         stat(
             "Overrides used",
-            "Number of requests that passed closed gates in the time range by a ReleaseOverride. Dry runs count too.",
+            "Number of requests that passed closed gates in the time range by a ReleaseOverride.",
             f"sum({grown(_OVERRIDDEN, '$__range')})",
             steps=SELDOM,
         ),
@@ -136,9 +136,8 @@ def _denials() -> Object:
     denials = f'altershield_admission_denials_total{{reason="gate-closed", {CLUSTER}}}'
     return graph(
         "Denials by gates",
-        "Number of denials in the last hour because a gate was closed, for the ten namespaces with the most. Questions "
-        "of altershield gates and other dry runs count too. (other): namespaces in which AlterShield has no release, "
-        "and those after the first hundred.",
+        "Number of denials in the last hour because a gate was closed, for the ten namespaces with the most. "
+        "(other): namespaces in which AlterShield has no release, and those after the first hundred.",
         Query(f"topk(10, sum by (namespace) ({grown(denials, '1h')}))", "{{namespace}}"),
         unit="short",
     )
@@ -148,7 +147,7 @@ def _overrides() -> Object:
     return graph(
         "Overrides by user",
         "Number of requests in the last hour that passed closed gates by a ReleaseOverride, of people and of service "
-        "accounts. Dry runs count too. The Events OverrideUsed name the workloads.",
+        "accounts. The Events OverrideUsed name the workloads.",
         Query(f"sum by (actor) ({grown(_OVERRIDDEN, '1h')})", "{{actor}}"),
         unit="short",
     )

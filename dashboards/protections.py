@@ -2,10 +2,10 @@
 
 from dashboards.board import SYSTEM, Row, board
 from dashboards.panels import GREEN, NEVER, ORANGE, RED, SELDOM, Column, Object, Query, graph, stat, table, timeline
-from dashboards.queries import OURS, PROTECTING_HOOKS, grown
+from dashboards.queries import OURS, PROTECTING_HOOKS, REAL, grown
 
-_OF_PODS = f'webhook=~"v(pod|containerrecreaterequest).*", {OURS}'
-_EVICTIONS = f'webhook=~"vpod-eviction[.].*", {OURS}'
+_OF_PODS = f'webhook=~"v(pod|containerrecreaterequest).*", {REAL}, {OURS}'
+_EVICTIONS = f'webhook=~"vpod-eviction[.].*", {REAL}, {OURS}'
 _UNGATED = f"altershield_ungated_deletions_total{{{OURS}}}"
 _BREAK_GLASS = f"altershield_break_glass_total{{{OURS}}}"
 

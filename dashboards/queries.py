@@ -4,6 +4,9 @@ from altershield.admission.registration import Feature
 from altershield.admission.webhooks import VALIDATING
 from altershield.workloads import ADAPTERS
 
+REAL = 'dry_run!="true"'
+"""Selects the requests that are no dry runs."""
+
 JUDGED = 'webhook=~"v.*"'
 """Selects AlterShield's series of the validating webhooks, because only these deny."""
 

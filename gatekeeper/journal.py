@@ -15,7 +15,7 @@ from altershield.admission.webhooks import Webhook
 from altershield.process import logs
 from gatekeeper.errors import ReviewError
 from gatekeeper.metrics import Metrics
-from gatekeeper.request import Object
+from gatekeeper.request import Object, is_dry_run
 from gatekeeper.response import Answer, Decision
 from gatekeeper.review import WireRequest
 
@@ -27,7 +27,7 @@ _MAX_USER = 253
 _MAX_REFUSALS = 10  # log lines for each flush: anybody can cause many refusals at little cost
 
 
-class _Line(msgspec.Struct, gc=False):
+class _Line(msgspec.Struct, omit_defaults=True, gc=False):
     """The log line of one decision, with the fields and the order of altershield.process.logs."""
 
     time: datetime.datetime
@@ -43,6 +43,7 @@ class _Line(msgspec.Struct, gc=False):
     reason: StrEnum
     version: str
     milliseconds: float
+    dry_run: bool = False
 
 
 class _Noted(msgspec.Struct, gc=False):
@@ -61,6 +62,7 @@ class _Noted(msgspec.Struct, gc=False):
     version: str
     seconds: float
     """The duration of the decision."""
+    dry_run: bool
 
 
 class Journal:
@@ -89,6 +91,7 @@ class Journal:
                 answer.reason,
                 answer.audit.get("version", ""),
                 seconds,
+                is_dry_run(request.dry_run, request.object),
             )
         )
         if len(self._noted) == _FLUSH_LINES:
@@ -115,9 +118,15 @@ class Journal:
         unlogged, self._unlogged = self._unlogged, 0
         for each in noted:
             declared = self._metrics.decided(
-                each.webhook.name, each.operation, each.decision, each.reason, each.user, each.seconds
+                each.webhook.name,
+                each.operation,
+                each.decision,
+                each.reason,
+                each.user,
+                each.seconds,
+                dry_run=each.dry_run,
             )
-            if each.decision == Decision.DENIED:
+            if each.decision == Decision.DENIED and not each.dry_run:
                 self._metrics.denied(each.namespace, each.reason)
             if not declared:
                 logger.error(
@@ -134,7 +143,7 @@ class Journal:
         if sys.stderr.isatty():
             for line in lines:
                 fields = msgspec.structs.asdict(line)
-                logger.info(line.message, extra={key: fields[key] for key in _SHOWN})
+                logger.info(line.message, extra={key: fields[key] for key in _SHOWN if fields[key] is not False})
             return
         sys.stderr.buffer.write(logs.redacted(_encoder.encode_lines(lines)))
         sys.stderr.buffer.flush()
@@ -158,6 +167,7 @@ def _line(noted: _Noted) -> _Line:
         noted.reason,
         noted.version,
         round(noted.seconds * 1000, 3),
+        noted.dry_run,
     )
 
 

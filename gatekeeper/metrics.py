@@ -24,6 +24,7 @@ from kube_base.access.informer import Informer
 
 _OTHER = "OTHER"  # an operation that has no handler
 _ERROR_CODES = (400, 403, 405, 408, 413, 415, 500, 503)
+_DRY_RUN = {False: "false", True: "true"}
 _SERVICE_ACCOUNTS = "system:serviceaccount:"
 _PASSED = Outcome(PASSED.decision, PASSED.reason)
 _UNDECLARED = Outcome(Decision.ALLOWED, Reason.UNDECLARED)
@@ -40,10 +41,11 @@ class Metrics(Collector):
         outcomes = {route.webhook: (_PASSED, _UNDECLARED, *route.outcomes) for route in routes}
         names = [webhook.name for webhook in outcomes]
         self._decisions: dict[tuple[str, ...], int] = {
-            (webhook.name, operation, outcome.decision, outcome.reason): 0
+            (webhook.name, operation, outcome.decision, outcome.reason, dry_run): 0
             for webhook, found in outcomes.items()
             for operation in (*webhook.operations, _OTHER)
             for outcome in (found if operation != _OTHER else (_PASSED, _UNDECLARED))
+            for dry_run in _DRY_RUN.values()
         }
         self._bypasses: dict[tuple[str, ...], int] = {
             (outcome.reason, actor): 0
@@ -86,23 +88,35 @@ class Metrics(Collector):
         self.registry.register(ProcessMetrics("gatekeeper", client, informers))
 
     def decided(
-        self, webhook: str, operation: Operation, decision: Decision, reason: StrEnum, user: str, seconds: float
+        self,
+        webhook: str,
+        operation: Operation,
+        decision: Decision,
+        reason: StrEnum,
+        user: str,
+        seconds: float,
+        *,
+        dry_run: bool,
     ) -> bool:
         """Count a decision that took `seconds`. `user` may be any text. False: the handlers of the webhook do not
         declare this outcome, and it is counted as `undeclared`."""
         counted = operation if operation in self._operations[webhook] else _OTHER
-        key = (webhook, counted, decision, reason)
+        key = (webhook, counted, decision, reason, _DRY_RUN[dry_run])
         declared = key in self._decisions
         if not declared:
-            key = (webhook, counted, Decision.ALLOWED, Reason.UNDECLARED)
+            key = (webhook, counted, Decision.ALLOWED, Reason.UNDECLARED, _DRY_RUN[dry_run])
         self._decisions[key] += 1
+        self._seconds[webhook][bisect_left(_SECONDS, seconds)] += 1
+        self._seconds_sum[webhook] += seconds
+        if not dry_run:
+            self._count_bypass(reason, user)
+        return declared
+
+    def _count_bypass(self, reason: StrEnum, user: str) -> None:
         for actor in (Actor.SERVICE_ACCOUNT if user.startswith(_SERVICE_ACCOUNTS) else Actor.USER, Actor.RECONCILER):
             if (reason, actor) in self._bypasses:
                 self._bypasses[reason, actor] += 1
                 break
-        self._seconds[webhook][bisect_left(_SECONDS, seconds)] += 1
-        self._seconds_sum[webhook] += seconds
-        return declared
 
     def denied(self, namespace: str, reason: StrEnum) -> None:
         """Count a denial by its namespace, which may be any text: a caller that is no API server can name one without
@@ -119,20 +133,21 @@ class Metrics(Collector):
         """The metrics that change with each request. They are plain numbers, because counters of the library lock."""
         yield _counter(
             "altershield_admission_requests",
-            "Admission requests that the gatekeeper decided.",
-            ["webhook", "operation", "decision", "reason"],
+            "Admission requests that the gatekeeper decided, with dry runs.",
+            ["webhook", "operation", "decision", "reason", "dry_run"],
             self._decisions.items(),
         )
         yield _counter(
             "altershield_admission_bypasses",
-            "Releases that a handler would deny but that passed, by the reason and by the kind of user.",
+            "Releases that a handler would deny but that passed, by the reason and by the kind of user. Dry runs are "
+            "not counted.",
             ["bypass", "actor"],
             self._bypasses.items(),
         )
         yield _counter(
             "altershield_admission_denials",
             "Denials, by the workload's namespace. `(other)`: namespaces without a ChangeWorkload, and those after the "
-            f"first {MAX_NAMESPACES}.",
+            f"first {MAX_NAMESPACES}. Dry runs are not counted.",
             ["namespace", "reason"],
             self._denials.items(),
         )

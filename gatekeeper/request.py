@@ -51,12 +51,22 @@ class Object(msgspec.Struct, frozen=True, rename="camel"):
         """Whether `/spec/template/metadata` exists, so that a patch may add labels to it."""
         return False
 
+    @property
+    def dry_run(self) -> bool:
+        """Whether the object says that its request is a dry run, as an Eviction can."""
+        return False
+
     def problem(self) -> str:
         """Why handlers cannot read the object. Empty: they can."""
         return ""
 
 
 T = TypeVar("T", bound=Object)
+
+
+def is_dry_run(flag: bool | None, obj: object) -> bool:
+    """Whether a request changes nothing. `flag`: what the API server says. It ignores what the object says."""
+    return bool(flag) or (isinstance(obj, Object) and obj.dry_run)
 
 
 class Request(msgspec.Struct, Generic[T], frozen=True):
@@ -71,6 +81,7 @@ class Request(msgspec.Struct, Generic[T], frozen=True):
     user: str
     groups: tuple[str, ...]
     dry_run: bool
+    """See `is_dry_run`."""
     raw_options: msgspec.Raw
     object: T
     old_object: T | None

@@ -13,7 +13,7 @@ from altershield.admission.registry import REGISTRY
 from altershield.admission.webhooks import Webhook, webhooks
 from gatekeeper.errors import ReviewError
 from gatekeeper.handler import Handler
-from gatekeeper.request import Object, Request
+from gatekeeper.request import Object, Request, is_dry_run
 from gatekeeper.response import Outcome
 from gatekeeper.review import WireRequest, reader
 from kube_base.resources import Resource
@@ -121,7 +121,7 @@ def _request(
         wire.namespace,
         wire.user_info.username,
         wire.user_info.groups or (),
-        bool(wire.dry_run),
+        is_dry_run(wire.dry_run, found),
         wire.options,
         found,
         before,

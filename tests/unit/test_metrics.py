@@ -35,7 +35,7 @@ SHARED = {
 CONTRACT = {
     "gatekeeper": {
         **SHARED,
-        "altershield_admission_requests": (COUNTER, "decision operation reason webhook"),
+        "altershield_admission_requests": (COUNTER, "decision dry_run operation reason webhook"),
         "altershield_admission_denials": (COUNTER, "namespace reason"),
         "altershield_admission_errors": (COUNTER, "code webhook"),
         "altershield_admission_duration_seconds": (HISTOGRAM, "le webhook"),

@@ -43,7 +43,6 @@ def disruption_of(
     restarts: tuple[str, ...] = (),
     request_name: str = "",
     container_ids: tuple[tuple[str, str], ...] = (),
-    dry_run: bool = False,
 ) -> Disruption:
     """The disruption of `pod` by a request."""
     return Disruption(
@@ -51,7 +50,7 @@ def disruption_of(
         pod,
         clean(request.user, _MAX_MESSAGE),
         BREAK_GLASS_GROUP in request.groups,
-        dry_run or request.dry_run,
+        request.dry_run,
         changes,
         generation,
         restarts,

@@ -38,6 +38,6 @@ def judge(request: Request[Eviction], listers: Listers) -> Response | Awaitable[
         return NOTHING
 
     def disruption(pod: Pod) -> Disruption:
-        return disruption_of(request, Operation.EVICT, pod, dry_run=request.object.dry_run)
+        return disruption_of(request, Operation.EVICT, pod)
 
     return answer_by_name(listers, request.namespace, request.name, disruption)

@@ -74,7 +74,7 @@ def _deletion(request: Request[ReviewedPod], listers: Listers) -> Deletion | Non
         each.type == "DisruptionTarget" and each.status == "True" and each.reason == _TAINT
         for each in pod.status.conditions or ()
     )
-    return _deletion_of(request, projection, Operation.DELETE, request.dry_run, by_taint_manager=tainted)
+    return _deletion_of(request, projection, Operation.DELETE, by_taint_manager=tainted)
 
 
 async def _evicted(request: Request[Eviction], listers: Listers, *, early: bool) -> Response:
@@ -88,7 +88,7 @@ async def _evicted(request: Request[Eviction], listers: Listers, *, early: bool)
         return _refused(refusal, 429) if refusal is not None else NOTHING
     if pod is None or not pod.judged:  # the API server answers with 404, or no policy counts the pod
         return NOTHING
-    deletion = _deletion_of(request, pod, Operation.EVICT, request.dry_run or request.object.dry_run)
+    deletion = _deletion_of(request, pod, Operation.EVICT)
     if early and not listers.flow_controls.would_refuse(deletion):
         return NOTHING
     return await _decided(request, deletion, listers)
@@ -111,9 +111,7 @@ def _claim(request: Request[Any]) -> str:
     return secrets.token_hex(8)
 
 
-def _deletion_of(
-    request: Request[Any], pod: Pod, operation: Operation, dry_run: bool, *, by_taint_manager: bool = False
-) -> Deletion:
+def _deletion_of(request: Request[Any], pod: Pod, operation: Operation, *, by_taint_manager: bool = False) -> Deletion:
     break_glass = BREAK_GLASS_GROUP in request.groups
     return Deletion(
         uid=pod.uid,
@@ -125,7 +123,7 @@ def _deletion_of(
         labels=pod.labels,
         exempt=exempt(break_glass=break_glass, by_taint_manager=by_taint_manager, ready=pod.ready),
         break_glass=break_glass,
-        dry_run=dry_run,
+        dry_run=request.dry_run,
     )
 
 

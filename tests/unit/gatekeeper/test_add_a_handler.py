@@ -90,4 +90,4 @@ def test_new_handler_adds_its_webhook_and_its_metrics(followed: dict[str, Route]
         "matchPolicy": "Equivalent",
     }
     shown = generate_latest(Metrics(Certificate(Path(), Path()), followed.values()).registry).decode()
-    assert 'decision="denied",operation="DELETE",reason="kept",webhook="vconfigmap.kb.io"' in shown
+    assert 'decision="denied",dry_run="false",operation="DELETE",reason="kept",webhook="vconfigmap.kb.io"' in shown

@@ -63,7 +63,7 @@ def test_user_names_create_no_series(decided: tuple[Webhook, Outcome], operation
     metrics = fresh()
     before = series(metrics)
     webhook, (decision, reason, _) = decided
-    declared = metrics.decided(webhook.name, operation, decision, reason, user, 0.001)
+    declared = metrics.decided(webhook.name, operation, decision, reason, user, 0.001, dry_run=False)
     assert declared == (operation in webhook.operations)
     assert series(metrics) == before
     assert sum(bypasses(metrics).values()) == (
@@ -153,6 +153,52 @@ def denials(metrics: Metrics) -> dict[tuple[str, str], float]:
     return {(s.labels["namespace"], s.labels["reason"]): s.value for s in found if s.value}
 
 
+async def test_dry_run_is_counted_as_a_request_and_neither_as_a_denial_nor_as_a_bypass(capfdbinary: Any) -> None:
+    metrics = fresh()
+    new, old = released("busybox:2", suspend="1"), released(suspend="1")
+    repaired = {**new, "metadata": {**new["metadata"], "labels": {**new["metadata"]["labels"], **REPAIR}}}
+
+    for dry_run in (True, False, True):
+        for each in (new, repaired):
+            await decide_and_count(metrics, review(each, old, user="jane", dryRun=dry_run), StaticListers())
+
+    assert denials(metrics) == {("(other)", "suspended"): 1}
+    assert bypasses(metrics) == {("ignored-suspend", "user"): 1}
+    assert requests(metrics, "dry_run", "decision", "reason") == {
+        ("true", "denied", "suspended"): 2,
+        ("false", "denied", "suspended"): 1,
+        ("true", "allowed", "ignored-suspend"): 2,
+        ("false", "allowed", "ignored-suspend"): 1,
+    }
+
+
+async def test_eviction_is_a_dry_run_if_its_delete_options_say_so() -> None:
+    """`kubectl drain --dry-run=server` writes it into the object, and the API server says nothing about it."""
+    metrics, served = fresh(), next(each for each in ROUTES.values() if each.webhook.name.startswith("vpod-eviction"))
+    journal, asked = Journal(metrics), list[bool]()
+    for options in ({}, {"dryRun": None}, {"dryRun": ["All"]}):
+        body = review(None)
+        obj = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "web-1"}, "deleteOptions": options}
+        asks = {
+            "object": obj,
+            "subResource": "eviction",
+            "resource": {"group": "", "version": "v1", "resource": "pods"},
+        }
+        wire = served.decode(encode({**body, "request": {**body["request"], **asks}}))
+        journal.note(served.webhook, wire, PASSED, 0.001)
+        asked.append(next(iter(served.requests(wire).values())).dry_run)
+    journal.flush()
+    assert asked == [False, False, True]
+    assert requests(metrics, "dry_run") == {("false",): 2, ("true",): 1}
+
+
+def requests(metrics: Metrics, *names: str) -> dict[tuple[str, ...], float]:
+    """The requests that were counted, by these labels."""
+    metric = "altershield_admission_requests_total"
+    found = [s for m in metrics.registry.collect() for s in m.samples if s.name == metric]
+    return {tuple(s.labels[name] for name in names): s.value for s in found if s.value}
+
+
 async def test_undeclared_outcome_does_not_lose_logs_and_counts_of_other_requests(
     capfdbinary: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -169,13 +215,7 @@ async def test_undeclared_outcome_does_not_lose_logs_and_counts_of_other_request
         journal.note(served.webhook, wire, answer, 0.001)
     journal.flush()
 
-    counted = {
-        (s.labels["decision"], s.labels["reason"]): s.value
-        for m in metrics.registry.collect()
-        for s in m.samples
-        if s.name == "altershield_admission_requests_total" and s.value
-    }
-    assert counted == {("allowed", "passed"): 2, ("allowed", "undeclared"): 1}
+    assert requests(metrics, "decision", "reason") == {("allowed", "passed"): 2, ("allowed", "undeclared"): 1}
     assert series(metrics) == before
     assert [json.loads(line)["reason"] for line in capfdbinary.readouterr().err.splitlines()] == [
         "passed", "surprise", "passed",

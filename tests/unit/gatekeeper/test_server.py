@@ -261,8 +261,10 @@ async def test_every_decision_and_refusal_is_counted(served: Served, client: aio
 
     before = await metrics()
     for series in (
-        'requests_total{decision="denied",operation="UPDATE",reason="suspended",webhook="vdeployment.kb.io"} 0.0',
-        'requests_total{decision="patched",operation="CREATE",reason="new-version",webhook="mdeployment.kb.io"} 0.0',
+        'requests_total{decision="denied",dry_run="false",operation="UPDATE",reason="suspended",'
+        'webhook="vdeployment.kb.io"} 0.0',
+        'requests_total{decision="patched",dry_run="true",operation="CREATE",reason="new-version",'
+        'webhook="mdeployment.kb.io"} 0.0',
         'errors_total{code="413",webhook="mdeployment.kb.io"} 0.0',
         'duration_seconds_count{webhook="vdeployment.kb.io"} 0.0',
         "in_flight 0.0",
@@ -274,7 +276,7 @@ async def test_every_decision_and_refusal_is_counted(served: Served, client: aio
     await post(client, served.url(MUTATING_PATH), b"x")
     after = await metrics()
     assert (
-        'altershield_admission_requests_total{decision="denied",operation="UPDATE",reason="suspended",'
+        'altershield_admission_requests_total{decision="denied",dry_run="false",operation="UPDATE",reason="suspended",'
         'webhook="vdeployment.kb.io"} 1.0' in after
     )
     assert 'altershield_admission_errors_total{code="400",webhook="mdeployment.kb.io"} 1.0' in after

@@ -23,7 +23,7 @@ from gatekeeper.handlers.budgets.reasons import Reason
 from gatekeeper.handlers.flow_control import pods as counted
 from gatekeeper.handlers.flow_control.reasons import Reason as CountedReason
 from gatekeeper.records.flow_controls import Decided
-from gatekeeper.request import Request
+from gatekeeper.request import Request, is_dry_run
 from gatekeeper.response import NOTHING, Response
 from gatekeeper.texts import PAGE_WARNING
 from kube_base.access.errors import UnreachableError
@@ -109,7 +109,9 @@ async def answered(
     resource: Resource = PODS,
     **fields: Any,
 ) -> Response:
-    about = {"user": "ann", "groups": (), "dry_run": False, "received": time.time(), **fields}
+    read = msgspec.convert(obj, handler.reads)
+    about = {"user": "ann", "groups": (), "received": time.time(), **fields}
+    about["dry_run"] = is_dry_run(about.get("dry_run"), read)
     request = Request(
         resource=resource,
         subresource="",
@@ -117,7 +119,7 @@ async def answered(
         name="web-1",
         namespace="shop",
         raw_options=msgspec.Raw(),
-        object=msgspec.convert(obj, handler.reads),
+        object=read,
         old_object=msgspec.convert(old, handler.reads) if old is not None else None,
         memo={},
         **about,
