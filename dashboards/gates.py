@@ -83,10 +83,10 @@ def _accepted() -> list[Object]:
             steps=SELDOM,
         ),
         stat(
-            "Windows not accepted",
-            "Number of ReleaseWindows whose spec is wrong or was not worked out yet. Their last accepted spec stays in "
-            "force. After ten minutes an alert fires.",
-            f'sum(max by (cluster, accepted) (altershield_release_windows{{accepted!="True", {OURS}}})) or vector(0)',
+            "Objects not accepted",
+            "Number of gates, DefensePolicies, settings and PodDeletionFlowControls whose spec is wrong or was not "
+            "worked out yet. Their last accepted spec stays in force. After ten minutes an alert fires.",
+            f'sum(max by (cluster, kind, accepted) (altershield_objects{{accepted!="True", {OURS}}})) or vector(0)',
             steps=SELDOM,
         ),
         stat(

@@ -67,7 +67,7 @@ RUNBOOKS: Mapping[str, tuple[str, ...]] = {
     "Releases held by a gate": ("ReleaseHeldLong",),
     "Overrides used": ("OverrideUsed",),
     "Overrides by user": ("OverrideUsed",),
-    "Windows not accepted": ("ScheduleInvalid",),
+    "Objects not accepted": ("NotAccepted",),
     "Schedules run out in": ("SchedulesRunOut",),
     "Time until schedules run out": ("SchedulesRunOut",),
     "Oldest freeze without an end": ("FreezeForgotten", "FuseTripped"),

@@ -103,6 +103,7 @@ def kept_paths(caches: Caches, namespace: str) -> Mapping[str, Path]:
 
 def start(parts: Parts[Key]) -> Controller[Key]:
     parts.queue_changes_of(parts.caches[WATCH])
+    parts.acceptance.count(FIELD_GUARDS.kind, parts.caches[WATCH].all)
     guards = GuardReconciler(parts.caches, parts.writer, parts.recorder, parts.clock)
     return Controller(reconcile=guards.reconcile)
 

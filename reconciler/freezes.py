@@ -73,6 +73,7 @@ def families(freezes: Sequence[ReleaseFreeze], now: float) -> Iterator[Metric]:
 def start(parts: Parts[Key]) -> Controller[Key]:
     parts.queue_changes_of(parts.caches[WATCH])
     informer = parts.caches[WATCH]
+    parts.acceptance.count(RELEASE_FREEZES.kind, informer.all)
     parts.registry.register(Gauges(lambda: families(informer.all(), parts.clock())))
     return Controller(reconcile=FreezeReconciler(parts.caches, parts.writer, parts.clock).reconcile)
 

@@ -22,6 +22,7 @@ from reconciler.batches.subject import BATCHES
 from reconciler.budgets.subject import BUDGETS
 from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.checks.order_records import OrderRecords
+from reconciler.cluster.acceptance import AcceptanceMetrics
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.garbage import freeze_caches
 from reconciler.cluster.informers import run_informers
@@ -124,6 +125,7 @@ class Manager:
             recorder=self._recorder,
             registry=registry,
             disruptions=DisruptionMetrics(registry),
+            acceptance=AcceptanceMetrics(registry),
             clock=self._clock,
             slewed_clock=SlewedClock(self._clock, clock),
             options=options,

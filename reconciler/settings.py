@@ -100,6 +100,7 @@ class SettingRoutes:
 
 def start(parts: Parts[Key]) -> Controller[Key]:
     SettingRoutes(parts.caches, parts.queue)
+    parts.acceptance.count(OPS_CONFIG_INFOS.kind, parts.caches.settings.all)
     settings = SettingsReconciler(parts.caches, parts.writer, parts.recorder, parts.clock)
 
     def add_required() -> None:

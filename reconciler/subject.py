@@ -19,6 +19,7 @@ from kube_base.access.objects import key_of
 from kube_base.access.queue import WorkQueue
 from kube_base.resources import Resource
 from reconciler.checks.altershield_server import AlterShieldServer
+from reconciler.cluster.acceptance import AcceptanceMetrics
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.metrics import DisruptionMetrics
 from reconciler.cluster.watch import Watch
@@ -46,6 +47,7 @@ class Parts(Generic[K]):
     recorder: EventRecorder
     registry: CollectorRegistry
     disruptions: DisruptionMetrics
+    acceptance: AcceptanceMetrics
     clock: Callable[[], float]
     """Unix seconds by the API server's clock."""
     slewed_clock: Callable[[], float]

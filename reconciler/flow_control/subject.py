@@ -36,6 +36,7 @@ class FlowControlRoutes:
 def start(parts: Parts[Key]) -> Controller[Key]:
     FlowControlRoutes(parts.caches, parts.queue)
     informer = parts.caches[WATCH]
+    parts.acceptance.count(POD_DELETION_FLOW_CONTROLS.kind, informer.all)
     parts.registry.register(Gauges(lambda: families(informer.all(), parts.clock())))
     flow_controls = FlowControlReconciler(
         parts.client, parts.caches, parts.writer, parts.recorder, parts.disruptions, parts.clock

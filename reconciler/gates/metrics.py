@@ -4,9 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from altershield.api.condition_types import ConditionType
 from altershield.api.gates.windows import ReleaseWindow
-from altershield.api.meta import find_condition
 from kube_base.access.objects import key_of
 from kube_base.times import unix
 
@@ -15,28 +13,8 @@ MAX_GATES = 100
 
 
 def families(windows: Sequence[ReleaseWindow], system_namespace: str, now: float) -> Iterator[Metric]:
-    """How many windows are accepted, which are open, and how far their times reach. `now`: Unix seconds."""
-    yield from (_accepted(windows), _open(windows, system_namespace), _computed(windows, now))
-
-
-def _accepted(windows: Sequence[ReleaseWindow]) -> Metric:
-    counts = GaugeMetricFamily(
-        "altershield_release_windows",
-        "ReleaseWindows by the status of their condition Accepted. `False`: the spec is wrong, and the last accepted "
-        "one stays in force. `Unknown`: the status does not describe the spec yet. All replicas export it.",
-        labels=["accepted"],
-    )
-    found = [_acceptance(each) for each in windows]
-    for status in ("True", "False", "Unknown"):
-        counts.add_metric([status], found.count(status))
-    return counts
-
-
-def _acceptance(window: ReleaseWindow) -> str:
-    condition = find_condition(window.status.conditions, ConditionType.ACCEPTED)
-    if condition is None or window.status.observed_generation != window.metadata.generation:
-        return "Unknown"
-    return condition.status
+    """Which windows are open, and how far their times reach. `now`: Unix seconds."""
+    yield from (_open(windows, system_namespace), _computed(windows, now))
 
 
 def _open(windows: Sequence[ReleaseWindow], system_namespace: str) -> Metric:

@@ -43,6 +43,7 @@ class WindowRoutes:
 def start(parts: Parts[Key]) -> Controller[Key]:
     WindowRoutes(parts.caches, parts.queue)
     informer = parts.caches[WINDOWS]
+    parts.acceptance.count(resources.RELEASE_WINDOWS.kind, informer.all)
     parts.registry.register(Gauges(lambda: families(informer.all(), parts.caches.system_namespace, parts.clock())))
     windows = WindowReconciler(parts.caches, parts.writer, parts.recorder, parts.clock, Expansion())
     return Controller(reconcile=windows.reconcile)

@@ -63,6 +63,7 @@ def start(parts: Parts[Key]) -> Controller[Key]:
     labels = Labels(parts.client)
     LimitRoutes(parts.caches, parts.queue, labels)
     informer = parts.caches[LIMITS]
+    parts.acceptance.count(resources.RELEASE_LIMITS.kind, informer.all)
     parts.registry.register(Gauges(lambda: families(informer.all())))
     limits = LimitReconciler(
         parts.client,

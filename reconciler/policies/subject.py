@@ -41,6 +41,7 @@ class PolicyRoutes:
 
 def start(parts: Parts[Key]) -> Controller[Key]:
     routes = PolicyRoutes(parts.caches, parts.queue)
+    parts.acceptance.count(DEFENSE_POLICIES.kind, parts.caches.policies.all)
     file = parts.delivery.file if parts.delivery is not None else None
     if file is not None:
         file.add_handler(routes.add_all)

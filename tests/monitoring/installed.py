@@ -31,7 +31,7 @@ ALERTS = {
     "AlterShieldFuseTripped",
     "AlterShieldDisarmed",
     "AlterShieldReleaseHeldLong",
-    "AlterShieldScheduleInvalid",
+    "AlterShieldNotAccepted",
     "AlterShieldSchedulesRunOut",
     "AlterShieldOverrideUsed",
     "AlterShieldFreezeForgotten",

@@ -66,7 +66,7 @@ CONTRACT = {
         "altershield_deletion_breaker": (GAUGE, "flow_control mode state"),
         "altershield_deletion_limit_used_ratio": (GAUGE, "flow_control"),
         "altershield_deletion_limit_warn_ratio": (GAUGE, "flow_control"),
-        "altershield_release_windows": (GAUGE, "accepted"),
+        "altershield_objects": (GAUGE, "accepted kind"),
         "altershield_release_window_open": (GAUGE, "mode namespace type window"),
         "altershield_release_windows_computed_seconds": (GAUGE, ""),
         "altershield_release_fuse_tripped": (GAUGE, "limit limit_namespace"),
@@ -119,7 +119,7 @@ SHOW_THE_EXAMPLE = {
     "altershield_setting_enabled",
     "altershield_budgets",
     "altershield_deletion_breaker",
-    "altershield_release_windows",
+    "altershield_objects",
     "altershield_release_freezes",
 }
 """The metrics that the examples of the reference page change, and the settings, of which two are on."""

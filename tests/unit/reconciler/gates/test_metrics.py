@@ -46,16 +46,6 @@ def of_freezes(name: str, *known: ReleaseFreeze) -> list[tuple[dict[str, str], f
     return [(sample.labels, sample.value) for each in found if each.name == name for sample in each.samples]
 
 
-def test_windows_are_counted_by_acceptance_from_the_start() -> None:
-    def counted(*windows: ReleaseWindow) -> dict[str, float]:
-        return {labels["accepted"]: value for labels, value in of_windows("altershield_release_windows", *windows)}
-
-    assert counted() == {"True": 0, "False": 0, "Unknown": 0}
-    edited, new = window("edited", ACCEPTED, generation=2), window("new", observed_generation=0)
-    known = (window("a", ACCEPTED), window("b", ACCEPTED), window("c", REJECTED), edited, new)
-    assert counted(*known) == {"True": 2, "False": 1, "Unknown": 2}
-
-
 def test_window_is_open_as_its_status_says_by_the_rules_that_are_in_force() -> None:
     allow = msgspec.structs.replace(WEEKEND, type=WindowType.ALLOW, mode=GateMode.WARN)
     new = window("new", observed_generation=0)
