@@ -51,7 +51,7 @@ def gates(
     namespace: Namespace = "",
     filename: Annotated[
         str,
-        typer.Option("--filename", "-f", help="A file with workloads: may they be released now? -: stdin."),
+        typer.Option("--filename", "-f", help="A file with workloads: would kubectl apply release them now? -: stdin."),
     ] = "",
     output: Annotated[
         Format | None, typer.Option("--output", "-o", help="The format: json or yaml.", show_default=False)

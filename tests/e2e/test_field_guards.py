@@ -1,16 +1,23 @@
 """Fields of pod templates that may not change by accident, on a cluster with a gatekeeper and a reconciler."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from altershield.api.resources import API_VERSION
+from altershield.views.gates.reading import dry_apply
+from altershield.workloads import BY_KIND
 from command.gates.command import EXIT_CLOSED
+from kube_base.access.client import Client
+from kube_base.resources import DEPLOYMENTS
 from tests.docs.pages import ROOT, blocks
+from tests.e2e.gates import USER
 from tests.e2e.sleep import VERSION, release, sleep, succeed
-from tests.support.kubectl import Kubectl
+from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import Run
 
@@ -128,6 +135,73 @@ def test_a_guard_that_is_younger_than_the_release_by_git_knows_its_values(kubect
     kubectl("set", "resources", "deployment/sleep", "--limits=memory=128Mi")
     succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
     assert "was 64Mi in the last release by argocd-controller" in known(kubectl, manifest(), *ARGOCD)
+
+
+@pytest.mark.parametrize("options", [(), ("--server-side", "--force-conflicts")], ids=["client-side", "server-side"])
+def test_gates_foresee_what_the_guard_says_about_kubectl_apply(
+    kubectl: Kubectl, altershield: Run, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    put(kubectl, guard("Reverted"))
+    git, file = manifest(), tmp_path / "git.json"
+    file.write_text(git)
+    assert "may be released now" in altershield("gates", "-f", str(file)).stdout
+    kubectl("apply", *options, "-f", "-", stdin=git)
+    succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
+    kubectl("set", "resources", "deployment/sleep", "--limits=memory=128Mi")
+    succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
+    known(kubectl, git, *options)
+    asked = altershield("gates", "-f", str(file), "-o", "json", code=EXIT_CLOSED).stdout
+    (answer,) = json.loads(asked)["releases"]
+    refused = kubectl.run("apply", *options, "-f", "-", stdin=git).stderr
+    assert f"{FIELD} is 128Mi now, was 64Mi in the last release by {USER} with kubectl" in refused
+    assert answer["message"].partition(" denied the request: ")[2] in refused
+    file.write_text(manifest("128Mi", image="other"))
+    assert "may be released now" in altershield("gates", "-f", str(file)).stdout
+
+
+CHANGES: dict[str, Any] = {
+    "a field that the manifest no longer has": lambda pod: pod["containers"][0].pop("resources"),
+    "a variable that the manifest no longer has": lambda pod: pod["containers"][0]["env"].pop(0),
+    "a new variable before the others": lambda pod: pod["containers"][0]["env"].insert(0, {"name": "C", "value": "3"}),
+    "another order": lambda pod: pod["containers"][0]["env"].reverse(),
+    "a container less": lambda pod: pod["containers"].pop(1),
+    "another kind of volume": lambda pod: pod.update(volumes=[{"name": "data", "configMap": {"name": "data"}}]),
+    "other arguments": lambda pod: pod["containers"][0].update(args=["b", "a"]),
+    "nothing": lambda pod: None,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+async def test_dry_run_of_gates_makes_of_the_object_what_kubectl_apply_makes_of_it(
+    kubectl: Kubectl, client: Client, change: Callable[[Json], object]
+) -> None:
+    """Also if somebody has changed the object by hand."""
+    obj = json.loads(manifest())
+    obj["metadata"]["namespace"] = kubectl.namespace
+    pod = obj["spec"]["template"]["spec"]
+    pod["containers"][0] |= {
+        "args": ["a", "b"],
+        "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+        "ports": [{"containerPort": 80}, {"containerPort": 81}],
+    }
+    pod["containers"].append({"name": "other", "image": "other"})
+    pod["volumes"] = [{"name": "data", "emptyDir": {}}]
+    kubectl.apply(json.dumps(obj))
+    by_hand = [
+        {"op": "add", "path": "/spec/template/spec/containers/0/env/-", "value": {"name": "HAND", "value": "9"}},
+        {
+            "op": "replace",
+            "path": "/spec/template/spec/volumes/0",
+            "value": {"name": "data", "hostPath": {"path": "/"}},
+        },
+        {"op": "add", "path": "/spec/template/spec/nodeSelector", "value": {"disk": "ssd"}},
+        {"op": "replace", "path": "/spec/replicas", "value": 3},
+    ]
+    kubectl("patch", "deployment", "sleep", "--type=json", "-p", json.dumps(by_hand))
+    change(pod)
+    made = await dry_apply(client, BY_KIND[DEPLOYMENTS.group_kind], obj, kubectl.namespace)
+    applied = json.loads(kubectl("apply", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(obj)))
+    assert made["spec"] == applied["spec"]
 
 
 def test_going_back_on_purpose_is_no_revert(kubectl: Kubectl) -> None:

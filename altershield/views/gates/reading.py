@@ -10,6 +10,7 @@ from altershield.api.gates.limits import ReleaseLimit
 from altershield.api.gates.windows import ReleaseWindow
 from altershield.api.resources import FIELD_GUARDS, RELEASE_FREEZES, RELEASE_LIMITS, RELEASE_WINDOWS
 from altershield.views import permission
+from altershield.views.gates import applying
 from altershield.views.gates.model import Gate, gates
 from altershield.workloads.adapter import Adapter
 from kube_base.access.client import Client, PatchType
@@ -18,8 +19,6 @@ from kube_base.errors import ReportedError
 from kube_base.times import rfc3339
 
 Object = dict[str, Any]
-
-_MANAGER = "altershield-gates"
 
 
 class GateError(ReportedError):
@@ -85,22 +84,42 @@ async def ask(client: Client, adapter: Adapter, name: str, namespace: str, now: 
 
 
 async def ask_about(client: Client, adapter: Adapter, manifest: Object, namespace: str) -> Verdict:
-    """Whether this manifest would be admitted now, as a dry run of a server-side apply."""
-    name = manifest["metadata"]["name"]
+    """Whether `kubectl apply` of this manifest would be admitted now. A conflict of field managers does not count."""
     try:
-        await client.patch(
-            adapter.resource,
+        await dry_apply(client, adapter, manifest, namespace)
+    except (ForbiddenError, TooManyRequestsError) as error:
+        return _verdict(error)
+    return Verdict(allowed=True)
+
+
+async def dry_apply(client: Client, adapter: Adapter, manifest: Object, namespace: str) -> Object:
+    """What `kubectl apply` would make of the object, as a dry run: with `--server-side`, if it was applied last so."""
+    name, resource = manifest["metadata"]["name"], adapter.resource
+    try:
+        live: Object | None = await client.get(resource, name, namespace)
+    except NotFoundError:
+        live = None
+    if live is None or applying.is_server_side(live):
+        return await client.patch(
+            resource,
             manifest,
             name,
             namespace,
             type_=PatchType.APPLY,
-            field_manager=_MANAGER,
+            field_manager=applying.SERVER_SIDE,
             force=True,
             dry_run=True,
         )
-    except (ForbiddenError, TooManyRequestsError) as error:
-        return _verdict(error)
-    return Verdict(allowed=True)
+    strategic = not adapter.crd
+    return await client.patch(
+        resource,
+        applying.client_side(manifest, live, strategic=strategic),
+        name,
+        namespace,
+        type_=PatchType.STRATEGIC if strategic else PatchType.MERGE,
+        field_manager=applying.CLIENT_SIDE,
+        dry_run=True,
+    )
 
 
 def _verdict(error: ApiError) -> Verdict:
