@@ -2,7 +2,7 @@
 
 from altershield.api.rollout import Phase, RolloutStatus
 from altershield.releases.steps import step_text
-from reconciler.rollout.soaks import is_given_up, is_steady
+from reconciler.rollout.soaks import given_up_at, is_given_up, is_steady
 from reconciler.rollout.view import View
 
 TIMED = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING)
@@ -17,10 +17,12 @@ def deadline(status: RolloutStatus, view: View, now: float) -> tuple[str, float 
     soaked = status.phase == Phase.SOAKING and view.complete and now >= status.soak_end_time_unix
     if soaked and is_given_up(status, view, now) and not is_steady(status, view, now):
         return f"{step_text(status)}: no pod stayed ready for a whole soak within {seconds} s", None
-    since = status.soak_end_time_unix if status.phase == Phase.SOAKING else status.step_time_unix
-    due = since + seconds + (0 if status.phase == Phase.SOAKING else status.stopped_seconds)
+    if status.phase == Phase.SOAKING:  # it may have waited in the soak, and after it
+        due = max(float(status.soak_end_time_unix + seconds), given_up_at(status, view))
+    else:
+        due = float(status.step_time_unix + seconds + status.stopped_seconds)
     if now < due:
-        return "", float(due)
+        return "", due
     if status.phase == Phase.HELD:
         said = view.checks_said or "its checks have no result yet"
         return f"{step_text(status)} has not begun within {seconds} s: {said}", None

@@ -23,6 +23,8 @@ from reconciler.rollout.view import View
 _REACHED = (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL)
 """The phases in which the step has its pods, and they are verified."""
 
+_WRITES = (WaitingFor.WRITE, WaitingFor.EVICTION)
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -87,11 +89,16 @@ def progress(known: RolloutStatus, view: View, now: float) -> Progress:
     if known.phase in ENDED:
         return Progress(draft.status, ends_hold=view.hold is not None)
     if view.failed:
-        if known.phase != Phase.STOPPED:
-            _stop(draft)
-        return Progress(draft.status)
+        return _failed(draft, view)
     if known.phase == Phase.STOPPED:
-        draft.set(failed_step=0, soak_end_time="", soak_end_time_unix=0, step_time_unix=int(now), stopped_seconds=0)
+        draft.set(
+            failed_step=0,
+            soak_end_time="",
+            soak_end_time_unix=0,
+            step_time_unix=int(now),
+            stopped_seconds=0,
+            waiting_since_unix=0,
+        )
         if view.hold is None:
             draft.enter(Phase.VERIFYING)
         else:
@@ -104,11 +111,24 @@ def progress(known: RolloutStatus, view: View, now: float) -> Progress:
     return _held(draft, view, view.hold)
 
 
+def _failed(draft: _Draft, view: View) -> Progress:
+    """What follows for a release that has failed: its hold stays, also if somebody changed the held fields while no
+    gatekeeper answered. Else the version would go on to further pods."""
+    known, hold = draft.status, view.hold
+    if known.phase != Phase.STOPPED:
+        _stop(draft)
+        return Progress(draft.status)
+    if hold is None or view.follows or view.let_go:
+        draft.set(waiting_for=tuple(each for each in known.waiting_for if each not in _WRITES))
+        return Progress(draft.status)
+    return Progress(draft.status, NewHold(hold.version, hold.pods, hold.replicas, hold.surge))
+
+
 def _stop(draft: _Draft) -> None:
     """The release has failed."""
     known = draft.status
-    waiting = tuple(each for each in known.waiting_for if each not in COUNTS)
-    draft.set(failed_step=known.step, waiting_for=waiting)
+    over = (*COUNTS, *_WRITES)
+    draft.set(failed_step=known.step, waiting_for=tuple(each for each in known.waiting_for if each not in over))
     draft.enter(Phase.STOPPED)
 
 

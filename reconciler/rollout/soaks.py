@@ -18,6 +18,10 @@ def all_replaced(known: RolloutStatus, view: View) -> bool:
 
 def is_given_up(known: RolloutStatus, view: View, now: float) -> bool:
     """Whether a step fails if no pod has stayed ready for a whole soak until now. The last step has no deadline."""
+    return now >= given_up_at(known, view) and not is_last(view.rollout, known.step)
+
+
+def given_up_at(known: RolloutStatus, view: View) -> float:
+    """When the step has had its deadline and one soak, without the time for which it waited."""
     soak = steps_of(view.rollout)[known.step - 1].soak_seconds
-    end = known.step_time_unix + known.stopped_seconds + soak + view.rollout.step_deadline_seconds
-    return now >= end and not is_last(view.rollout, known.step)
+    return float(known.step_time_unix + known.stopped_seconds + soak + view.rollout.step_deadline_seconds)

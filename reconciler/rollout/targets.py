@@ -41,8 +41,9 @@ def target_of(view: View, number: int) -> int:
 def new_hold_of(view: View, hold: Hold, known: RolloutStatus, target: int) -> NewHold | None:
     """The hold that the workload should have now; None if it has it.
 
-    Within a step, the number of pods rises as new pods come up, and never falls, unless the workload is scaled. While
-    the pods soak, scaling gives the version its share of the pods, and no further pod is replaced.
+    Within a step, the number of pods rises as new pods come up, and never falls, unless the workload is scaled: fewer
+    replicas may lack fewer pods at once. While the pods soak, scaling gives the version its share of the pods, and no
+    further pod is replaced.
     """
     if known.phase == Phase.HELD and not hold.pods:
         return None
@@ -55,7 +56,8 @@ def new_hold_of(view: View, hold: Hold, known: RolloutStatus, target: int) -> Ne
             pods = max(pods, most)
     elif view.replicas != hold.replicas:
         pods = max(pods, min(view.pods, most))
-    if hold.surge and not surge:  # old pods would make room for those that were above the replicas
+    # old pods would make room for those that were above the replicas, or for those of more replicas
+    if (hold.surge and not surge) or view.replicas != hold.replicas:
         pods = min(pods, most)
     pods = max(1, min(pods, target)) if target else pods
     wanted = NewHold(view.version, pods, view.replicas, surge)

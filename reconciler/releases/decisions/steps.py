@@ -227,7 +227,7 @@ def _progressing(draft: Draft, found: Progress) -> tuple[Draft, tuple[Announce, 
     if not status.phase:
         return draft, ()
     refused = has_reason(draft.status.conditions, ConditionType.PROGRESSING, _REFUSED)
-    if refused and status.phase not in _STOPPED and {*status.waiting_for} & {WaitingFor.WRITE, WaitingFor.EVICTION}:
+    if refused and {*status.waiting_for} & {WaitingFor.WRITE, WaitingFor.EVICTION}:
         return draft, ()
     going = status.phase not in _STOPPED and not status.waiting_for
     if not going and status.waiting_for:

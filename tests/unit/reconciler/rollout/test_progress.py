@@ -14,6 +14,7 @@ from altershield.rollout.waits import NO_WAITS, Waits, waits_of
 from altershield.workloads.hold import STEPS, Cause, Hold
 from altershield.workloads.pods import Pod
 from reconciler.rollout.progress import Progress, progress, promoted
+from reconciler.rollout.targets import NewHold
 from reconciler.rollout.view import View
 from tests.unit.altershield.workloads.objects import pod
 
@@ -296,6 +297,23 @@ def test_deadline_does_not_run_while_the_release_waits(waiting: WaitingFor) -> N
     assert "is not verified within 100 s" in world.reconcile().overdue
 
 
+def test_deadline_does_not_run_while_the_release_waits_in_its_soak_or_after_it() -> None:
+    """A person holds the release, and a pod breaks. It has the rest of the deadline after that."""
+    world = World(rollout=Rollout(steps=(Step(1, 30),), step_deadline_seconds=100))
+    world.settle()
+    assert world.status.phase == Phase.SOAKING
+    world.status = msgspec.structs.replace(world.status, held_by="anna")
+    world.reconcile()
+    world.now += 1_000
+    world.passed = 0
+    assert not world.reconcile().overdue
+    world.status = msgspec.structs.replace(world.status, held_by="")
+    found = world.reconcile()
+    assert (found.overdue, found.wake) == ("", world.now + 130)
+    world.now += 130
+    assert "is not verified within 100 s" in world.reconcile().overdue
+
+
 def test_refused_eviction_stops_the_deadline_until_no_eviction_is_due() -> None:
     """A later pod that does not come up makes the step overdue, although the step has not all its pods."""
     world = World(rollout=Rollout(pods=(3,), step_deadline_seconds=100), at_once=None)
@@ -353,6 +371,19 @@ def test_scaled_workload_gets_the_share_of_its_replicas(replicas: int, reached: 
     assert world.pods == reached
 
 
+def test_scaling_down_takes_no_more_old_pods_than_the_own_strategy_of_fewer_replicas() -> None:
+    """Two of four pods were allowed, and are not up. One of two may be unavailable."""
+    rollout = Rollout(pods=(2,), soak_seconds=60)
+    world = World(rollout=rollout, replicas=4, at_once=2, hold=hold(2, 4, rollout))
+    world.reconcile()
+    world.replicas, world.at_once = 2, 1
+    found = world.reconcile()
+    assert found.new_hold == NewHold("new", 1, 2, surge=True)
+    world.up = 1
+    found = world.reconcile()
+    assert found.new_hold == NewHold("new", 2, 2, surge=True)
+
+
 def test_quota_that_refuses_surge_takes_no_more_old_pods_than_the_own_strategy() -> None:
     """Three pods were allowed, all above the replicas. Without them, one old pod at once makes room."""
     world = World(rollout=Rollout(pods=(3,), soak_seconds=60), at_once=3, hold=hold(3, rollout=Rollout(pods=(3,))))
@@ -381,6 +412,26 @@ def test_hold_whose_fields_somebody_changed_is_written_again() -> None:
     assert world.hold is not None
     assert found.new_hold is not None
     assert (found.new_hold.pods, found.new_hold.replicas) == (world.hold.pods, world.hold.replicas)
+
+
+def test_hold_of_a_failed_release_is_written_again_with_the_same_pods() -> None:
+    """Somebody changed its fields while no gatekeeper answered: the failed version must not go on to further pods."""
+    world = World()
+    world.settle()
+    world.failed = True
+    world.reconcile()
+    assert world.status.phase == Phase.STOPPED
+    assert world.hold is not None
+    world.status = msgspec.structs.replace(world.status, waiting_for=("write",), waiting_since_unix=int(world.now))
+    found = progress(world.status, replace(world.view, follows=False, replicas=20), world.now)
+    assert found.new_hold == NewHold("new", world.hold.pods, 10, surge=True)
+    assert found.status.waiting_for == ("write",)
+    assert progress(found.status, world.view, world.now).status.waiting_for == ()
+    world.now += 1_000
+    world.failed = False
+    world.reconcile()
+    world.reconcile()
+    assert world.status.stopped_seconds == 0
 
 
 def test_scaling_in_a_soak_counts_new_pods_only_as_far_as_they_are_up() -> None:

@@ -190,7 +190,7 @@ class Checks(SteppedWorld):
             return
         if self.kind == "Deployment":
             others = [each for each in self.pods.values() if each.image not in (self.image, pod.image)]
-            if self._is_superseded(pod) and not all(each.ready for each in others):
+            if self._is_superseded(pod) and not all(map(self._is_available, others)):
                 return  # its controller takes the pods of versions that were held for unavailable, the oldest first
             fields = self.began
             surge = share(fields[SURGE], self.replicas, up=True)

@@ -142,6 +142,12 @@ class SteppedWorld(World):
         self.keep(again)
         return first
 
+    def after_a_request(self) -> State:
+        """The workload after a request that changes nothing: fields that were changed while no gatekeeper answered are
+        held again."""
+        stored = State(self.annotation, self.spec)
+        return applied(stored, self._admit(stored, stored, "", False, self.t))
+
     def _admit(self, old: State | None, new: State, image: str, by_reconciler: bool, time: float) -> Admitted | None:
         return admit(
             Change(

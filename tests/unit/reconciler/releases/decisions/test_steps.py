@@ -33,7 +33,7 @@ def test_refusal_is_stored_once_and_stays_until_nothing_is_refused(what: Waiting
     assert steps.refused(known, what, "no room", 20.0) == Decision(), "another attempt stores nothing"
     draft = steps.with_steps(begin(known, 20.0), SNAPSHOT, Progress(known.status.rollout)).draft
     assert draft.status == known.status, "another decision stores nothing"
-    for phase, waiting in ((Phase.ROLLING, ()), (Phase.STOPPED, (what,))):
+    for phase, waiting in ((Phase.ROLLING, ()), (Phase.STOPPED, ())):
         status = msgspec.structs.replace(known.status.rollout, phase=phase, waiting_for=waiting)
         draft = steps.with_steps(begin(known, 30.0), SNAPSHOT, Progress(status)).draft
         condition = find_condition(draft.status.conditions, ConditionType.PROGRESSING)
