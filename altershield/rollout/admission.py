@@ -23,12 +23,12 @@ from altershield.workloads.adapter import Adapter, Fields
 from altershield.workloads.held import (
     Object,
     in_force,
-    is_for_later,
     is_reserved,
     own_values,
     plain,
     steps,
     values,
+    with_edits,
     with_values,
 )
 from altershield.workloads.hold import Cause, Hold
@@ -146,8 +146,7 @@ def _admit(change: Change) -> Admitted | None:
         return _begin(change, change.wanted, new.spec, own, known, edited)
     if not edited:
         return Admitted(old.annotation, with_values(new.spec, in_force(adapter, known)), known)
-    before = {path: known.fields.get(path) for path in edited if is_for_later(path)}
-    kept = msgspec.structs.replace(known, fields=own, before={**before, **known.before}, write=known.write + 1)
+    kept = msgspec.structs.replace(with_edits(known, own), write=known.write + 1)
     return Admitted(
         hold.encoded(kept, old.annotation),
         with_values(new.spec, in_force(adapter, kept)),

@@ -7,6 +7,8 @@ from which they follow.
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 from altershield.api.annotations import ROLLOUT
 from altershield.api.json_patch import Operation, label_path
 from altershield.workloads import hold
@@ -95,6 +97,13 @@ def own_values(holder: Holder, known: hold.Hold, spec: Object) -> dict[str, Any]
         else present[path]
         for path in holder.held_fields
     }
+
+
+def with_edits(known: hold.Hold, own: Fields) -> hold.Hold:
+    """The hold with these values of the user. Those that count only after the release keep the value of before."""
+    edited = (path for path, value in own.items() if value != known.fields.get(path))
+    before = {path: known.fields.get(path) for path in edited if is_for_later(path)}
+    return msgspec.structs.replace(known, fields=dict(own), before={**before, **known.before})
 
 
 def follows(holder: Holder, known: hold.Hold, spec: Object) -> bool:

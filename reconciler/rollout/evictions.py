@@ -19,11 +19,27 @@ class Fleet:
     """The old pods that neither are terminating nor have ended."""
     ending: int
     """The other old pods that are known. A pod that was terminating before the reconciler started is not."""
+    min_ready: int
+    """The user's own `minReadySeconds`."""
+    now: float
+    """Unix seconds."""
 
     @property
     def unavailable(self) -> int:
-        """How many nodes have no available pod: pods of any version that are not ready count, and nodes without one."""
-        return self.replicas - self.up - sum(pod.ready for pod in self.staying)
+        """How many nodes have no available pod: pods of any version that are not available count, and nodes without
+        one."""
+        return self.replicas - self.up - sum(map(self.is_available, self.staying))
+
+    def is_available(self, pod: Pod) -> bool:
+        """Whether an old pod is available, by the user's own strategy."""
+        return pod.ready and (self.min_ready <= 0 or pod.ready_at + self.min_ready <= self.now)
+
+    @property
+    def changes_at(self) -> float | None:
+        """When the next old pod is available if it stays ready, Unix seconds; None if none waits for that."""
+        waiting = (pod.ready_at for pod in self.staying if pod.ready and not self.is_available(pod))
+        first = min(waiting, default=None)
+        return float(first + self.min_ready) if first is not None else None
 
     @property
     def given(self) -> int:
@@ -44,7 +60,7 @@ def evictions(
     """The old pods to evict. Pods on nodes that are not ready stay: nothing would replace them there.
 
     `allowed`: how many pods may have the version. `most`: how many may be unavailable at once, by the user's own
-    strategy. A pod that is not ready is evicted first, because it is unavailable already; then pods of another version
+    strategy. A pod that is not available is evicted first, as the controller would do; then pods of another version
     than `base`: a version that failed does not serve through the soaks of its repair.
 
     `selected`: whether a pod is on a node that the steps select. These are evicted before all others, whatever their
@@ -60,14 +76,14 @@ def evictions(
     found: list[Pod] = []
 
     def order(pod: Pod) -> tuple[bool, bool, bool, str]:
-        return pod.metadata.uid not in chosen, pod.ready, pod.version == base, pod.metadata.name
+        return pod.metadata.uid not in chosen, fleet.is_available(pod), pod.version == base, pod.metadata.name
 
     for pod in sorted(fleet.staying, key=order):
-        own = pod.metadata.uid in chosen
+        own, available = pod.metadata.uid in chosen, fleet.is_available(pod)
         if not own and left <= 0:
             break
-        if (room or not pod.ready) and on_ready_node(pod):
-            room -= pod.ready
+        if (room or not available) and on_ready_node(pod):
+            room -= available
             left -= not own
             found.append(pod)
     return tuple(found)

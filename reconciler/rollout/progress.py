@@ -5,7 +5,6 @@ So a reconcile that runs twice, or a reconciler that is killed between two write
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -14,8 +13,8 @@ from altershield.api.rollout import COUNTS, ENDED, PassedStep, Phase, RolloutSta
 from altershield.releases.steps import labels_text, reasons, step_text
 from altershield.rollout.steps import first_step, is_last, next_step, selects_nodes, steps_of
 from altershield.workloads.hold import Hold
-from altershield.workloads.pods import Pod
 from reconciler.rollout.deadline import TIMED, deadline
+from reconciler.rollout.draft import Draft, Progress
 from reconciler.rollout.soaks import all_replaced, is_given_up, is_steady
 from reconciler.rollout.targets import NewHold, lacks_nodes, new_hold_of, nodes_of, target_of
 from reconciler.rollout.view import View
@@ -26,63 +25,9 @@ _REACHED = (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL)
 _WRITES = (WaitingFor.WRITE, WaitingFor.EVICTION)
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
-    """An Event about the workload."""
-
-    reason: str
-    message: str
-    warning: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What follows for a release in steps. `wake`: when it may go on without an event, Unix seconds."""
-
-    status: RolloutStatus
-    new_hold: NewHold | None = None
-    ends_hold: bool = False
-    """Whether the user's own values of the held fields return now."""
-    frees_fields: bool = False
-    """Whether the entries of AlterShield's field manager about the held fields are removed, before the status is
-    stored."""
-    evicts: tuple[Pod, ...] = ()
-    """The old pods that are evicted now."""
-    events: tuple[Event, ...] = ()
-    wake: float | None = None
-    overdue: str = ""
-    """Why the step is overdue; empty if it is not."""
-    checks_said: str = ""
-    """See `View.checks_said`."""
-
-    @property
-    def done(self) -> bool:
-        """Whether the last step has passed."""
-        return self.status.phase == Phase.DONE
-
-
-@dataclass(slots=True)
-class _Draft:
-    """A status under construction."""
-
-    status: RolloutStatus
-    now: float
-    events: list[Event] = field(default_factory=list)
-
-    def set(self, **fields: object) -> None:
-        self.status = msgspec.structs.replace(self.status, **fields)
-
-    def enter(self, phase: Phase) -> None:
-        if self.status.phase != phase:
-            self.set(phase=phase.value, phase_time=plain_time(self.now), phase_time_unix=int(self.now))
-
-    def say(self, reason: str, message: str, *, warning: bool = False) -> None:
-        self.events.append(Event(reason, message, warning))
-
-
 def progress(known: RolloutStatus, view: View, now: float) -> Progress:
     """What follows at `now` (Unix seconds). The same input gives the same result."""
-    draft = _Draft(known, now)
+    draft = Draft(known, now)
     if not known.phase:
         return _begun(draft, view)
     draft.set(updated=view.pods, passed=view.passed)
@@ -111,7 +56,7 @@ def progress(known: RolloutStatus, view: View, now: float) -> Progress:
     return _held(draft, view, view.hold)
 
 
-def _failed(draft: _Draft, view: View) -> Progress:
+def _failed(draft: Draft, view: View) -> Progress:
     """What follows for a release that has failed: its hold stays, also if somebody changed the held fields while no
     gatekeeper answered. Else the version would go on to further pods."""
     known, hold = draft.status, view.hold
@@ -124,7 +69,7 @@ def _failed(draft: _Draft, view: View) -> Progress:
     return Progress(draft.status, NewHold(hold.version, hold.pods, hold.replicas, hold.surge))
 
 
-def _stop(draft: _Draft) -> None:
+def _stop(draft: Draft) -> None:
     """The release has failed."""
     known = draft.status
     over = (*COUNTS, *_WRITES)
@@ -144,7 +89,7 @@ def is_first(status: RolloutStatus) -> bool:
 
 def promoted(known: RolloutStatus, view: View, by: str, now: float, *, full: bool) -> Progress | str:
     """What follows from the request to promote the release; why it cannot be promoted, if it cannot."""
-    draft = _Draft(known, now)
+    draft = Draft(known, now)
     held = bool(known.held_by)
     draft.set(held_by="", full=known.full or full)
     if known.phase == Phase.STOPPED:
@@ -165,7 +110,7 @@ def promoted(known: RolloutStatus, view: View, by: str, now: float, *, full: boo
     return f"{view.passed} of the {known.pods} pods of step {known.step} are verified; it can be promoted after that"
 
 
-def _begun(draft: _Draft, view: View) -> Progress:
+def _begun(draft: Draft, view: View) -> Progress:
     """The first phase of a release whose first step the gatekeeper holds."""
     hold, rollout, now = view.hold, view.rollout, draft.now
     if hold is None:
@@ -182,7 +127,7 @@ def _begun(draft: _Draft, view: View) -> Progress:
     return Progress(draft.status, events=tuple(draft.events), wake=now)
 
 
-def _prepare(draft: _Draft, view: View, number: int) -> None:
+def _prepare(draft: Draft, view: View, number: int) -> None:
     """Make this step the present one."""
     draft.set(
         step=number,
@@ -198,7 +143,7 @@ def _prepare(draft: _Draft, view: View, number: int) -> None:
     )
 
 
-def _begin(draft: _Draft, view: View) -> None:
+def _begin(draft: Draft, view: View) -> None:
     """Let pods get the version."""
     number = draft.status.step
     draft.enter(Phase.FINISHING if is_last(view.rollout, number) else Phase.ROLLING)
@@ -210,7 +155,7 @@ def _begin(draft: _Draft, view: View) -> None:
     draft.say("StepStarted", f"{step_text(draft.status)}: {what}")
 
 
-def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False, unready: Sequence[str] = ()) -> None:
+def _clocks(draft: Draft, view: View, *, writes: bool, evicts: bool = False, unready: Sequence[str] = ()) -> None:
     """Note since when the release waits, and for what. This time does not count for the deadline of the step. `writes`,
     `evicts`: whether a write of the hold or an eviction is due, which the API server may have refused before."""
     known, now = draft.status, int(draft.now)
@@ -234,7 +179,7 @@ def _clocks(draft: _Draft, view: View, *, writes: bool, evicts: bool = False, un
     draft.set(waiting_for=tuple(map(str, waiting)))
 
 
-def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
+def _held(draft: Draft, view: View, hold: Hold) -> Progress:
     """A step of which the pods are held."""
     known, now = draft.status, draft.now
     target = target_of(view, known.step)
@@ -278,12 +223,17 @@ def _held(draft: _Draft, view: View, hold: Hold) -> Progress:
         new_hold,
         evicts=view.evictable if evicts else (),
         events=tuple(draft.events),
-        wake=_next(due, _soak_end(draft.status, now), view.opens_at if draft.status.gates else None),
+        wake=_next(
+            due,
+            _soak_end(draft.status, now),
+            view.opens_at if draft.status.gates else None,
+            view.evictable_at if known.phase == Phase.ROLLING else None,
+        ),
         checks_said=view.checks_said,
     )
 
 
-def _roll_again(draft: _Draft) -> None:
+def _roll_again(draft: Draft) -> None:
     """Go back from the soak: a node left with its pod, or the step selects a further node. The pods of the step soak
     anew, with a deadline that begins now."""
     draft.set(
@@ -292,7 +242,7 @@ def _roll_again(draft: _Draft) -> None:
     draft.enter(Phase.ROLLING)
 
 
-def _after_soak(draft: _Draft, view: View) -> None:
+def _after_soak(draft: Draft, view: View) -> None:
     """Go on after the soak, if it is over, and after the approval."""
     known = draft.status
     if not view.complete or known.held_by:
@@ -309,7 +259,7 @@ def _after_soak(draft: _Draft, view: View) -> None:
         _pass(draft, view, "")
 
 
-def _soak_again(draft: _Draft, view: View) -> None:
+def _soak_again(draft: Draft, view: View) -> None:
     """Begin the soak anew: all pods restarted or were replaced in it. The deadline goes on, unless they were all
     replaced. When it is over, the soak does not begin anew, and the step fails."""
     known, now = draft.status, int(draft.now)
@@ -333,7 +283,7 @@ def _next(*times: float | None) -> float | None:
     return min((each for each in times if each is not None), default=None)
 
 
-def _soak(draft: _Draft, view: View) -> None:
+def _soak(draft: Draft, view: View) -> None:
     """Begin the soak of the step."""
     seconds = 0 if draft.status.full else steps_of(view.rollout)[draft.status.step - 1].soak_seconds
     end = int(draft.now) + seconds
@@ -341,7 +291,7 @@ def _soak(draft: _Draft, view: View) -> None:
     draft.enter(Phase.SOAKING)
 
 
-def _pass(draft: _Draft, view: View, by: str) -> None:
+def _pass(draft: Draft, view: View, by: str) -> None:
     """The step has passed. Begin the next one, or end the rollout."""
     status, now = draft.status, int(draft.now)
     passed = PassedStep(status.step, status.pods, status.step_time_unix, now, by)
@@ -358,7 +308,7 @@ def _pass(draft: _Draft, view: View, by: str) -> None:
         _begin(draft, view)
 
 
-def _last(draft: _Draft, view: View) -> Progress:
+def _last(draft: Draft, view: View) -> Progress:
     """The last step, which is not held."""
     known, now = draft.status, draft.now
     draft.set(pods=view.reach)
@@ -390,7 +340,7 @@ def _has_escaped(known: RolloutStatus, view: View) -> bool:
     return not view.older and view.replicas > 0 and view.pods > target_of(view, known.step)
 
 
-def _escaped(draft: _Draft, view: View) -> Progress:
+def _escaped(draft: Draft, view: View) -> Progress:
     """The version is not held any more. Its pods are verified all the same."""
     rollout = view.rollout
     draft.set(steps=len(steps_of(rollout)))

@@ -56,6 +56,8 @@ class View:
     """Whether a quota refuses pods above the replicas, and the user's own strategy does without them."""
     evictable: tuple[Pod, ...] = ()
     """The old pods that may be evicted now, for a kind whose controller replaces none while it is held."""
+    evictable_at: float | None = None
+    """When another old pod is available, so that further ones may be evicted, Unix seconds; None if none waits."""
     lost_nodes: tuple[str, ...] = ()
     """The nodes that are not ready and have pods of the version, if all other pods of the version have passed."""
     kept_nodes: tuple[str, ...] = ()

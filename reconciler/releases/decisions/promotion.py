@@ -21,7 +21,7 @@ from reconciler.rollout.progress import promoted
 def promote(snapshot: Snapshot, request: Request, now: float) -> Decision:
     """Take the next step without the rest of the soak and without waiting for approval, and end a person's hold."""
     draft, known = begin_with(snapshot, now), snapshot.release.status.rollout
-    view = view_of(snapshot, verification.next_state(snapshot))
+    view = view_of(snapshot, verification.next_state(snapshot), now)
     if view is None or not known.phase or known.phase in ENDED:
         return answered(draft, request, Result.UNCHANGED, f"{_own(snapshot)} has no step to take; {UNCHANGED}")
     released_by = snapshot.release.spec.released_by

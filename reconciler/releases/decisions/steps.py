@@ -36,9 +36,10 @@ from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.terms.draft import Draft, begin, with_update_time
 from reconciler.releases.terms.effects import After, Announce, Before, Decision, EndHold, Evict, FreeFields, SetHold
 from reconciler.releases.terms.snapshot import Snapshot
+from reconciler.rollout.draft import Event, Progress
 from reconciler.rollout.evictions import Fleet, evictions
 from reconciler.rollout.node_sets import NodeSet
-from reconciler.rollout.progress import Event, Progress, progress
+from reconciler.rollout.progress import progress
 from reconciler.rollout.view import View
 
 _REFUSED = "WriteRefused"
@@ -61,7 +62,7 @@ class Steps:
     wake: float | None = None
 
 
-def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
+def view_of(snapshot: Snapshot, next_state: WorkloadState, now: float) -> View | None:
     """The release in steps, its workload and its pods; None if it is not made in steps."""
     release, workload, groups = snapshot.release, snapshot.workload, snapshot.groups
     hold, phase = workload.steps, release.status.rollout.phase
@@ -76,6 +77,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
     )  # fmt: skip
     surge = not quota and (hold is None or hold.surge)
     nodes = _node_sets(rollout, groups, release.status.rollout.step) if hold is not None else ()
+    fleet = _fleet(workload, groups, now)
     lost_nodes, kept_nodes = _unready_nodes(workload, groups) if hold is not None else ((), ())
     soaking = groups if phase == Phase.SOAKING else None
     passed = [each.pod for each in soaking.pods_in(Group.PASSED)] if soaking is not None else []
@@ -97,7 +99,8 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState) -> View | None:
         waiting=waiting,
         follows=workload.hold is None or workload.hold.follows,
         surge_refused=quota and without_surge != 0,
-        evictable=_evictable(rollout, workload, groups, nodes, release.status.rollout.step),
+        evictable=_evictable(rollout, workload, groups, fleet, nodes, release.status.rollout.step),
+        evictable_at=fleet.changes_at if fleet is not None else None,
         lost_nodes=lost_nodes,
         kept_nodes=kept_nodes,
         node_sets=nodes,
@@ -144,20 +147,33 @@ def _unready_nodes(workload: Workload, groups: PodGroups | None) -> tuple[tuple[
     return tuple(sorted(set(lost))), tuple(sorted(kept))
 
 
-def _evictable(
-    rollout: Rollout, workload: Workload, groups: PodGroups | None, nodes: Sequence[NodeSet], number: int
-) -> tuple[Pod, ...]:
-    """The old pods to evict now, if the controller of the workload replaces none while it is held."""
-    hold = workload.steps
-    if hold is None or groups is None or not BY_KIND[workload.group_kind].evicts:
-        return ()
-    fleet = Fleet(
+def _fleet(workload: Workload, groups: PodGroups | None, now: float) -> Fleet | None:
+    """The pods of which the old ones are evicted; None if the controller of the workload replaces them."""
+    if workload.steps is None or groups is None or not BY_KIND[workload.group_kind].evicts:
+        return None
+    return Fleet(
         replicas=workload.replicas,
         pods=len(groups),
         up=sum(map(groups.count, _UP)),
         staying=tuple(groups.older.staying()),
         ending=groups.older.ending,
+        min_ready=workload.min_ready,
+        now=now,
     )
+
+
+def _evictable(
+    rollout: Rollout,
+    workload: Workload,
+    groups: PodGroups | None,
+    fleet: Fleet | None,
+    nodes: Sequence[NodeSet],
+    number: int,
+) -> tuple[Pod, ...]:
+    """The old pods to evict now."""
+    hold = workload.steps
+    if hold is None or groups is None or fleet is None:
+        return ()
     names = nodes[number - 1].names if 0 < number <= len(nodes) else ()
     return evictions(
         fleet,
@@ -178,7 +194,7 @@ def _at_once(workload: Workload, hold: Hold | None, *, surge: bool) -> int | Non
 
 def next_progress(snapshot: Snapshot, next_state: WorkloadState, now: float) -> Progress | None:
     """How the release in steps proceeds; None if it is not made in steps."""
-    view = view_of(snapshot, next_state)
+    view = view_of(snapshot, next_state, now)
     if view is None:
         return None
     known, hold = snapshot.release.status.rollout, snapshot.workload.steps

@@ -56,10 +56,9 @@ class HoldWriter:
         others = tuple(each for each in known.causes if each.by != hold.STEPS)
         own = next((each for each in known.causes if each.by == hold.STEPS), Cause(hold.STEPS))
         changed = msgspec.structs.replace(
-            known,
+            held.with_edits(known, held.own_values(adapter, known, raw["spec"])),
             version=wanted.version,
             causes=(msgspec.structs.replace(own, pods=wanted.pods), *others),
-            fields=held.own_values(adapter, known, raw["spec"]),
             replicas=wanted.replicas,
             surge=wanted.surge,
             write=known.write + 1,

@@ -7,21 +7,29 @@ from hypothesis import strategies as st
 
 from altershield.api import labels
 from altershield.workloads.pods import Pod
+from kube_base.times import rfc3339, unix
 from reconciler.rollout.evictions import Fleet, evictions
 from tests.unit.altershield.workloads import objects
 
 BASE, FAILED = "0" * 32, "1" * 32
 
 
-def old(name: str, *, ready: bool = True, version: str = BASE) -> Pod:
-    status = {"conditions": [objects.condition("Ready", ready)]}
+NOW = unix("2026-08-21T07:29:49Z")
+
+
+def old(name: str, *, ready: bool = True, version: str = BASE, ready_for: float = 3600) -> Pod:
+    status = {"conditions": [{**objects.condition("Ready", ready), "lastTransitionTime": rfc3339(NOW - ready_for)}]}
     return objects.pod(
         name=name, uid=name, labels={labels.VERSION: version}, spec={"nodeName": f"node-{name}"}, status=status
     )
 
 
-def fleet(*staying: Pod, replicas: int = 6, pods: int = 0, up: int = 0, ending: int = 0) -> Fleet:
-    return Fleet(replicas=replicas, pods=pods, up=up, staying=staying, ending=ending)
+def fleet(
+    *staying: Pod, replicas: int = 6, pods: int = 0, up: int = 0, ending: int = 0, min_ready: int = 0, now: float = NOW
+) -> Fleet:
+    return Fleet(
+        replicas=replicas, pods=pods, up=up, staying=staying, ending=ending, min_ready=min_ready, now=now
+    )  # fmt: skip
 
 
 def evicted(
@@ -61,6 +69,17 @@ def test_pod_that_is_not_ready_is_first_and_needs_no_room() -> None:
     assert evicted(fleet(*pods)) == ["e", "f"]
     assert evicted(fleet(*pods), allowed=1) == ["e"]
     assert evicted(fleet(*pods), most=3) == ["e", "f", "a"]
+
+
+def test_pod_that_is_ready_for_less_than_the_own_min_ready_seconds_is_first_and_counts_as_unavailable() -> None:
+    """A pod of a version that another one replaces in the middle, or an old pod that restarted."""
+    for version in (BASE, FAILED):
+        pods = (old("a"), old("b", version=FAILED), old("c", version=version, ready_for=10))
+        assert evicted(fleet(*pods, replicas=3, min_ready=30)) == ["c"]
+        assert evicted(fleet(*pods, replicas=3, min_ready=30), most=2) == ["c", "b"]
+        assert fleet(*pods, min_ready=30).changes_at == NOW + 20
+        assert evicted(fleet(*pods, replicas=3, min_ready=30, now=NOW + 20)) == ["b"]
+        assert fleet(*pods, min_ready=30, now=NOW + 20).changes_at is None
 
 
 def test_pod_on_a_node_that_is_not_ready_stays() -> None:

@@ -13,9 +13,10 @@ from altershield.rollout.steps import selects_nodes, steps_of
 from altershield.rollout.waits import NO_WAITS, Waits
 from altershield.workloads.hold import STEPS, Cause, Hold
 from altershield.workloads.pods import Pod
+from reconciler.rollout.draft import Progress
 from reconciler.rollout.evictions import Fleet, evictions
 from reconciler.rollout.node_sets import node_sets
-from reconciler.rollout.progress import Progress, progress, promoted
+from reconciler.rollout.progress import progress, promoted
 from reconciler.rollout.view import View
 from tests.unit.altershield.workloads import objects
 
@@ -71,7 +72,8 @@ class Fleetwide:
         )  # fmt: skip
         names = sets[number - 1].names if number else ()
         evictable = evictions(
-            Fleet(replicas, len(new), up, tuple(old), 0), most=self.most, base=BASE, on_ready_node=self.ready,
+            Fleet(replicas, len(new), up, tuple(old), ending=0, min_ready=0, now=self.now),
+            most=self.most, base=BASE, on_ready_node=self.ready,
             allowed=0 if number and selects_nodes(self.rollout, number) else allowed,
             selected=(lambda pod: pod.node in names) if names else None,
         )  # fmt: skip

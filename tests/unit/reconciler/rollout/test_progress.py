@@ -13,7 +13,8 @@ from altershield.rollout.steps import is_last, step_pods
 from altershield.rollout.waits import NO_WAITS, Waits, waits_of
 from altershield.workloads.hold import STEPS, Cause, Hold
 from altershield.workloads.pods import Pod
-from reconciler.rollout.progress import Progress, progress, promoted
+from reconciler.rollout.draft import Progress
+from reconciler.rollout.progress import progress, promoted
 from reconciler.rollout.targets import NewHold
 from reconciler.rollout.view import View
 from tests.unit.altershield.workloads.objects import pod

@@ -8,6 +8,7 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.rollout import ENDED, Phase, RolloutStatus
 from altershield.workloads.held import follows, values
+from altershield.workloads.hold import Hold
 from tests.unit.reconciler.releases.world import SimPod, fingerprint
 
 from .world import SteppedWorld
@@ -15,10 +16,6 @@ from .world import SteppedWorld
 Object = dict[str, Any]
 
 SURGE, UNAVAILABLE = "/spec/strategy/rollingUpdate/maxSurge", "/spec/strategy/rollingUpdate/maxUnavailable"
-
-
-UNHELD = 100
-"""Added to `extra` when somebody changes fields while no gatekeeper answers: they are in force for a moment."""
 
 
 def share(amount: int | str | None, replicas: int, *, up: bool) -> int:
@@ -39,6 +36,8 @@ class Checks(SteppedWorld):
         self.scaling = False
         """Whether the workload was scaled in this moment: its controller may then delete any pod."""
         self.base = ""
+        self.unheld = False
+        """Whether the controller created pods while somebody's fields were in force, changed without a gatekeeper."""
         self._start()
         self._failed, self._pods = "", 0
         self._seen_release = ("", 0)
@@ -94,7 +93,7 @@ class Checks(SteppedWorld):
         """Called after a release was admitted."""
         hold = self.hold
         if hold is None:
-            self.base = ""
+            self.base, self.unheld = "", False
             return
         self.base = self.base or hold.base
         self._start()
@@ -175,10 +174,17 @@ class Checks(SteppedWorld):
         own = min(self.most_reach, max(share(each.pods, self.most_replicas, up=True) for each in first))
         most = max(own, hold.at_least) + self.extra
         present = sum(each.image == pod.image and not each.deleting for each in self.pods.values())
+        if self._is_unheld(hold):
+            self.extra += 1
+            self.unheld = True
+            return
         assert present <= most, f"{present} pods have the version, and its step has {most}"
 
     def on_delete(self, pod: SimPod) -> None:
         """The controller is about to delete a pod, or to update it in place."""
+        if self.hold is not None and self._is_unheld(self.hold) and self.kind != "Deployment":
+            # the pod that takes its place may come when the fields are held again
+            self.extra += pod.image != self.image
         self._is_missed(pod)
 
     def on_evict(self, pod: SimPod) -> None:
@@ -186,12 +192,14 @@ class Checks(SteppedWorld):
 
     def _is_missed(self, pod: SimPod) -> None:
         hold = self.hold
-        if hold is None or self.late or self.scaling or self.extra >= UNHELD or not self._is_available(pod):
+        if hold is None or self.late or self.scaling or self._is_unheld(hold) or not self._is_available(pod):
             return
         if self.kind == "Deployment":
             others = [each for each in self.pods.values() if each.image not in (self.image, pod.image)]
             if self._is_superseded(pod) and not all(map(self._is_available, others)):
                 return  # its controller takes the pods of versions that were held for unavailable, the oldest first
+            if self.spec.get("paused") and self.unheld:
+                return  # its controller takes those above the replicas and the surge from all versions
             fields = self.began
             surge = share(fields[SURGE], self.replicas, up=True)
             below = share(fields[UNAVAILABLE], self.replicas, up=False)
@@ -206,14 +214,17 @@ class Checks(SteppedWorld):
         least = self.replicas - below
         assert left >= least, f"{left} pods are left available, and {least} have to be"
 
+    def _is_unheld(self, hold: Hold) -> bool:
+        """Whether fields that somebody changed while no gatekeeper answered are in force."""
+        return not follows(self.adapter, hold, self.spec)
+
     def _is_superseded(self, pod: SimPod) -> bool:
         """Whether the version of the pod was held before the present one."""
         return pod.image != self.image and fingerprint(pod.image) != self.base
 
     def _is_available(self, pod: SimPod) -> bool:
-        """Whether the pod is available by the user's own `minReadySeconds`. Old pods of a DaemonSet only have to be
-        ready."""
-        wait = 0 if self.kind == "DaemonSet" and pod.image != self.image else self.user.get("minReadySeconds", 0)
+        """Whether the pod is available by the user's own `minReadySeconds`."""
+        wait = self.user.get("minReadySeconds", 0)
         return pod.ready and not pod.deleting and int(pod.ready_at) + wait <= self.t and self.node_ready(pod.node)
 
     # the end

@@ -17,7 +17,7 @@ from altershield.rollout.admission import State, Wanted
 from altershield.workloads.held import NEVER_AVAILABLE, values, with_values
 from tests.unit.reconciler.releases.world import KINDS, fingerprint
 
-from .checks import SURGE, UNAVAILABLE, UNHELD
+from .checks import SURGE, UNAVAILABLE
 from .cluster import Cluster, spec_of
 
 DEADLINE = 60
@@ -162,7 +162,6 @@ class Steps(RuleBasedStateMachine):
             world.change(spec=spec)
         else:
             world.keep(State(world.annotation, spec))
-            world.extra += UNHELD
 
     @precondition(lambda self: self.world.kind == "Deployment")
     @rule(paused=st.sampled_from([True, None]))

@@ -13,7 +13,7 @@ from reconciler.cluster.release import Release, read
 from reconciler.releases.decisions import steps
 from reconciler.releases.terms.draft import begin
 from reconciler.releases.terms.effects import Decision
-from reconciler.rollout.progress import Progress
+from reconciler.rollout.draft import Progress
 from tests.unit.altershield.releases.builders import V1, release
 
 SNAPSHOT = cast(Any, None)  # it is read only for a release without steps

@@ -100,14 +100,14 @@ async def test_fields_of_a_later_version_stay_in_the_annotation() -> None:
     assert written["rollout"]["steps"] == known["rollout"]["steps"]
 
 
-async def test_field_that_was_changed_without_a_gatekeeper_becomes_the_own_value() -> None:
+async def test_field_that_was_changed_without_a_gatekeeper_becomes_the_own_value_for_later() -> None:
     server = Server(gatekeeper=True)
     path = "/spec/strategy/rollingUpdate/maxSurge"
     server.raw["spec"] = held.with_values(server.raw["spec"], {path: 4})
     await writer(server).set(WORKLOAD, NewHold("new", 1, 10, surge=True))
     known = held.steps({ROLLOUT: server.written[0][1]["value"]})
     assert known is not None
-    assert known.fields[path] == 4
+    assert (known.fields[path], known.strategy[path]) == (4, 1)
 
 
 async def test_end_of_a_hold_restores_the_own_values_in_one_write() -> None:
