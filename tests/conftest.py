@@ -12,10 +12,12 @@ import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
 from kube_sandbox.garbage import collect_less_often
+from tests.support.random_runs import LONG
 from tests.support.simulated_time import simulated_time
 
 # a machine that is busy with another test is no finding
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(LONG, settings.get_profile("busy"), max_examples=2000)
 settings.load_profile("busy")
 
 pytest_plugins = ["tests.support.reports", "tests.support.skipped"]

@@ -4,7 +4,6 @@ I/O."""
 from collections.abc import Iterator
 
 from altershield.api.amounts import scaled
-from altershield.workloads import BY_KIND
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 
@@ -75,8 +74,10 @@ class OlderPods:
             return False
         if workload.ends_at is not None:
             return False  # see `leave_room_for`
-        if BY_KIND[workload.group_kind].evicts and workload.steps is not None:
-            return False  # while it is held, pods stay on nodes that should have none: these are not ready, or tainted
+        if workload.steps is not None:
+            # its controller rests: a DaemonSet keeps pods on nodes that are not ready, and a Deployment those that were
+            # created while somebody's fields were in force, changed without a gatekeeper
+            return False
         counted = max(present, workload.updated)  # the status may still count a pod whose deletion is known here
         replicas = workload.replicas
         older = len(self._pods) - len(self._ending)

@@ -3,8 +3,7 @@ between any two writes, writes conflict or are refused, and people write any val
 release settles, no good release is rolled back or suspended, a suspension ends by the rules only, and every run ends.
 """
 
-from hypothesis import HealthCheck, event
-from hypothesis import settings as hypothesis_settings
+from hypothesis import event
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -13,6 +12,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.ops_config import Settings
 from reconciler.releases.pods.group import Group
+from tests.support.random_runs import random_runs
 
 from .world import KINDS, Conflicted, Killed, SimPod, World, fingerprint
 
@@ -423,11 +423,5 @@ class Releases(RuleBasedStateMachine):
             assert world.groups is None or world.groups.count(Group.PASSED) == len(present)
 
 
-Releases.TestCase.settings = hypothesis_settings(
-    max_examples=150,
-    stateful_step_count=30,
-    deadline=None,
-    derandomize=True,  # the same runs each time, so that a failure in CI comes from the change
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+Releases.TestCase.settings = random_runs(150, steps=30)
 TestReleases = Releases.TestCase

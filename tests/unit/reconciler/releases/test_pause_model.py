@@ -2,14 +2,13 @@
 change, and leaders die between any two writes. In every order of events: AlterShield does not continue the rollout of a
 failed version, unless its policy or a person says so, and every pause ends or tells that it lasts."""
 
-from hypothesis import HealthCheck
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from altershield.api import labels
 from altershield.api.ops_config import Settings
 from altershield.api.policy import OnFailure, OnPauseEnd
+from tests.support.random_runs import random_runs
 from tests.unit.reconciler.releases.scenarios import SUSPEND
 from tests.unit.reconciler.releases.world import KINDS, Killed, World
 
@@ -139,10 +138,4 @@ class Pauses(RuleBasedStateMachine):
 
 
 TestPauses = Pauses.TestCase
-TestPauses.settings = hypothesis_settings(
-    max_examples=200,
-    stateful_step_count=10,
-    deadline=None,
-    derandomize=True,  # the same runs each time, so that a failure in CI comes from the change
-    suppress_health_check=list(HealthCheck),
-)
+TestPauses.settings = random_runs(200, steps=10)

@@ -200,6 +200,8 @@ class Checks(SteppedWorld):
                 return  # its controller takes the pods of versions that were held for unavailable, the oldest first
             if self.spec.get("paused") and self.unheld:
                 return  # its controller takes those above the replicas and the surge from all versions
+            if hold.replicas < self.replicas:
+                return  # a share of the replicas before the scaling counts until the hold is written again
             fields = self.began
             surge = share(fields[SURGE], self.replicas, up=True)
             below = share(fields[UNAVAILABLE], self.replicas, up=False)
@@ -238,8 +240,10 @@ class Checks(SteppedWorld):
         hold, phase = self.hold, self.steps_status.phase
         if hold is None or not self.gatekeeper or self.refuses_holds or self.late or not self.replicas:
             return
-        if phase in (Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING, Phase.WAITING_FOR_APPROVAL):
-            assert follows(self.adapter, hold, self.spec), "the held fields do not follow the hold"
+        held = (Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING, Phase.WAITING_FOR_APPROVAL)
+        if phase in (*held, Phase.STOPPED):
+            assert not self._is_unheld(hold), "the held fields do not follow the hold"
+        if phase in held:
             assert hold.replicas == self.replicas, "the hold is of other replicas"
 
     def check_end(self) -> None:

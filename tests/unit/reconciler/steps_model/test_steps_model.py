@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-from hypothesis import HealthCheck
-from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -15,6 +13,7 @@ from altershield.api.policy import OnFailure
 from altershield.api.rollout import ENDED, Rollout, Step
 from altershield.rollout.admission import State, Wanted
 from altershield.workloads.held import NEVER_AVAILABLE, values, with_values
+from tests.support.random_runs import random_runs
 from tests.unit.reconciler.releases.world import KINDS, fingerprint
 
 from .checks import SURGE, UNAVAILABLE
@@ -364,11 +363,5 @@ class Steps(RuleBasedStateMachine):
         assert world.writes == writes or world.image.startswith(("bad", "dud")), "it writes although nothing happens"
 
 
-Steps.TestCase.settings = hypothesis_settings(
-    max_examples=240,
-    stateful_step_count=15,
-    deadline=None,
-    derandomize=True,  # the same runs each time, so that a failure in CI comes from the change
-    suppress_health_check=list(HealthCheck),
-)
+Steps.TestCase.settings = random_runs(240, steps=15)
 TestSteps = Steps.TestCase
