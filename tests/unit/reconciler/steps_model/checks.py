@@ -182,9 +182,8 @@ class Checks(SteppedWorld):
 
     def on_delete(self, pod: SimPod) -> None:
         """The controller is about to delete a pod, or to update it in place."""
-        if self.hold is not None and self._is_unheld(self.hold) and self.kind != "Deployment":
-            # the pod that takes its place may come when the fields are held again
-            self.extra += pod.image != self.image
+        if self.hold is not None and self._is_unheld(self.hold):
+            self.extra += pod.image != self.image  # a pod takes its place, maybe when the fields are held again
         self._is_missed(pod)
 
     def on_evict(self, pod: SimPod) -> None:
