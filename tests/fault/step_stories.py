@@ -1,7 +1,7 @@
 """Releases in steps, with assertions that must hold whatever happens to the reconciler. A gatekeeper runs."""
 
 import collections
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ from altershield.workloads.held import steps
 from kube_base.access.client import PatchType
 from kube_base.access.errors import NotFoundError
 from kube_base.resources import EVENTS, PODS
-from kube_sandbox.apiserver.storage.store import Store
+from kube_sandbox.apiserver.storage.store import Snapshot, Store
 from tests.fault.reconciler_cluster import Cluster, Object
 from tests.support import workloads
 
@@ -301,6 +301,15 @@ STORIES: tuple[tuple[str, tuple[Chapter, ...]], ...] = (
     ("StatefulSet", (in_steps, first_version, second_version)),
     ("DaemonSet", (in_steps, first_version, second_version)),
 )
+
+
+async def prepared(cluster: Cluster, kind: str, before: Sequence[Chapter]) -> Snapshot:
+    """The storage after these chapters."""
+    await cluster.go_to("told")
+    async with cluster.reconciler(start_timeout=30.0):
+        for chapter in before:
+            await chapter(Held(cluster, kind))
+    return cluster.snapshot()
 
 
 _STEPS = {"StepStarted": 3, "StepPassed": 3, "StepsFinished": 1}

@@ -9,7 +9,6 @@ import pytest
 from aiohttp import web
 
 from altershield.api.annotations import ROLLOUT
-from kube_sandbox.apiserver.storage.store import Snapshot
 from tests.fault.gatekeeper import admitting
 from tests.fault.killing import Killer
 from tests.fault.reconciler_cluster import Cluster, GoOn, running_cluster
@@ -18,6 +17,7 @@ from tests.fault.step_stories import (
     Chapter,
     Held,
     excess,
+    prepared,
     promoted,
     rolled_back,
     scaled,
@@ -55,14 +55,6 @@ class Bounded:
         if self._bound and request.method not in ("GET", "HEAD"):
             self.excess = self.excess or excess(self._cluster.store, self._cluster.namespace, self._kind)
         return await self._killer(request, go_on)
-
-
-async def prepared(cluster: Cluster, kind: str, before: Sequence[Chapter]) -> Snapshot:
-    await cluster.go_to("told")
-    async with cluster.reconciler(start_timeout=30.0):
-        for chapter in before:
-            await chapter(Held(cluster, kind))
-    return cluster.snapshot()
 
 
 async def play(cluster: Cluster, kind: str, fatal: int, last: Chapter) -> bool:

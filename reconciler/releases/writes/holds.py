@@ -14,7 +14,7 @@ from altershield.workloads.hold import Cause
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
 from kube_base.access.bodies import decode
-from kube_base.access.errors import ApiError, ConflictError, NotFoundError, TooManyRequestsError
+from kube_base.access.errors import ApiError, NotFoundError, TooManyRequestsError
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.writer import Writer
 from reconciler.releases.reads.live import LiveReader
@@ -81,10 +81,11 @@ class HoldWriter:
             await self._write(workload, raw, [operation])
 
     async def evict(self, pod: Pod) -> None:
-        """Evict a pod. A pod that does not exist any more needs no eviction."""
+        """Evict a pod. A pod that does not exist any more needs no eviction. ConflictError: another pod has its name,
+        or another write came first, and the eviction has to be repeated."""
         try:
             await self._writer.evict(pod.metadata)
-        except (NotFoundError, ConflictError):
+        except NotFoundError:
             return
         except ApiError as error:
             if is_temporary(error) and not isinstance(error, TooManyRequestsError):

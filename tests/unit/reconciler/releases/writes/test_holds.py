@@ -13,7 +13,7 @@ from altershield.api.json_patch import Operation
 from altershield.api.rollout import Rollout, WaitingFor
 from altershield.workloads import BY_KIND, held
 from altershield.workloads.hold import STEPS, Cause, Hold
-from kube_base.access.errors import ForbiddenError, NotFoundError, TooManyRequestsError
+from kube_base.access.errors import ConflictError, ForbiddenError, NotFoundError, TooManyRequestsError
 from kube_base.resources import DEPLOYMENTS
 from reconciler.releases.writes.holds import HoldRefused, HoldWriter
 from reconciler.rollout.targets import NewHold
@@ -119,7 +119,7 @@ async def test_end_of_a_hold_restores_the_own_values_in_one_write() -> None:
     assert operations["/spec/minReadySeconds"]["op"] == "remove"
 
 
-async def test_refused_eviction_waits_and_that_of_a_deleted_pod_does_not() -> None:
+async def test_refused_eviction_waits_that_of_a_deleted_pod_does_not_and_a_conflict_is_repeated() -> None:
     server = Server(gatekeeper=True)
     for refusal in (TooManyRequestsError("a budget", code=429), ForbiddenError("a policy", code=403)):
         server.refusal = refusal
@@ -128,3 +128,6 @@ async def test_refused_eviction_waits_and_that_of_a_deleted_pod_does_not() -> No
         assert raised.value.waiting is WaitingFor.EVICTION
     server.refusal = NotFoundError("gone", code=404)
     await writer(server).evict(POD)
+    server.refusal = ConflictError("changed", code=409)
+    with pytest.raises(ConflictError):
+        await writer(server).evict(POD)
