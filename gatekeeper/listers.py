@@ -1,7 +1,7 @@
 """The listers: the objects of the informers' caches that handlers can read."""
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from altershield import releases
 from altershield.api import ops_config
@@ -9,6 +9,7 @@ from altershield.api.change_workload import WorkloadRef
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.resources import CHANGE_WORKLOADS, OPS_CONFIG_INFOS
 from altershield.gates.admissions import Admissions
+from altershield.gates.gate import Gate
 from altershield.gates.release import Closed
 from altershield.gates.release import Release as Judgeable
 from altershield.workloads import change_workload_name, named_kind
@@ -36,8 +37,14 @@ class Gates(Protocol):
     def exist(self) -> bool:
         """Whether there is any gate."""
 
+    def have(self, gate: Gate[Any, Any]) -> bool:
+        """Whether there is any gate of this kind."""
+
     def labels_of(self, namespace: str) -> Mapping[str, str]:
         """The labels of a namespace."""
+
+    def may_hold(self, namespace: str) -> bool:
+        """Whether a gate may hold releases of this namespace rather than deny them."""
 
     def closed(self, release: Judgeable, now: float) -> tuple[Closed, ...]:
         """The gates that are closed for the release."""

@@ -105,10 +105,11 @@ class Request(msgspec.Struct, Generic[T], frozen=True):
         found = self.options.get("fieldManager")
         return found if isinstance(found, str) else ""
 
-    def once(self, compute: "Callable[[Request[T]], _R]") -> _R:
-        """The result of `compute` for this request. It is computed once for all handlers."""
+    def once(self, compute: "Callable[..., _R]", *more: Any) -> _R:
+        """The result of `compute` for this request and `more`, which are the same in each call for it. It is computed
+        once for all handlers."""
         if compute not in self.memo:
-            self.memo[compute] = compute(self)
+            self.memo[compute] = compute(self, *more)
         return cast(_R, self.memo[compute])
 
 

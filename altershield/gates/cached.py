@@ -68,6 +68,10 @@ class CachedGates:
         """Whether there is any object of any kind."""
         return any(len(each) for each in self._informers.values())
 
+    def have(self, gate: Gate[Any, Any]) -> bool:
+        """Whether there is any object of this kind."""
+        return gate in self._informers and len(self._informers[gate]) > 0
+
     def labels_of(self, namespace: str) -> Mapping[str, str]:
         """The labels of a namespace."""
         found = self._namespaces.get("", namespace)
@@ -88,15 +92,24 @@ class CachedGates:
                 if selects_namespace(each, release, self._system_namespace) and selects_any(each, release):
                     yield cast(G, each)
 
+    def may_hold(self, namespace: str) -> bool:
+        """Whether a gate may hold releases of this namespace rather than deny them."""
+        indexes = (self._index(gate, each) for gate in self._informers for each in (self._system_namespace, namespace))
+        return any(each is not None and each.holds for each in indexes)
+
     def _objects(self, release: Release, gate: Gate[Any, Any], namespace: str) -> Sequence[Placed]:
+        found = self._index(gate, namespace)
+        return found.candidates(release) if found is not None else ()
+
+    def _index(self, gate: Gate[Any, Any], namespace: str) -> Index[Placed] | None:
         informer = self._informers.get(gate)
         if informer is None or not informer.has_namespace(namespace):
-            return ()
+            return None
         found = self._known.get((gate, namespace))
         if found is None:
             cached = (self._in_force(gate, each) for each in informer.by_index(NAMESPACE, namespace))
             found = self._known[gate, namespace] = Index(each for each in cached if each is not None)
-        return found.candidates(release)
+        return found
 
     def _changed(self, gate: Gate[Any, Any], old: Any, new: Any) -> None:
         for each in (old, new):

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
+from altershield.api.gates.rules import GateRules, WhenClosed
 from altershield.api.selectors import Selector
 from altershield.gates.release import Placed, Release
 
@@ -20,7 +21,10 @@ class Index(Generic[P]):
     def __init__(self, placed: Iterable[P]) -> None:
         self._any: list[P] = []
         self._by_label: dict[_Key, list[P]] = {}
+        self.holds = False
+        """Whether one of them holds releases rather than denies them."""
         for each in placed:
+            self.holds |= isinstance(each.rules, GateRules) and each.rules.when_closed is WhenClosed.HOLD
             key = _key(_WORKLOAD, each.rules.selector) or _key(_NAMESPACE, each.rules.namespace_selector)
             if key is None:
                 self._any.append(each)

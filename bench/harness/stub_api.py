@@ -22,10 +22,12 @@ _REFUSED = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason":
 
 
 @contextlib.asynccontextmanager
-async def gatekeeper_on_a_stub(directory: Path, core: int) -> AsyncIterator[Server]:
-    """A gatekeeper on this core. Its API has one rolled-back version, and a budget that allows no disruption. The
-    directory gets `kubeconfig`, `tls.crt` and `tls.key`."""
-    async with api({CHANGE_WORKLOADS.plural: [_ROLLED_BACK], **cluster()}) as api_port:
+async def gatekeeper_on_a_stub(
+    directory: Path, core: int, more: Mapping[str, Sequence[object]] | None = None
+) -> AsyncIterator[Server]:
+    """A gatekeeper on this core. Its API has one rolled-back version, a budget that allows no disruption, and `more`
+    objects by plural. The directory gets `kubeconfig`, `tls.crt` and `tls.key`."""
+    async with api({CHANGE_WORKLOADS.plural: [_ROLLED_BACK], **cluster(), **(more or {})}) as api_port:
         kubeconfig = write_kubeconfig(directory / "kubeconfig", f"http://{LOOPBACK}:{api_port}")
         own = port()
         command = gatekeeper(kubeconfig, own, certificate(directory))

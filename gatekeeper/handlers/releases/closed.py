@@ -15,6 +15,7 @@ from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.gates.rules import Judged
 from altershield.api.released_by import MAX_MANAGER, MAX_USER
 from altershield.gates.fields.changes import Fields
+from altershield.gates.limits import LIMITS
 from altershield.gates.overrides import Asked
 from altershield.gates.release import Closed
 from altershield.gates.release import Release as Judgeable
@@ -45,7 +46,11 @@ def closed_for(change: Change, listers: Listers) -> tuple[Closed, ...]:
         return ()
     if not gates.filled:
         raise ReviewError("the caches of release gates are not filled yet", 503)
-    closed = gates.closed(judgeable(change, listers), change.received)
+    return change.once(_closed, listers, version)
+
+
+def _closed(change: Change, listers: Listers, version: str) -> tuple[Closed, ...]:
+    closed = listers.gates.closed(judgeable(change, listers), change.received)
     if not closed or not goes_back(change, version, listers):
         return closed
     return tuple(each for each in closed if each.judges_back) if succeeded(change, listers) else ()
@@ -54,6 +59,8 @@ def closed_for(change: Change, listers: Listers) -> tuple[Closed, ...]:
 def held_for(change: Change, listers: Listers) -> tuple[Closed, ...]:
     """The closed gates for which the release is admitted without a pod, and begins when they open. Empty: there are
     none, one of them denies, an override passes them, or the workload cannot be held so."""
+    if listers.gates.filled and not listers.gates.may_hold(change.namespace):
+        return ()
     enforced = tuple(each for each in closed_for(change, listers) if each.enforced)
     if not enforced or not can_hold(change, listers, enforced):
         return ()
@@ -98,7 +105,7 @@ def judgeable(change: Change, listers: Listers) -> Judgeable:
         workload=NamedWorkload.of(change.namespace, workload_ref(change)),
         version=released_version(change),
         repairs=new.repairs and bypass(change, listers) is Reason.IGNORED_SUSPEND,
-        succeeded=_succeeded(change, listers),
+        succeeded=_succeeded(change, listers) if listers.gates.have(LIMITS) else 0.0,
         admitted=listers.admissions.recent(change.received),
         fields=partial(change.once, _fields),
         written=partial(_written, change, listers),

@@ -1,5 +1,6 @@
 """Remembers admitted releases until the status of ReleaseLimits counts them."""
 
+from altershield.gates.limits import LIMITS
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.closed import judgeable
 from gatekeeper.handlers.releases.version import released_version
@@ -11,6 +12,6 @@ from gatekeeper.response import NOTHING, Response
 @handler(reads=Workload)
 def count_admitted(change: Change, listers: Listers) -> Response:
     """Remember a release that no handler before this one denied. A dry run counts nothing."""
-    if listers.gates.exist and not change.dry_run and released_version(change):
+    if listers.gates.have(LIMITS) and not change.dry_run and released_version(change):
         listers.admissions.add(judgeable(change, listers), change.received)
     return NOTHING

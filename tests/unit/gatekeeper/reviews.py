@@ -171,8 +171,14 @@ class StaticGates:
     def exist(self) -> bool:
         return any(self.placed.values())
 
+    def have(self, gate: Gate[Any, Any]) -> bool:
+        return bool(self.placed.get(gate))
+
     def labels_of(self, namespace: str) -> Mapping[str, str]:
         return self.namespace_labels
+
+    def may_hold(self, namespace: str) -> bool:
+        return True
 
     def closed(self, release: Judgeable, now: float) -> tuple[Closed, ...]:
         return judge(release, self._objects, names.SYSTEM_NAMESPACE, now)

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.api.gates.rules import Judged
+from altershield.api.gates.rules import Judged, WhenClosed
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.selectors import Operator, Requirement, Selector
 from altershield.gates.index import Index
 from altershield.gates.release import Release, selects_any, selects_namespace
-from tests.unit.altershield.gates.placed import freeze
+from tests.unit.altershield.gates.placed import freeze, limit
 
 _labels = st.dictionaries(st.sampled_from("kl"), st.sampled_from("xy"), max_size=2)
 _expressions = st.lists(
@@ -42,3 +42,9 @@ def test_no_gate_that_selects_the_release_is_left_out(freezes: list[object], rel
 def test_gates_of_other_labels_are_not_looked_at() -> None:
     found = Index(freeze(name=str(number), selector=Selector({"team": str(number)})) for number in range(1000))
     assert [each.name for each in found.candidates(Release("shop", {}, ({"team": "7"},)))] == ["7"]
+
+
+def test_an_index_knows_whether_a_gate_holds_releases() -> None:
+    assert Index([freeze(), freeze(when_closed=WhenClosed.HOLD)]).holds
+    assert not Index([freeze()]).holds
+    assert not Index([limit(concurrent=1)]).holds
