@@ -98,5 +98,5 @@ def read(data: bytes | msgspec.Raw) -> Release:
     for name in ("previous", "rollback_target"):
         found = getattr(release.status, name)
         if found is not _NO_SOURCE:
-            replace(release.status, name, SourceRef(fingerprint=sys.intern(found.fingerprint)))
+            replace(release.status, name, SourceRef(fingerprint=sys.intern(found.fingerprint), left=found.left))
     return release

@@ -70,6 +70,9 @@ class SourceRef(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
     fingerprint: Annotated[
         Text, doc("The fingerprint of its template as the API server returns it. New defaults can change it.")
     ] = ""
+    left: Annotated[bool, doc("In `previous`: somebody went back from this version, so that gates judge it again.")] = (
+        False
+    )
 
 
 class DownPod(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False):

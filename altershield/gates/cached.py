@@ -108,7 +108,8 @@ class CachedGates:
         found = self._known.get((gate, namespace))
         if found is None:
             cached = (self._in_force(gate, each) for each in informer.by_index(NAMESPACE, namespace))
-            found = self._known[gate, namespace] = Index(each for each in cached if each is not None)
+            in_force = (each for each in cached if each is not None)
+            found = self._known[gate, namespace] = Index(in_force, self._system_namespace)
         return found
 
     def _changed(self, gate: Gate[Any, Any], old: Any, new: Any) -> None:

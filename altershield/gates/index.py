@@ -16,16 +16,19 @@ _WORKLOAD, _NAMESPACE = "workload", "namespace"
 
 
 class Index(Generic[P]):
-    """Gates of one kind and namespace, by a label that each requires."""
+    """Gates of one kind and namespace, by a label that each requires. Only those of AlterShield's namespace select
+    namespaces."""
 
-    def __init__(self, placed: Iterable[P]) -> None:
+    def __init__(self, placed: Iterable[P], system_namespace: str) -> None:
         self._any: list[P] = []
         self._by_label: dict[_Key, list[P]] = {}
         self.holds = False
         """Whether one of them holds releases rather than denies them."""
         for each in placed:
             self.holds |= isinstance(each.rules, GateRules) and each.rules.when_closed is WhenClosed.HOLD
-            key = _key(_WORKLOAD, each.rules.selector) or _key(_NAMESPACE, each.rules.namespace_selector)
+            key = _key(_WORKLOAD, each.rules.selector)
+            if key is None and each.namespace == system_namespace:
+                key = _key(_NAMESPACE, each.rules.namespace_selector)
             if key is None:
                 self._any.append(each)
             else:

@@ -44,14 +44,14 @@ class Window:
         found = self.interval_at(now)
         if not self.allows:
             return found is None
-        return found is not None and found[1] - now >= self.rules.min_remaining_seconds and now < self.computed_until
+        return found is not None and found[1] - now > self.rules.min_remaining_seconds and now < self.computed_until
 
     def opens_at(self, now: float) -> float:
         """When it opens after `now`, at which it is closed; 0: not as far as its times reach."""
         if not self.allows:
             found = self.interval_at(now)
             return found[1] if found is not None else 0.0
-        lasting = (each for each in self.intervals if each[1] - each[0] >= self.rules.min_remaining_seconds)
+        lasting = (each for each in self.intervals if each[1] - each[0] > self.rules.min_remaining_seconds)
         return next((from_ for from_, _ in lasting if from_ > now), 0.0)
 
     def closes_at(self, now: float) -> float:

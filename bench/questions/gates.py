@@ -136,7 +136,7 @@ def _microseconds(gates: _Gates) -> float:
     for plural, each in _encoded(gates):
         found = reader(kinds[plural])(each).in_force
         placed.setdefault(kinds[plural], []).extend([found] if found is not None else [])
-    indexes = {gate: Index(of_kind) for gate, of_kind in placed.items()}
+    indexes = {gate: Index(of_kind, SYSTEM_NAMESPACE) for gate, of_kind in placed.items()}
     labels = {"app": _APP, "stage": "prod"}
     release = Release("shop", {"stage": "prod"}, (labels, labels))
     objects = partial(_objects, indexes, release)

@@ -12,7 +12,7 @@ from altershield.api.gates.windows import Cron, Dates, Day, ReleaseWindowSpec, S
 from reconciler.gates import calendars
 from reconciler.gates.problems import ScheduleError
 from reconciler.gates.terms import DAY, Span, calendar_key
-from reconciler.gates.wall_clock import UnknownZoneError, instant, wall_time, zone_of
+from reconciler.gates.wall_clock import UnknownZoneError, instant, instants, wall_time, zone_of
 
 _LOOK_BACK = 8 * DAY
 """Times that follow one another without a gap are one time. It begins at most so much before the time span."""
@@ -93,19 +93,25 @@ def _minutes(text: str) -> int:
 
 
 def _cron(cron: Cron, zone: datetime.tzinfo, begin: int, end: int) -> Iterator[Span]:
-    """CronSim skips no job in the gap of daylight saving, and starts a job at a fixed time once in the hour that comes
-    twice, as Debian's cron does."""
-    if len(cron.schedule.split()) != 5:
+    """As Debian's cron: a schedule whose minute or hour begins with `*` follows the hours that pass, so it has no time
+    that is skipped, and a time that comes twice both times. Any other schedule has each of its times once.
+
+    CronSim gets the time on the wall without a zone: with one, it leaves out times after a shift of half an hour.
+    """
+    fields = cron.schedule.split()
+    if len(fields) != 5:
         raise ScheduleError(f"cron: {cron.schedule!r} does not have five fields; write them as `0 18 * * 5`")
     try:
-        times = CronSim(cron.schedule, datetime.datetime.fromtimestamp(begin - cron.duration_seconds, zone))
+        times = CronSim(cron.schedule, wall_time(begin - cron.duration_seconds - DAY, zone))
     except (CronSimError, ValueError, AssertionError) as error:
         raise ScheduleError(f"cron: {cron.schedule!r} is not a cron schedule: {error}; correct it") from error
-    for each in times:
-        start = int(each.timestamp())
-        if start >= end:
+    follows = any(each.startswith("*") for each in fields[:2])
+    for wall in times:
+        first = instant(wall, zone)
+        if first >= end:
             return
-        yield start, start + cron.duration_seconds
+        for start in instants(wall, zone) if follows else (first,):
+            yield start, start + cron.duration_seconds
 
 
 def _dates(dates: Dates, zone: datetime.tzinfo) -> Span:

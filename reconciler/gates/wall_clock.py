@@ -40,6 +40,12 @@ def instant(wall: datetime.datetime, zone: datetime.tzinfo) -> int:
     return after
 
 
+def instants(wall: datetime.datetime, zone: datetime.tzinfo) -> list[int]:
+    """The Unix seconds at which clocks in `zone` show `wall` (naive, whole seconds): none, one or two."""
+    found = {int(wall.replace(tzinfo=zone, fold=fold).timestamp()) for fold in (0, 1)}
+    return sorted(each for each in found if wall_time(each, zone) == wall)
+
+
 def wall_time(at: int, zone: datetime.tzinfo) -> datetime.datetime:
     """What clocks in `zone` show at a Unix second, as a naive time."""
     return datetime.datetime.fromtimestamp(at, zone).replace(tzinfo=None, fold=0)

@@ -154,7 +154,12 @@ def _newest(counted: Sequence[T], after: float, most: int) -> tuple[T, ...]:
 
 
 def _sorted(counted: Iterable[T]) -> list[T]:
-    return sorted(counted, key=lambda each: (each.time, each.namespace, each.kind, each.name))
+    """In an order that depends on nothing else: a status that keeps the last ones only has to come to rest."""
+    return sorted(counted, key=lambda each: (each.time, each.namespace, each.kind, each.name, _identity(each)))
+
+
+def _identity(counted: CountedRelease | CountedFailure) -> str:
+    return counted.version if isinstance(counted, CountedRelease) else counted.uid
 
 
 def hours(period: int, now: float) -> Iterator[str]:

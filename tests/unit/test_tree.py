@@ -7,9 +7,10 @@ from tests.support.imports import imported
 
 UNIT = Path(__file__).parent
 ROOT = UNIT.parents[1]
-HELPERS = {"reconciler/releases/world", "reconciler/steps_model"}
-"""Folders without tests: a simulated cluster, which the tests of releases share."""
+HELPERS = {"reconciler/releases/world", "reconciler/steps_model", "reconciler/gates_model"}
+"""Folders that are no packages of the product: simulated clusters."""
 EXCEPTIONS = {
+    "reconciler/gates_model/": "a model of release gates, made of several packages",
     "reconciler/steps_model/": "a model of releases in steps, made of several packages",
     "command/policy/test_check.py": "it runs the command",
     "altershield/process/test_signals.py": "the program that it starts imports the module",

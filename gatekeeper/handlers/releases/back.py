@@ -22,7 +22,8 @@ def goes_back(change: Change, version: str, listers: Listers) -> bool:
     if hold is not None and hold.base == version:
         return True
     of_present = present_release(change, listers)
-    if of_present is None or of_present.status.previous.fingerprint != version:
+    before = of_present.status.previous if of_present is not None else None
+    if before is None or before.fingerprint != version or before.left:
         return False
     target = listers.release(change.namespace, workload_ref(change), version)
     if target is None:

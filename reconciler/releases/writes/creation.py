@@ -195,7 +195,8 @@ def previous(release: Release, others: Sequence[Release]) -> SourceRef:
     """The object of the last version that passed before this one; empty if no such version is known.
 
     If the release before this one passed, this is its version. Otherwise, it is the version that the release before
-    this one had found (its `previous`). A version does not count if it was rolled back or suspended since.
+    this one had found (its `previous`). A version does not count if it was rolled back or suspended since. It is `left`
+    if this release goes back from it.
     """
     failed = {version_of(each) for each in others if rolled_back(each) or state(each) is WorkloadState.SUSPEND}
     failed.add(version_of(release))
@@ -205,7 +206,8 @@ def previous(release: Release, others: Sequence[Release]) -> SourceRef:
         # the version passed before and was released again, and has not passed a second time yet
         passed_before = other.status.source.uid in previous_uids and version_of(other) not in failed
         if other.status.source.uid and (passed(other) or passed_before):
-            return other.status.source
+            goes_back = other.status.previous.version == version_of(release)
+            return msgspec.structs.replace(other.status.source, left=goes_back)
         if other.status.previous.uid and other.status.previous.version not in failed:
             return other.status.previous
     return release.status.previous if release.status.previous.version not in failed else SourceRef()

@@ -17,9 +17,10 @@ _expressions = st.lists(
 ).map(tuple)
 _selectors = st.builds(Selector, _labels, _expressions)
 _freezes = st.builds(
-    lambda selector, of_namespace: freeze(selector=selector, namespace_selector=of_namespace),
+    lambda selector, of_namespace, own: freeze(selector=selector, namespace_selector=of_namespace, namespace=own),
     _selectors,
     st.none() | _selectors,
+    st.sampled_from([SYSTEM_NAMESPACE, "shop"]),
 )
 _releases = st.builds(
     lambda labels, of_namespace: Release("shop", of_namespace, tuple(labels), Judged.UPDATE),
@@ -35,16 +36,17 @@ def test_no_gate_that_selects_the_release_is_left_out(freezes: list[object], rel
         for each in freezes
         if selects_namespace(each, release, SYSTEM_NAMESPACE) and selects_any(each, release)  # type: ignore[arg-type]
     ]
-    found = Index(freezes).candidates(release)  # type: ignore[type-var]
+    found = Index(freezes, SYSTEM_NAMESPACE).candidates(release)  # type: ignore[type-var]
     assert [each for each in selecting if not any(each is other for other in found)] == []
 
 
 def test_gates_of_other_labels_are_not_looked_at() -> None:
-    found = Index(freeze(name=str(number), selector=Selector({"team": str(number)})) for number in range(1000))
+    freezes = [freeze(name=str(number), selector=Selector({"team": str(number)})) for number in range(1000)]
+    found = Index(freezes, SYSTEM_NAMESPACE)
     assert [each.name for each in found.candidates(Release("shop", {}, ({"team": "7"},)))] == ["7"]
 
 
 def test_an_index_knows_whether_a_gate_holds_releases() -> None:
-    assert Index([freeze(), freeze(when_closed=WhenClosed.HOLD)]).holds
-    assert not Index([freeze()]).holds
-    assert not Index([limit(concurrent=1)]).holds
+    assert Index([freeze(), freeze(when_closed=WhenClosed.HOLD)], SYSTEM_NAMESPACE).holds
+    assert not Index([freeze()], SYSTEM_NAMESPACE).holds
+    assert not Index([limit(concurrent=1)], SYSTEM_NAMESPACE).holds

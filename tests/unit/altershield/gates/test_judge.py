@@ -84,9 +84,9 @@ def test_mode_warn_denies_nothing_and_opens_nothing() -> None:
 
 def test_an_allow_that_closes_soon_is_closed_already() -> None:
     found = Objects(window("Allow", (10, 20), (30, 31), (40, 50), min_remaining_seconds=2 * 3600))
-    assert closed(release(), found, 18) == []
-    assert closed(release(), found, 18.1) == ["w"]
-    assert opens_at(release(), found, SYSTEM_NAMESPACE, 18.1 * HOUR) == 40 * HOUR
+    assert closed(release(), found, 17.99) == []
+    assert closed(release(), found, 18) == ["w"]
+    assert opens_at(release(), found, SYSTEM_NAMESPACE, 18 * HOUR) == 40 * HOUR
 
 
 def test_times_that_are_not_known_are_closed_for_allow_and_as_before_for_deny() -> None:

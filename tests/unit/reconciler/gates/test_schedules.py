@@ -172,6 +172,14 @@ def test_schedule_that_cannot_be_read_is_named(schedule: dict[str, Any], zone: s
     assert message in str(error.value)
 
 
+def test_cron_of_every_sixth_hour_leaves_out_none_where_clocks_shift_by_half_an_hour() -> None:
+    cron = {"cron": {"schedule": "0 */6 * * *", "durationSeconds": 3600}}
+    assert times("2026-10-04 00:00", "2026-10-04 23:00", cron, zone="Australia/Lord_Howe") == [
+        f"10-04 {hour:02}:00{offset} > 10-04 {hour + 1:02}:00{offset}"
+        for hour, offset in ((0, "+10:30"), (6, "+11:00"), (12, "+11:00"), (18, "+11:00"))
+    ]
+
+
 def test_cron_schedule_that_never_comes_has_no_times() -> None:
     never = {"cron": {"schedule": "0 0 31 11 1", "durationSeconds": 60}}
     assert times("2026-11-25 00:00", "2026-11-26 00:00", never) in ([], ["11-30 00:00+00:00 > 11-30 00:01+00:00"])

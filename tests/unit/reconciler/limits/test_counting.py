@@ -146,6 +146,14 @@ def test_what_is_not_judged_or_not_present_takes_no_place_and_lists_are_bounded(
     assert releases_begun((), many, FUSE, 1100) == releases_under_way(many, FUSE) == ()
 
 
+def test_releases_of_one_second_that_are_more_than_may_begin_come_to_rest() -> None:
+    many = [found(release(version=number * 32)) for number in "1234"]
+    spec = ReleaseLimitSpec(rate=Rate(2, 3600))
+    first = releases_begun((), many, spec, 1001)
+    assert releases_begun(first, many, spec, 1002) == first
+    assert [each.version[0] for each in first] == ["3", "4"]
+
+
 def test_a_changeworkload_fails_once_and_a_workload_is_listed_once() -> None:
     first = first_failures((), [found(failed(at=2000), judged=False)], FUSE, 2100)
     assert [(each.name, each.time) for each in first] == [("web", rfc3339(2000))]

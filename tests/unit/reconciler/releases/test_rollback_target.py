@@ -295,3 +295,14 @@ def test_pods_of_a_version_that_was_rolled_back_do_not_count_as_serving(kind: st
     world.run(300)
     assert world.image == "v1", "no pod of v0 exists"
     assert world.state() == SUSPEND
+
+
+def test_the_version_from_which_a_release_goes_back_is_left(kind: str) -> None:
+    world = World(kind)
+    world.roll_out("v1")
+    world.roll_out("v2")
+    assert not world.status().previous.left
+    world.roll_out("v1")
+    assert (world.status().previous.name, world.status().previous.left) == ("web-v2", True)
+    world.roll_out("v3")
+    assert (world.status().previous.name, world.status().previous.left) == ("web-v1", False)

@@ -145,6 +145,11 @@ def test_a_version_that_failed_or_that_was_gone_back_from_is_judged(status: dict
     assert validate(*RELEASE, listers(releases=known))["allowed"]
 
 
+def test_a_version_that_was_gone_back_from_is_judged_also_when_its_changeworkload_is_gone() -> None:
+    present = release(OLD, status="Success", previous={"fingerprint": NEW, "left": True})
+    assert not validate(*RELEASE, listers(releases=present))["allowed"]
+
+
 def test_the_base_of_a_release_in_steps_is_always_possible() -> None:
     new, old = RELEASE
     for base, allowed in ((NEW, True), ("0" * 32, False)):
