@@ -32,16 +32,17 @@ TEAMS: tuple[dict[str, str], ...] = ({}, {"team": "a"}, {"team": "b"}, {"team": 
 Gate = Callable[[float], tuple[Resource, Any]]
 """The object, as it is written at a time."""
 
-_namespaces = st.sampled_from((SYSTEM, SYSTEM, "shop", "shop", "bank"))
+_namespaces = st.sampled_from((SYSTEM, SYSTEM, SYSTEM, "shop", "shop", "bank"))
 _names = st.sampled_from(["one", "two"])
 _selectors = st.sampled_from([
     Selector(), Selector(), Selector(), Selector(match_labels={"team": "a"}), Selector(match_labels={"tier": "core"}),
     Selector(match_expressions=(Requirement("team", Operator.DOES_NOT_EXIST),)),
     Selector(match_expressions=(Requirement("team", Operator.NOT_IN, ("b",)),)),
 ])  # fmt: skip
-_of_namespaces = st.sampled_from([None, None, None, Selector(match_labels={"stage": "prod"}), Selector()])
+_prod = Selector(match_labels={"stage": "prod"})
+_of_namespaces = st.sampled_from([None, None, None, None, _prod, _prod, Selector()])
 _judges = st.sampled_from([
-    (Judged.UPDATE,), (Judged.UPDATE,), (Judged.UPDATE, Judged.CREATE), (Judged.RESTART,), tuple(Judged), tuple(Judged),
+    (Judged.UPDATE,), (Judged.UPDATE, Judged.CREATE), (Judged.RESTART,), *[tuple(Judged)] * 4,
 ])  # fmt: skip
 _scopes = st.fixed_dictionaries({
     "selector": _selectors, "namespace_selector": _of_namespaces, "judges": _judges,

@@ -10,7 +10,7 @@ from functools import lru_cache
 from altershield.api.gates.windows import Cron, Day, ReleaseWindowSpec, Schedule
 
 MINUTE, DAY = 60, 86_400
-DAYS_BEFORE, DAYS = 41, 110
+DAYS_BEFORE, DAYS = 12, 96
 _EPOCH = datetime.date(1970, 1, 1)
 _QUARTER = 15 * MINUTE
 
