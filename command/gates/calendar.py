@@ -22,6 +22,7 @@ from kube_base.times import rfc3339
 
 _MAX_DAYS = 35  # so far the times of windows reach
 _DAY = 86_400
+_NEVER = float("inf")
 _EFFECTS = {"Allow": "releases may begin", "Deny": "closed", "Freeze": "closed"}
 
 
@@ -65,45 +66,49 @@ Entry = tuple[float, float, Gate]
 
 def entries(shown: Sequence[Gate], since: float, until: float) -> list[Entry]:
     """The times of the gates in a span, Unix seconds, in their order."""
-    found = [(from_, to, gate) for gate in shown for from_, to in gate.times if to > since and from_ < until]
+    found = [(from_, to, gate) for gate in shown for from_, to in gate.times if from_ < to > since and from_ < until]
     return sorted(found, key=lambda each: (each[0], each[1], each[2].namespace, each[2].name))
 
 
 def table(times: Sequence[Entry], now: float) -> list[str]:
-    """A line for each time, and the header. Times that have begun have a `*`."""
-    zone = datetime.datetime.fromtimestamp(now).astimezone().tzname() or "local"
-    header = (f"FROM ({zone})", f"TO ({zone})", "FROM (UTC)", "TO (UTC)", "EFFECT", "GATE", "REASON")
+    """A line for each time, and the header. Times that have begun have a `*`. Where clocks show UTC, the times stand
+    there once."""
     if not times:
         return ["No gate closes, and none opens, in these days."]
+    edges = [_local(at) for from_, to, _ in times for at in (from_, to) if at != _NEVER]
+    zone = "/".join(dict.fromkeys(each.tzname() or "local" for each in edges))
+    has_utc = any(each.utcoffset() for each in edges)
+    header = [f"FROM ({zone})", f"TO ({zone})", *(("FROM (UTC)", "TO (UTC)") if has_utc else ())]
     rows = [
-        (
-            ("*" if from_ <= now else "") + _local(from_),
-            _local(to),
-            _utc(from_),
-            _utc(to),
+        [
+            ("*" if from_ <= now else "") + _shown(from_),
+            _shown(to),
+            *((_utc(from_), _utc(to)) if has_utc else ()),
             _EFFECTS[gate.effect] + (" (mode warn)" if gate.mode == "warn" else ""),
             f"{gate.kind} {gate.namespace}/{gate.name}",
             printable(gate.reason),
-        )
+        ]
         for from_, to, gate in times
     ]
-    return Columns(len(header)).lines([header, *rows])
+    return Columns(len(rows[0])).lines([[*header, "EFFECT", "GATE", "REASON"], *rows])
 
 
-def _local(at: float) -> str:
-    if at == float("inf"):
-        return "a person ends it"
-    return datetime.datetime.fromtimestamp(at).astimezone().strftime("%a %Y-%m-%d %H:%M")
+def _local(at: float) -> datetime.datetime:
+    return datetime.datetime.fromtimestamp(at).astimezone()
+
+
+def _shown(at: float) -> str:
+    return "a person ends it" if at == _NEVER else _local(at).strftime("%a %Y-%m-%d %H:%M")
 
 
 def _utc(at: float) -> str:
-    return "" if at == float("inf") else datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%m-%d %H:%M")
+    return "" if at == _NEVER else datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%m-%d %H:%M")
 
 
 def _described(from_: float, to: float, gate: Gate) -> dict[str, str | None]:
     return {
         "from": rfc3339(from_),
-        "to": None if to == float("inf") else rfc3339(to),
+        "to": None if to == _NEVER else rfc3339(to),
         "effect": gate.effect,
         "mode": gate.mode,
         "kind": gate.kind,

@@ -33,7 +33,7 @@ class Gate(NamedTuple):
     problem: str
     """Why it is not in force as it is written; empty: it is."""
     times: tuple[tuple[float, float], ...]
-    """The times of a window, or the one of a freeze, Unix seconds."""
+    """When releases may begin by a window of the type Allow; else when the gate is closed. Unix seconds."""
     time_zone: str = ""
 
     @property
@@ -95,9 +95,15 @@ def _windows(found: Sequence[ReleaseWindow], now: float) -> Iterator[Gate]:
             changes=_time(placed.closes_at(now) if is_open else placed.opens_at(now)) if placed is not None else "",
             reason=rules.reason,
             problem=_not_accepted(window.status.conditions),
-            times=placed.intervals if placed is not None else (),
+            times=_spans(placed) if placed is not None else (),
             time_zone=rules.time_zone,
         )
+
+
+def _spans(window: windows.Window) -> tuple[tuple[float, float], ...]:
+    """The times in which releases may begin, or may not. The last part of an Allow is too short for a release."""
+    least = window.rules.min_remaining_seconds if window.allows else 0
+    return tuple((from_, to - least) for from_, to in window.intervals if to - from_ > least)
 
 
 def _freezes(found: Sequence[ReleaseFreeze], now: float) -> Iterator[Gate]:
