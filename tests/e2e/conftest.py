@@ -43,6 +43,7 @@ _OF_POLICIES = (
     "test_steps_of_kinds.py",
     "test_steps_and_policies.py",
     "test_steps_of_people.py",
+    "test_steps_superseded.py",
     "test_steps_under_limits.py",
     "test_steps_without_gatekeeper.py",
     "test_step_requests.py",

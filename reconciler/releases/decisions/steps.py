@@ -99,6 +99,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState, now: float) -> View |
         waiting=waiting,
         follows=workload.hold is None or workload.hold.follows,
         surge_refused=quota and without_surge != 0,
+        superseded=_superseded(hold, groups),
         evictable=_evictable(rollout, workload, groups, fleet, nodes, release.status.rollout.step),
         evictable_at=fleet.changes_at if fleet is not None else None,
         lost_nodes=lost_nodes,
@@ -145,6 +146,12 @@ def _unready_nodes(workload: Workload, groups: PodGroups | None) -> tuple[tuple[
     if BY_KIND[workload.group_kind].evicts and not older.ending and there >= workload.replicas:
         kept = [pod.node for pod in older.staying() if not groups.on_ready_node(pod)]
     return tuple(sorted(set(lost))), tuple(sorted(kept))
+
+
+def _superseded(hold: Hold | None, groups: PodGroups | None) -> int:
+    if hold is None or groups is None or not hold.at_least:
+        return 0
+    return sum(pod.version != hold.base for pod in groups.older.staying())
 
 
 def _fleet(workload: Workload, groups: PodGroups | None, now: float) -> Fleet | None:

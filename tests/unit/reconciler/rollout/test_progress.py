@@ -49,6 +49,7 @@ class World:
     """The most pods that the version had while a step was held."""
     oldest: int = 0
     steady: int = 0
+    superseded: int = 0
 
     def __post_init__(self) -> None:
         first = step_pods(self.rollout, 1, self.replicas)
@@ -65,6 +66,7 @@ class World:
             passed=self.passed, complete=0 < self.passed == self.pods and self.pods >= min(allowed, self.replicas),
             failed=self.failed, waiting=self.waiting, evictable=self.evictable,
             waits=self.waits, checks_said=self.said, oldest=self.oldest, steady=self.steady,
+            superseded=self.superseded,
         )  # fmt: skip
 
     def reconcile(self) -> Progress:
@@ -396,7 +398,7 @@ def test_quota_that_refuses_surge_takes_no_more_old_pods_than_the_own_strategy()
 
 
 def test_failed_version_has_no_pod_in_the_soak_of_its_repair() -> None:
-    world = World(at_once=2, hold=msgspec.structs.replace(hold(2), at_least=10))
+    world = World(at_once=2, superseded=1, hold=msgspec.structs.replace(hold(2), at_least=10))
     while world.status.phase != Phase.SOAKING:
         assert world.hold is not None
         assert world.hold.surge or world.up == 10, "old pods go when the new ones are up"
@@ -404,6 +406,16 @@ def test_failed_version_has_no_pod_in_the_soak_of_its_repair() -> None:
         world.roll()
     assert world.hold is not None
     assert (world.hold.pods, world.hold.surge) == (10, False)
+
+
+def test_pods_of_the_base_stay_beside_all_pods_of_a_repair_in_its_soak() -> None:
+    """Kubernetes counts them as available. It would remove all others for the next version."""
+    world = World(replicas=1, hold=msgspec.structs.replace(hold(1, 1), at_least=1))
+    while world.status.phase != Phase.SOAKING:
+        world.reconcile()
+        world.roll()
+    assert world.hold is not None
+    assert (world.hold.pods, world.hold.surge) == (1, True)
 
 
 def test_hold_whose_fields_somebody_changed_is_written_again() -> None:

@@ -194,9 +194,6 @@ class Checks(SteppedWorld):
         if hold is None or self.late or self.scaling or self._is_unheld(hold) or not self._is_available(pod):
             return
         if self.kind == "Deployment":
-            others = [each for each in self.pods.values() if each.image not in (self.image, pod.image)]
-            if self._is_superseded(pod) and not all(map(self._is_available, others)):
-                return  # its controller takes the pods of versions that were held for unavailable, the oldest first
             if self.spec.get("paused") and self.unheld:
                 return  # its controller takes those above the replicas and the surge from all versions
             if hold.replicas < self.replicas:
@@ -213,6 +210,11 @@ class Checks(SteppedWorld):
             return  # its controller sees to it while it is held
         left = sum(map(self._is_available, self.pods.values())) - 1
         least = self.replicas - below
+        others = [each for each in self.pods.values() if each.image not in (self.image, pod.image)]
+        if self.kind == "Deployment" and self._is_superseded(pod) and not all(map(self._is_available, others)):
+            # its controller takes the pods of versions that were held for unavailable, the oldest first
+            base = [each for each in self.pods.values() if fingerprint(each.image) == self.base]
+            least = min(least, sum(map(self._is_available, base)))
         assert left >= least, f"{left} pods are left available, and {least} have to be"
 
     def _is_unheld(self, hold: Hold) -> bool:

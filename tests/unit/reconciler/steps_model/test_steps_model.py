@@ -144,7 +144,7 @@ class Steps(RuleBasedStateMachine):
         for path, value in fields.items():
             present = values(world.adapter, world.spec)[path]
             if value == NEVER_AVAILABLE or (hold is not None and value == present):
-                continue
+                continue  # a value that the field has already cannot be told from the held one
             world.user = with_values(world.user, {path: value})
 
     @rule(data=st.data())
