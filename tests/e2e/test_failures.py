@@ -39,6 +39,8 @@ REPLICAS = 2
 _WAVE = 8  # releases at the same time; more would make the machine slow
 _PATIENTLY = {START_TIMEOUT_SECONDS: "300"}
 """The annotation of releases that are to succeed: on a busy machine, pods need longer than the start timeout."""
+_SETTLES_SOON = {"settleSeconds": 3}
+"""The policy of releases with this annotation: without it, they settle after the start timeout."""
 _PAUSE = 1.5  # seconds between two waves of failing releases
 KUBELET = "sandbox.altershield.io/kubelet"
 
@@ -239,6 +241,25 @@ CASES = (
         kind=DAEMON_SET,
         pod={"containers": [container("busybox:2", **HUGE)]},
     ),
+    # in steps, only the first pods have the version
+    *(
+        Case(
+            f"{image.partition(':')[0]}-{kind.id}-in-steps",
+            image,
+            ROLLED_BACK,
+            says,
+            kind,
+            spec={"replicas": 4} if kind is not DAEMON_SET else {},
+            policy={"rollout": {"pods": [1], "soakSeconds": 6}},
+        )
+        for image, says, kinds in (
+            ("never-ready:1", UNREADY, (DEPLOYMENT, ORDERED)),
+            ("nosuch:1", "ImagePull", (DAEMON_SET, CLONE_SET)),
+            ("exits-after-3s:1", "exit code 1", (DEPLOYMENT, PARALLEL, DAEMON_SET, CLONE_SET_IN_PLACE)),
+            ("unready-after-3s:1", UNREADY, (DEPLOYMENT,)),
+        )
+        for kind in kinds
+    ),
     # the pod on the lost node exists until the node is back, so no other pod can have its ordinal
     Case("node-lost-statefulset", "busybox:2", STALLED, "NodeNotReady, PodsMissing", kind=PARALLEL),
 )
@@ -347,12 +368,13 @@ class Failures:
     def _set_rules(self) -> None:
         """Create the policies of the failing releases, and set the Pod Security levels."""
         for case in self._cases:
-            if case.policy:
+            policy = case.policy or (_SETTLES_SOON if case.is_good else {})
+            if policy:
                 made = {
                     "apiVersion": API_VERSION,
                     "kind": "DefensePolicy",
                     "metadata": {"name": NAME},
-                    "spec": case.policy,
+                    "spec": policy,
                 }
                 self.kubectl(case).apply(json.dumps(made))
                 self.kubectl(case).wait(f"defensepolicy/{NAME}", "condition=Accepted")
@@ -450,6 +472,9 @@ def _rolled_back(failures: Failures, case: Case, release: ReleaseHistory) -> Non
     condition = release.condition("RolledBack")
     assert (condition["status"], condition["reason"]) == ("True", "PodNotUp")
     assert case.says in condition["message"]
+    if "rollout" in case.policy:
+        steps = release.status["rollout"]
+        assert (steps["step"], steps["updated"], steps.get("passedSteps")) == (1, 1, None)
     workload = failures.workload(case)
     assert workload["metadata"]["labels"][labels.VERSION] == failures.before[case.name]
     assert workload["spec"]["template"]["spec"]["containers"][0]["image"] == case.after
