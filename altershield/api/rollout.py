@@ -92,7 +92,8 @@ class Rollout(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", g
             ge=60,
             le=7 * 86_400,
             description="Seconds after which a step fails whose pods are not all up and verified. The time does not "
-            "run while the release waits for a person, a gate, a quota or an eviction.",
+            "run while the release waits for a person, a gate, a quota, an eviction, a node or a pod that is "
+            "terminating.",
         ),
     ] = STEP_DEADLINE_SECONDS
     other_approver: Annotated[
@@ -150,6 +151,8 @@ class WaitingFor(enum.StrEnum):
     """A node that is not ready has a pod of the step."""
     NODE_SELECTOR = "nodeSelector"
     """No ready node that the step's `nodeSelector` selects has a pod of the workload."""
+    TERMINATION = "termination"
+    """A pod that is terminating keeps the controller from creating the pod in its place."""
     WRITE = "write"
     """The API server refuses to change the workload."""
     WINDOW = "window"

@@ -160,6 +160,8 @@ def _reason(waiting_for: str, status: RolloutStatus) -> str:
                 "no ready node with the labels of its nodeSelector has a pod of the workload: label one, or promote "
                 "the release, which skips the step"
             )
+        case WaitingFor.TERMINATION:
+            return "a pod that does not end keeps the controller from creating the pod in its place"
         case WaitingFor.WRITE:
             return "the API server refuses to change the workload"
         case WaitingFor.WINDOW | WaitingFor.FREEZE:

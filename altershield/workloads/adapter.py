@@ -100,6 +100,11 @@ class Adapter(Protocol):
         """Whether its controller replaces no pod while it is held, so that old pods have to be evicted."""
 
     @property
+    def waits_for_end(self) -> bool:
+        """Whether its controller creates a pod only after the pod in its place has ended: each pod has an ordinal or a
+        node of its own."""
+
+    @property
     def keeps_base(self) -> bool:
         """Whether pods that scaling or a node adds have the old template while no pod may have the new one."""
 

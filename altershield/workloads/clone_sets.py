@@ -85,6 +85,7 @@ class CloneSets(OfRevisions):
         return [{"op": "add", "path": "/spec/updateStrategy/paused", "value": True}]
 
     evicts: bool = False
+    waits_for_end: bool = False
     keeps_base: bool = True
     held_fields: tuple[str, ...] = (_TYPE, _PARTITION)
 

@@ -85,6 +85,7 @@ class DaemonSets(OfRevisions):
         return [{"op": "add", "path": "/spec/updateStrategy", "value": {"type": "OnDelete"}}]
 
     evicts: bool = True
+    waits_for_end: bool = True
     keeps_base: bool = False
     held_fields: tuple[str, ...] = (_TYPE,)
 

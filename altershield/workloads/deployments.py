@@ -131,6 +131,7 @@ class Deployments:
         return [{"op": "add", "path": "/spec/paused", "value": True}]
 
     evicts: bool = False
+    waits_for_end: bool = False
     keeps_base: bool = True
     held_fields: tuple[str, ...] = (_PAUSED, _MIN_READY, _DEADLINE, _TYPE, _UNAVAILABLE, _SURGE)
 

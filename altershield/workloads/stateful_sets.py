@@ -98,6 +98,7 @@ class StatefulSets(OfRevisions):
         return [{"op": "add", "path": "/spec/updateStrategy", "value": rolling}]
 
     evicts: bool = False
+    waits_for_end: bool = True
     keeps_base: bool = False
     held_fields: tuple[str, ...] = (_TYPE, _PARTITION)
 

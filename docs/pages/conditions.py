@@ -31,6 +31,9 @@ STALL_REASONS: dict[str, str] = {
     StallReason.PODS_MISSING: "Pods of this version are missing, no pod was created or came up during the start "
     "timeout, and the workload's status does not say why. The message names the pod that ended last, and "
     "a PodUnavailableBudget that admits no deletion of the workload's pods, if there is one.",
+    StallReason.POD_TERMINATING: "Pods of this version are missing, because a StatefulSet or DaemonSet creates a pod "
+    "only after the one in its place has ended, and that one stays terminating: a finalizer keeps it, or its node is "
+    "away. The message names it.",
     StallReason.PODS_OVERDUE: "Pods are overdue or restart again and again, but fewer than the share in the "
     "setting `rollback`.",
     StallReason.CHECK_HELD: "A check has no result, and the DefensePolicy says `onUnknown: hold`: "

@@ -21,6 +21,7 @@ from reconciler.rollout.view import View
 
 _REACHED = (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL)
 """The phases in which the step has its pods, and they are verified."""
+_NAMED = 3  # nodes and pods that an Event names
 
 _WRITES = (WaitingFor.WRITE, WaitingFor.EVICTION)
 
@@ -164,12 +165,14 @@ def _clocks(draft: Draft, view: View, *, writes: bool, evicts: bool = False, unr
     before = before_step(known, view) if known.phase == Phase.HELD else ()
     without = known.phase not in _REACHED and lacks_nodes(view, known.step)
     of_nodes = (*(WaitingFor.NODE,) * bool(unready), *(WaitingFor.NODE_SELECTOR,) * without)
-    own = (*(WaitingFor.PERSON,) * bool(known.held_by), *of_nodes)
+    ends = view.terminating if known.phase in TIMED and known.phase != Phase.HELD else ()
+    own = (*(WaitingFor.PERSON,) * bool(known.held_by), *of_nodes, *(WaitingFor.TERMINATION,) * bool(ends))
     draft.set(gates=view.gates if {*before} - {*COUNTS} else ())
     waiting = (*own, *view.waiting, *refused, *before)
     if waiting and not known.waiting_for:
         why = "; ".join(reasons(msgspec.structs.replace(draft.status, waiting_for=waiting)))
-        draft.say("StepHeld", f"{step_text(known)} waits: {why}" + (f" ({', '.join(unready[:3])})" if unready else ""))
+        names = (*unready, *ends)[:_NAMED]
+        draft.say("StepHeld", f"{step_text(known)} waits: {why}" + (f" ({', '.join(names)})" if names else ""))
     stops = any(each not in COUNTS for each in waiting)
     if stops and not known.waiting_since_unix:
         draft.set(waiting_since_unix=now)

@@ -65,5 +65,8 @@ class View:
     kept_nodes: tuple[str, ...] = ()
     """The nodes that are not ready and keep old pods, if nothing else is left to do before further pods are replaced.
     Only for a kind whose controller replaces no pod while it is held."""
+    terminating: tuple[str, ...] = ()
+    """The pods that keep others from being created because they are terminating, once the release is stalled by
+    them."""
     node_sets: tuple[NodeSet, ...] = ()
     """The nodes of each step; empty if no step selects nodes."""

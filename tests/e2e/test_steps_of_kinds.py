@@ -1,5 +1,6 @@
 """Releases in steps of all kinds of workloads."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -122,8 +123,12 @@ def test_step_waits_for_the_node_of_its_pod_if_it_is_lost(kubectl: Kubectl, node
     said = kubectl.json("events", "--field-selector", "reason=StepHeld")["items"]
     assert any(each["message"].endswith(f"({node})") for each in said)
     nodes.repair(node)
-    known = DAEMON_SET.change_workload_name("app", version)
-    eventually(lambda: not kubectl.json("changeworkload", known)["status"]["rollout"].get("waitingFor"), "the node")
+
+    def is_verified() -> bool:
+        found = kubectl.json(name)["status"]["rollout"]
+        return (found.get("waitingFor"), found.get("passed")) == (None, 1)
+
+    eventually(is_verified, "the node and its pod")
     assert nodes_of_version(kubectl, version) == [node]
     promote(kubectl, DAEMON_SET, version)
     succeed(kubectl, DAEMON_SET, version)
@@ -136,6 +141,32 @@ def on_node(kubectl: Kubectl, node: str) -> list[str]:
 
 
 CANARY = {"pool": "canary"}
+
+
+@pytest.mark.parametrize("kind", [ORDERED, DAEMON_SET], ids=lambda kind: kind.id)
+def test_step_waits_for_the_end_of_the_pod_in_its_place(kubectl: Kubectl, kind: Kind) -> None:
+    """A finalizer keeps it. The new version has no pod yet, so the step is not overdue."""
+    succeed(kubectl, kind, apply(kubectl, kind, "busybox"))
+    kept = [each["metadata"]["name"] for each in kubectl.json("pods")["items"]]
+    _set_finalizers(kubectl, kept, ["test.example.com/kept"])
+    policy(kubectl, kind, {"pods": [1], "soakSeconds": 1, "stepDeadlineSeconds": 60})
+    version = apply(kubectl, kind, "busybox:2")
+    name = f"changeworkload/{kind.change_workload_name('app', version)}"
+    kubectl.wait(name, "create")
+    kubectl.wait(name, "jsonpath={.status.rollout.waitingFor[0]}=termination")
+    (ending,) = (each for each in kubectl.json("pods")["items"] if "deletionTimestamp" in each["metadata"])
+    stalled = kubectl.json(name)["status"]["conditions"]
+    (message,) = (each["message"] for each in stalled if each["reason"] == "PodTerminating")
+    assert f"waits for the end of pod {ending['metadata']['name']}" in message
+    assert of_version(kubectl, version) == []
+    _set_finalizers(kubectl, kept, None)
+    succeed(kubectl, kind, version)
+    assert "waitingFor" not in kubectl.json(name)["status"]["rollout"]
+
+
+def _set_finalizers(kubectl: Kubectl, pods: list[str], finalizers: list[str] | None) -> None:
+    for each in pods:
+        kubectl("patch", "pod", each, "--type=merge", "-p", json.dumps({"metadata": {"finalizers": finalizers}}))
 
 
 def test_pods_on_selected_nodes_are_first_whatever_their_number(kubectl: Kubectl, nodes: Nodes) -> None:

@@ -131,6 +131,8 @@ def _waiting(status: RolloutStatus, workload: Workload) -> Iterator[Advice]:
         yield Advice("somebody paused the rollout: resume it", resume)
     if WaitingFor.QUOTA in status.waiting_for:
         yield Advice("a ResourceQuota is full: see which one", f"kubectl describe resourcequota {where}")
+    if WaitingFor.TERMINATION in status.waiting_for:
+        yield Advice("a pod does not end: see its finalizers and its node", f"kubectl get pods {where} -o yaml")
     if WaitingFor.EVICTION in status.waiting_for:
         yield Advice("an eviction is refused: see by which budget", f"kubectl get poddisruptionbudget {where}")
 

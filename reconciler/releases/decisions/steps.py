@@ -35,7 +35,7 @@ from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.terms.draft import Draft, begin, with_update_time
 from reconciler.releases.terms.effects import After, Announce, Before, Decision, EndHold, Evict, FreeFields, SetHold
-from reconciler.releases.terms.snapshot import Snapshot
+from reconciler.releases.terms.snapshot import Snapshot, StallReason
 from reconciler.rollout.draft import Event, Progress
 from reconciler.rollout.evictions import Fleet, evictions
 from reconciler.rollout.node_sets import NodeSet
@@ -104,6 +104,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState, now: float) -> View |
         evictable_at=fleet.changes_at if fleet is not None else None,
         lost_nodes=lost_nodes,
         kept_nodes=kept_nodes,
+        terminating=_terminating(release, groups),
         node_sets=nodes,
         let_go="" if snapshot.settings.rollout else ROLLOUT_OFF,
         waits=release_checks.waits(snapshot),
@@ -152,6 +153,12 @@ def _superseded(hold: Hold | None, groups: PodGroups | None) -> int:
     if hold is None or groups is None or not hold.at_least:
         return 0
     return sum(pod.version != hold.base for pod in groups.older.staying())
+
+
+def _terminating(release: Release, groups: PodGroups | None) -> tuple[str, ...]:
+    """`View.terminating`. A pod that ends in its grace period is nothing to wait for."""
+    stalled = has_reason(release.status.conditions, ConditionType.STALLED, StallReason.POD_TERMINATING)
+    return tuple(groups.terminating) if groups is not None and stalled else ()
 
 
 def _fleet(workload: Workload, groups: PodGroups | None, now: float) -> Fleet | None:

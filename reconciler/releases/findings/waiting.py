@@ -173,6 +173,13 @@ def _of_missing_pods(snapshot: Snapshot, groups: PodGroups, missing: int, now: f
         return (StallReason.PAUSED, f"the rollout is paused, and {missing} pods of this version are missing"), None
     grace = int(snapshot.timing.start_timeout)
     text = f"{missing} of {groups.wanted} pods are missing, and none came up for {grace} s; "
+    if groups.terminating:
+        name, namespace = groups.terminating[0], metadata.namespace
+        text += (
+            f"{workload.kind} {metadata.name} waits for the end of pod {name}, which is terminating; "
+            f"to see its finalizers and its node: kubectl get pod {name} -n {namespace} -o yaml"
+        )
+        return (StallReason.POD_TERMINATING, text), creation_wake(snapshot, groups, now)
     if groups.predecessors.last:
         text += f"the last one ended: {groups.predecessors.last}; "
     older = blocking_pods(workload, groups.older)

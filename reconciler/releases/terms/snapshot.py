@@ -47,6 +47,8 @@ class StallReason(StrEnum):
     """Pods cannot be created, for example because of a webhook, a quota or a missing service account."""
     PODS_MISSING = "PodsMissing"
     """Fewer pods of this version exist than should exist, and no status has the reason."""
+    POD_TERMINATING = "PodTerminating"
+    """A pod that is terminating keeps the controller from creating the pod in its place."""
     PODS_OVERDUE = "PodsOverdue"
     """Pods are not up in time, but too few of them to end the release."""
     CHECK_HELD = "CheckHeld"

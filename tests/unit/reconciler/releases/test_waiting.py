@@ -151,6 +151,26 @@ def test_missing_pods_stall_the_release_after_the_start_timeout(kind: str) -> No
     assert world.said(STALLED) == ("True", "PodsMissing")
 
 
+@pytest.mark.parametrize("kind", ["StatefulSet", "DaemonSet"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_missing_pods_name_the_one_that_does_not_end(kind: str, *, restarted: bool) -> None:
+    world, (pod, *_) = second_release(kind)
+    old = world.of("v1")[0]
+    world.up(pod)
+    old.deleting = True
+    world.touch(old)
+    if restarted:
+        world.groups = None
+    world.run(10 + 120)
+    found = world.condition(STALLED)
+    assert found is not None
+    assert (found.status, found.reason) == ("True", "PodTerminating")
+    assert f"waits for the end of pod {old.name}, which is terminating" in found.message
+    world.remove(old)
+    world.run(1)
+    assert world.said(STALLED) == ("True", "PodsMissing")
+
+
 def test_missing_pods_name_the_budget_that_admits_no_deletion(kind: str) -> None:
     world, (pod, *_) = second_release(kind)
     world.exhausted_budget = "web"

@@ -41,6 +41,7 @@ class World:
     passed: int = 0
     failed: bool = False
     waiting: tuple[WaitingFor, ...] = ()
+    terminating: tuple[str, ...] = ()
     evictable: tuple[Pod, ...] = ()
     waits: Waits = NO_WAITS
     said: str = ""
@@ -65,8 +66,8 @@ class World:
             at_once=self.at_once, pods=self.pods, older=max(0, self.replicas - self.pods), up=self.up,
             passed=self.passed, complete=0 < self.passed == self.pods and self.pods >= min(allowed, self.replicas),
             failed=self.failed, waiting=self.waiting, evictable=self.evictable,
-            waits=self.waits, checks_said=self.said, oldest=self.oldest, steady=self.steady,
-            superseded=self.superseded,
+            waits=self.waits, terminating=self.terminating, checks_said=self.said,
+            oldest=self.oldest, steady=self.steady, superseded=self.superseded,
         )  # fmt: skip
 
     def reconcile(self) -> Progress:
@@ -314,6 +315,29 @@ def test_deadline_does_not_run_while_the_release_waits_in_its_soak_or_after_it()
     found = world.reconcile()
     assert (found.overdue, found.wake) == ("", world.now + 130)
     world.now += 130
+    assert "is not verified within 100 s" in world.reconcile().overdue
+
+
+@pytest.mark.parametrize("soaks", [False, True])
+def test_pod_that_does_not_end_stops_the_deadline_and_is_named(*, soaks: bool) -> None:
+    world = World(rollout=Rollout(pods=(1,), soak_seconds=60, step_deadline_seconds=100))
+    world.reconcile()
+    if soaks:
+        world.settle()
+        assert world.status.phase == Phase.SOAKING
+        world.pods = world.up = world.passed = 0
+    world.terminating = ("web-2",)
+    found = world.reconcile()
+    assert world.status.waiting_for == ("termination",)
+    assert [each.message.rpartition("place ")[2] for each in found.events if each.reason == "StepHeld"] == ["(web-2)"]
+    world.now += 10_000
+    assert not world.reconcile().overdue
+    world.terminating = ()
+    world.reconcile()
+    assert world.status.waiting_for == ()
+    world.now += 159 if soaks else 99
+    assert not world.reconcile().overdue
+    world.now += 2
     assert "is not verified within 100 s" in world.reconcile().overdue
 
 
