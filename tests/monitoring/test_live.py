@@ -112,7 +112,6 @@ EASED = {
     "432000": "Inf",
     "> 259200": "> 1",
     "> 604800": "> 1",
-    "> 0  # threshold: windows": ">= 0",
     "unusable == 1": "unusable == 0",
     'state="Open"}) == 1': 'state="Open"}) == 0',
     "_used_ratio)\n>=": "_used_ratio)\n<=",

@@ -158,7 +158,7 @@ def _superseded(hold: Hold | None, groups: PodGroups | None) -> int:
 def _terminating(release: Release, groups: PodGroups | None) -> tuple[str, ...]:
     """`View.terminating`. A pod that ends in its grace period is nothing to wait for."""
     stalled = has_reason(release.status.conditions, ConditionType.STALLED, StallReason.POD_TERMINATING)
-    return tuple(groups.terminating) if groups is not None and stalled else ()
+    return tuple(groups.predecessors.terminating) if groups is not None and stalled else ()
 
 
 def _fleet(workload: Workload, groups: PodGroups | None, now: float) -> Fleet | None:

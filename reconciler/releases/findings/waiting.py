@@ -9,6 +9,7 @@ from altershield.api.change_workload import RestartingPod, Settling, WorkloadSta
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
 from altershield.releases.release import OBSERVING
+from altershield.workloads import BY_KIND
 from altershield.workloads.blocking import blocking_pods
 from altershield.workloads.pods import Fault
 from altershield.workloads.workload import Workload
@@ -173,8 +174,9 @@ def _of_missing_pods(snapshot: Snapshot, groups: PodGroups, missing: int, now: f
         return (StallReason.PAUSED, f"the rollout is paused, and {missing} pods of this version are missing"), None
     grace = int(snapshot.timing.start_timeout)
     text = f"{missing} of {groups.wanted} pods are missing, and none came up for {grace} s; "
-    if groups.terminating:
-        name, namespace = groups.terminating[0], metadata.namespace
+    ending = groups.predecessors.terminating
+    if ending and BY_KIND[workload.group_kind].waits_for_end:
+        name, namespace = ending[0], metadata.namespace
         text += (
             f"{workload.kind} {metadata.name} waits for the end of pod {name}, which is terminating; "
             f"to see its finalizers and its node: kubectl get pod {name} -n {namespace} -o yaml"

@@ -55,8 +55,6 @@ class PodGroups:
         self._nodes = nodes
         self._timing = timing
         self.predecessors = Predecessors()
-        self._terminating: dict[str, str] = {}
-        """The names of the pods of all versions that are terminating, by uid."""
         self._starts = PodStarts(release, timing, in_place=self._adapter.in_place)
         self._tracked: dict[str, TrackedPod] = {}
         self._up_at: dict[str, float] = {}
@@ -79,8 +77,6 @@ class PodGroups:
             release.status.retry_time_unix,
         )
 
-    # queries
-
     def __len__(self) -> int:
         """The number of pods of this version that exist."""
         return len(self._group_of)
@@ -102,11 +98,6 @@ class PodGroups:
         """Whether more pods exist than the workload is to have. Its controller will delete some of them, and it is not
         known which ones."""
         return self.older.are_too_many(self.workload, len(self))
-
-    @property
-    def terminating(self) -> list[str]:
-        """The names of the pods that are terminating and keep the workload's controller from creating others."""
-        return sorted(self._terminating.values()) if self._adapter.waits_for_end else []
 
     def count(self, group: Group) -> int:
         """The number of pods in a group."""
@@ -209,13 +200,10 @@ class PodGroups:
         """Whether a pod with this uid exists in the release."""
         return uid in self._group_of
 
-    # updates
-
     def update_pod(self, pod: Pod, now: float, ready_since: float | None = None) -> None:
         """Take over a new or changed pod of the workload. `ready_since`: see `start_tracking`."""
         uid = pod.metadata.uid
-        if pod.metadata.deleting:
-            self._terminating[uid] = pod.metadata.name
+        self.predecessors.see(pod)
         if not is_pod_of_revision(self._adapter, pod, self.source.name, self.source.uid):
             # a failing verdict lasts as long as the pod exists, even if its template hash changes
             membership = self.memberships.newest(uid)
@@ -247,7 +235,7 @@ class PodGroups:
 
     def remove_pod(self, uid: str) -> None:
         """Remove a pod that was deleted, or that does not belong to the workload any more."""
-        self._terminating.pop(uid, None)
+        self.predecessors.remove(uid)
         self.older.remove(uid)
         self._untrack(uid)
 

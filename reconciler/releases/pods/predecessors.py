@@ -1,4 +1,4 @@
-"""The pods of a release that ended and are replaced by others, and why they ended. Without I/O."""
+"""The pods that ended and are replaced by others, and why they ended; and those that are ending. Without I/O."""
 
 from collections import deque
 from typing import NamedTuple
@@ -20,6 +20,21 @@ class Predecessors:
 
     def __init__(self) -> None:
         self._ended: deque[_Ended] = deque(maxlen=_KEPT)
+        self._terminating: dict[str, str] = {}
+
+    def see(self, pod: Pod) -> None:
+        """Take over a new or changed pod of the workload, of any version."""
+        if pod.metadata.deleting:
+            self._terminating[pod.metadata.uid] = pod.metadata.name
+
+    def remove(self, uid: str) -> None:
+        """The pod was deleted."""
+        self._terminating.pop(uid, None)
+
+    @property
+    def terminating(self) -> list[str]:
+        """The names of the pods that are terminating, sorted."""
+        return sorted(self._terminating.values())
 
     def ended(self, pod: Pod) -> None:
         """A pod of the release ended or is about to be deleted."""
