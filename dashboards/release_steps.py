@@ -18,8 +18,8 @@ def numbers() -> list[Object]:
         ),
         stat(
             "Waiting in a step",
-            "Number of releases in steps that wait for a person, a quota, an eviction, a node, a pod that does not end, a "
-            "write or a gate. After four hours (for people), three days (for gates) or half an hour an alert fires.",
+            "Releases in steps that wait for a person, a quota, an eviction, a node, a pod that does not end, "
+            "a write or a gate. After four hours (for people), three days (for gates) or half an hour an alert fires.",
             f"count({named(_WAITING, '')}) or vector(0)",
             steps=SELDOM,
         ),
