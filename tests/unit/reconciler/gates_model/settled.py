@@ -92,7 +92,8 @@ class Settled:
         assert limit.spec.fuse is not None
         known = self._fuses.setdefault(own.uid, Fuse(last=_number(limit)))
         self._count(limit, known)
-        freezes = {each.metadata.name: each for each in world.api.of(RELEASE_FREEZES)}
+        placed = (each for each in world.api.of(RELEASE_FREEZES) if each.metadata.namespace == own.namespace)
+        freezes = {each.metadata.name: each for each in placed}
         if known.tripped:
             freeze = freezes.get(known.tripped)
             if freeze is None or (freeze.spec.until and unix(freeze.spec.until) <= world.now):
@@ -113,7 +114,7 @@ class Settled:
             known.tripped = status.trip.freeze
             known.trips += 1
             blown = [each for each in freezes.values() if each.spec.fuse and each.spec.fuse.limit == own.name]
-            new = [each for each in blown if each.metadata.namespace == own.namespace and _number(each) > known.last]
+            new = [each for each in blown if _number(each) > known.last]
             assert len(new) <= 1, "two freezes"
             freeze = freezes[known.tripped]
             assert freeze.spec.fuse is not None
