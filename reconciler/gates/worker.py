@@ -1,17 +1,19 @@
-"""Works out the times of one ReleaseWindow in a process of its own, whose CPU time and memory are limited.
+"""Works out the times of ReleaseWindows in a process of its own, whose CPU time and memory are limited.
 
     python -m reconciler.gates.worker
 
-It reads a Request in JSON from its standard input, and writes an Answer in JSON to its standard output. A calendar may
-take much time and memory, whatever is checked before. So the reconciler, which has to answer and to verify releases
-meanwhile, does not do this work itself. There is one process for each request, because libraries keep what they have
-read, and one calendar must not change what another one means.
+It reads Requests in JSON from its standard input, one a line, and writes an Answer in JSON to its standard output for
+each, one a line. A calendar may take much time and memory, whatever is checked before. So the reconciler, which has to
+answer and to verify releases meanwhile, does not do this work itself. A request with a calendar gets a process of its
+own, because libraries keep what they have read, and one calendar must not change what another one means.
 """
 
+import math
 import os
 import resource
 import signal
 import sys
+import time
 import zoneinfo
 from typing import NoReturn
 
@@ -44,15 +46,23 @@ def answer(request: Request) -> Answer:
 
 
 def main() -> None:
-    """Answer the request."""
+    """Answer the requests."""
     os.nice(19)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + _KILLED_AFTER))
     signal.signal(signal.SIGXCPU, _out_of_time)
     zoneinfo.reset_tzpath(())  # the time zones of the package tzdata, whatever the machine has
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
-    sys.stdout.buffer.write(msgspec.json.encode(_within_time(request)))
+    for line in sys.stdin.buffer:
+        request = msgspec.json.decode(line, type=Request)
+        _limit(is_last=bool(request.texts))
+        sys.stdout.buffer.write(msgspec.json.encode(_within_time(request)) + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _limit(*, is_last: bool) -> None:
+    """Limit the CPU time of the next request. A hard limit cannot be raised, so only the last request has one."""
+    seconds = math.ceil(time.process_time()) + CPU_SECONDS
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _KILLED_AFTER if is_last else resource.RLIM_INFINITY))
 
 
 def _within_time(request: Request) -> Answer:

@@ -87,6 +87,44 @@ async def test_slow_calendar_does_not_delay_a_window_without_one() -> None:
     assert isinstance(await slow, Problem)
 
 
+def counted(starts: Path, **limits: int) -> Expansion:
+    """With a worker that adds a letter to a file when it starts."""
+    lower = "; ".join(f"worker.{name} = {number}" for name, number in limits.items()) or "pass"
+    code = f"from reconciler.gates import worker; {lower}; open({str(starts)!r}, 'a').write('x'); worker.main()"
+    return Expansion((sys.executable, "-c", code))
+
+
+async def test_requests_without_calendars_that_wait_share_a_worker(tmp_path: Path) -> None:
+    expand = counted(tmp_path / "starts")
+    windows = [spec(WEEKEND, zone=zone) for zone in ("Asia/Shanghai", "UTC", "Europe/Berlin", "UTC")]
+    requests = [Request(window, {}, NOW, NOW + REACH) for window in windows]
+    found = await asyncio.gather(*(expand(each, namespace) for each in requests for namespace in ("shop", "bank")))
+    assert found == [
+        Times(tuple(intervals(each.spec, {}, NOW, NOW + REACH)), NOW + REACH) for each in requests for _ in range(2)
+    ]
+    assert (tmp_path / "starts").read_text() == "x"
+    assert expand._plain is None, "no worker stays"
+    await expand(requests[0], "shop")
+    assert (tmp_path / "starts").read_text() == "xx"
+
+
+async def test_each_calendar_gets_a_worker_of_its_own(tmp_path: Path) -> None:
+    expand = counted(tmp_path / "starts")
+    text = calendar("DTSTART;VALUE=DATE:20261225")
+    await asyncio.gather(*(ask(text, expand) for _ in range(3)))
+    assert (tmp_path / "starts").read_text() == "xxx"
+
+
+async def test_the_bounds_are_for_each_request_and_no_worker_goes_on_after_a_problem(tmp_path: Path) -> None:
+    expand = counted(tmp_path / "starts", CPU_SECONDS=1)
+    crons = [{"cron": {"schedule": f"*/1 * * * {day}", "durationSeconds": 2678400}} for day in ["*"] * 16]
+    slow = Request(spec(*crons), {}, NOW, NOW + 4000 * REACH)
+    fast = Request(spec(WEEKEND), {}, NOW, NOW + REACH)
+    found = await asyncio.gather(*(expand(each, "shop") for each in (fast, slow, fast, slow)))
+    assert [type(each) for each in found] == [Times, Problem, Times, Problem]
+    assert (tmp_path / "starts").read_text() == "xx"
+
+
 async def test_namespaces_take_turns() -> None:
     expand, order = Expansion((sys.executable, "-c", "raise SystemExit(3)")), []
 
@@ -106,7 +144,7 @@ async def test_worker_that_hangs_is_stopped(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr(expansion, "_SECONDS", 0.5)
     pid = tmp_path / "pid"
     code = f"import os, signal; open({str(pid)!r}, 'w').write(str(os.getpid())); signal.pause()"
-    with pytest.raises(StoppedError, match="did not end within"):
+    with pytest.raises(StoppedError, match="did not answer within"):
         await Expansion((sys.executable, "-c", code))(Request(spec(WEEKEND), {}, NOW, NOW + REACH), "shop")
     if pid.exists():
         with pytest.raises(ProcessLookupError):
