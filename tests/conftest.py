@@ -71,7 +71,11 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist, which puts the groups into the tests' ids
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not (config.getoption("--kubeconfig") or os.environ.get("KUBEBUILDER_ASSETS")):
+        deselected = [item for item in items if item.get_closest_marker("real_api_server")]
+        items[:] = [item for item in items if item not in deselected]
+        config.hook.pytest_deselected(items=deselected)
     for item in items:
         for path, group in _GROUPED_HERE.items():
             if item.nodeid.startswith(path):

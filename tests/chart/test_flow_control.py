@@ -70,6 +70,7 @@ def test_without_flow_control_no_object_of_its_api_is_created(chart: helm_python
 
 
 @pytest.mark.e2e
+@pytest.mark.real_api_server
 @pytest.mark.xdist_group("chart")
 def test_api_server_applies_the_flow_schemas_to_the_account(release: Release, system: Kubectl) -> None:
     release.install()
@@ -77,8 +78,6 @@ def test_api_server_applies_the_flow_schemas_to_the_account(release: Release, sy
     leases = uid(system, "flowschema", f"{RELEASE}-leases")
     assert len({*uids.values(), leases}) == 3
     pods, lease = "/api/v1/pods?limit=1", f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases/{LEASE}"
-    if not answered(system, pods)[0]:
-        pytest.skip("the sandbox has no priority and fairness")
     eventually(lambda: answered(system, pods) == tuple(uids.values()), "the FlowSchema to apply to the account")
     level = uid(system, "prioritylevelconfiguration", "leader-election")
     eventually(lambda: answered(system, lease) == (leases, level), "the FlowSchema to apply to Leases")
