@@ -87,7 +87,7 @@ class Fields:
             is_list = isinstance(old.get(name, new.get(name)), _Element)
             names = field.names if is_list else (*field.names, name)
             path = f"{field.path}[{_short(name)}]" if is_list else f"{field.path}{step(_short(name))}"
-            one, other = (_value(each.get(name, ABSENT)) for each in (old, new))
+            one, other = (_value(each.get(name)) for each in (old, new))
             yield Field(path, names, one, other)
 
     def _named(self, value: Any, names: tuple[str, ...], part: Elements) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Fields:
             return {}
         self._take(len(value))
         found: dict[str, Any] = {}
-        field = names[-1] if names else ""
+        field = names[-1]
         for element in value:
             if part.field and not (isinstance(element, dict) and _text(element.get(part.field)) == part.value):
                 continue

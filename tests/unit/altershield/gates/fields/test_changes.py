@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.gates.fields.changes import Fields
+from altershield.gates.fields.changes import Fields, TooMuchWorkError
 from altershield.gates.fields.paths import Elements, Member, Path, parse
 from altershield.gates.fields.values import ABSENT, default, normal
 
@@ -51,6 +52,7 @@ _PATHS = st.lists(
             "spec.nodeSelector[a/b]",
             "metadata.labels",
             "metadata.labels[*]",
+            "metadata.labels[name=a]",
         ]
     ).map(parse),
     min_size=1,
@@ -94,3 +96,25 @@ def test_fields_that_differ_are_those_that_a_search_of_both_templates_finds(
         )
         expected = {name for name in {**before, **after} if before.get(name, ABSENT) != after.get(name, ABSENT)}
         assert {each.path for each in fields.changed(path)} == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "work"),
+    [
+        ("spec.hostNetwork", 4),  # two fields down, and both values
+        ("metadata.labels", 8),  # the maps with two members each
+        ("metadata.labels[*]", 10),
+        ("spec.containers[*]", 16),
+    ],
+)
+def test_each_value_that_is_compared_is_work_up_to_the_bound(path: str, work: int) -> None:
+    old, new = (
+        {
+            "metadata": {"labels": {"a": one, "b": one}},
+            "spec": {"hostNetwork": one, "containers": [{"name": "app", "args": [one, {"x": one}]}]},
+        }
+        for one in ("1", "2")
+    )
+    assert Fields(old, new, work).changed(parse(path))
+    with pytest.raises(TooMuchWorkError):
+        Fields(old, new, work - 1).changed(parse(path))
