@@ -26,8 +26,6 @@ def deadline(status: RolloutStatus, view: View, now: float) -> tuple[str, float 
     if status.phase == Phase.HELD:
         said = view.checks_said or "its checks have no result yet"
         return f"{step_text(status)} has not begun within {seconds} s: {said}", None
-    return (
-        f"{step_text(status)} is not verified within {seconds} s: {view.passed} of {status.pods} pods passed, "
-        f"{view.up} are up",
-        None,
-    )
+    counts = f"{view.passed} of {status.pods} pods passed, {view.up} are up"
+    why = f"; {view.trouble}" if view.trouble else ""
+    return f"{step_text(status)} is not verified within {seconds} s: {counts}{why}", None

@@ -68,5 +68,7 @@ class View:
     terminating: tuple[str, ...] = ()
     """The pods that keep others from being created because they are terminating, once the release is stalled by
     them."""
+    trouble: str = ""
+    """Why pods of the version are missing or not up, as a condition says it; empty if none says so."""
     node_sets: tuple[NodeSet, ...] = ()
     """The nodes of each step; empty if no step selects nodes."""

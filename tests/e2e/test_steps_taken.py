@@ -211,3 +211,22 @@ def test_few_replicas_have_few_steps(kubectl: Kubectl, replicas: int) -> None:
     kubectl.wait(f"changeworkload/sleep--x--{version}", "create")
     kubectl.wait(f"changeworkload/sleep--x--{version}", "jsonpath={.status.status}=Success")
     assert [each["pods"] for each in rollout(kubectl, version)["passedSteps"]] == [1, replicas]
+
+
+def test_step_whose_pod_finds_no_node_stops_at_its_deadline_and_says_why(kubectl: Kubectl) -> None:
+    base = release(kubectl, sleep(replicas=2))
+    before = kubectl.json("deployment", "sleep")
+    policy(kubectl, {"pods": [1], "soakSeconds": 1, "stepDeadlineSeconds": 60})
+    manifest = json.loads(sleep(image="other", replicas=2))
+    manifest["spec"]["template"]["spec"]["nodeSelector"] = {"zone": "nowhere"}
+    version = apply(kubectl, json.dumps(manifest))
+    reach(kubectl, version, 1, "Stopped")
+    found = kubectl.json("changeworkload", f"sleep--x--{version}")["status"]
+    (verified,) = (each for each in found["conditions"] if each["type"] == "Verified")
+    assert verified["reason"] == "StepDeadlineExceeded"
+    assert "is not verified within 60 s: 0 of 1 pods passed, 0 are up; 1 of 1 pods are not up" in verified["message"]
+    assert "node affinity/selector" in verified["message"]
+    request(kubectl, version, "Rollback")
+    eventually(lambda: pods_by_version(kubectl) == {base: 2}, "the base everywhere")
+    after = kubectl.json("deployment", "sleep")
+    assert without_template(after) == without_template(before)

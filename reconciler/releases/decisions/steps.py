@@ -47,6 +47,7 @@ _REFUSED = "WriteRefused"
 _STOPPED = (Phase.STOPPED, Phase.ABORTED)
 _UP = (Group.PASSED, Group.CHECKING, Group.PREPARING)
 _NOT_UP = (Group.OVERDUE, Group.FAULT, Group.DOWN, Group.OBSERVING)
+_TROUBLE = (ConditionType.STALLED, ConditionType.PODS_NOT_UP)
 _MAX_GATES = 8  # that a status names
 _QUOTA = "exceeded quota"
 """What the API server says if a ResourceQuota refuses a pod (plugin/pkg/admission/resourcequota)."""
@@ -105,6 +106,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState, now: float) -> View |
         lost_nodes=lost_nodes,
         kept_nodes=kept_nodes,
         terminating=_terminating(release, groups),
+        trouble=_trouble(release),
         node_sets=nodes,
         let_go="" if snapshot.settings.rollout else ROLLOUT_OFF,
         waits=release_checks.waits(snapshot),
@@ -159,6 +161,12 @@ def _terminating(release: Release, groups: PodGroups | None) -> tuple[str, ...]:
     """`View.terminating`. A pod that ends in its grace period is nothing to wait for."""
     stalled = has_reason(release.status.conditions, ConditionType.STALLED, StallReason.POD_TERMINATING)
     return tuple(groups.predecessors.terminating) if groups is not None and stalled else ()
+
+
+def _trouble(release: Release) -> str:
+    """`View.trouble`."""
+    found = (find_condition(release.status.conditions, each) for each in _TROUBLE)
+    return next((each.message for each in found if each is not None and each.is_true), "")
 
 
 def _fleet(workload: Workload, groups: PodGroups | None, now: float) -> Fleet | None:
