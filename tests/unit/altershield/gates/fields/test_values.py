@@ -14,7 +14,8 @@ from altershield.gates.fields.values import ABSENT, is_kept, kept, quantity, sam
     [
         ("1Gi", 2**30), ("500m", Fraction(1, 2)), ("1.5", Fraction(3, 2)), (".5", Fraction(1, 2)), ("5.", 5),
         ("-3k", -3000), ("+2", 2), ("1e3", 1000), ("1E-3", Fraction(1, 1000)), ("1E", 10**18),
-        ("100n", Fraction(1, 10**7)), (7, 7), (10**29, 10**29), (0.5, Fraction(1, 2)), ("9" * 31 + "E", (10**31 - 1) * 10**18),
+        ("100n", Fraction(1, 10**7)), (7, 7), (10**29, 10**29), (0.5, Fraction(1, 2)),
+        ("9" * 31 + "E", (10**31 - 1) * 10**18),
     ],
 )  # fmt: skip
 def test_quantities(text: object, amount: object) -> None:
