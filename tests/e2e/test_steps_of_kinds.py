@@ -82,6 +82,22 @@ def test_one_pod_of_a_daemonset_at_a_time_is_not_available(kubectl: Kubectl, nod
     assert without_template(kubectl.json("daemonset", "app")) == without_template(before)
 
 
+def test_pod_of_a_daemonset_that_breaks_before_its_own_min_ready_seconds_stays_the_only_one(
+    kubectl: Kubectl, nodes: Nodes
+) -> None:
+    nodes.add(4)
+    base = apply(kubectl, DAEMON_SET, "busybox", pod=nodes.pod, minReadySeconds=6)
+    succeed(kubectl, DAEMON_SET, base)
+    steps(kubectl, DAEMON_SET, "75%", soak=600)
+    with watching(kubectl, 4) as ready:
+        version = apply(kubectl, DAEMON_SET, "unready-after-3s", pod=nodes.pod, minReadySeconds=6)
+        name = DAEMON_SET.change_workload_name("app", version)
+        kubectl.wait(f"changeworkload/{name}", "create")
+        kubectl.wait(f"changeworkload/{name}", "jsonpath={.status.status}=Failed")
+        assert ready.fewest == 3
+    eventually(lambda: len(of_version(kubectl, base)) == 4, "the base everywhere")
+
+
 def test_node_that_is_not_ready_keeps_its_pod_and_one_that_joins_gets_the_version(
     kubectl: Kubectl, nodes: Nodes
 ) -> None:

@@ -36,6 +36,8 @@ class Checks(SteppedWorld):
         self.scaling = False
         """Whether the workload was scaled in this moment: its controller may then delete any pod."""
         self.base = ""
+        self.judged: set[str] = set()
+        """The images of which a person gave a verdict, or asked to go back."""
         self.unheld = False
         """Whether the controller created pods while somebody's fields were in force, changed without a gatekeeper."""
         self._start()
@@ -261,3 +263,9 @@ class Checks(SteppedWorld):
             assert state in (WorkloadState.SUSPEND, WorkloadState.ROLLBACK), state
         if status.phase == Phase.DONE:
             assert state != WorkloadState.RUNNING, f"{state} {self.status()}"
+        if not self.image.startswith("good") and self.replicas:
+            assert state != WorkloadState.SUCCESS or self.image in self.judged, (
+                f"a bad release succeeds: {self.status()}"
+            )
+        if self.image.startswith("good") and self.image not in self.judged and not self._is_overdue():
+            assert state == WorkloadState.SUCCESS, f"a good release does not succeed: {self.status()}"

@@ -255,13 +255,15 @@ class Steps(RuleBasedStateMachine):
     @rule(pick=st.integers(0, 9), verdict=st.sampled_from(["unpass", "pass", ""]))
     def a_person_gives_a_verdict(self, pick: int, verdict: str) -> None:
         pods = self.world.of(self.world.image)
-        if pods:
-            self.world.judge(pods[pick % len(pods)], verdict)
+        if pods and self.world.judge(pods[pick % len(pods)], verdict):
+            self.world.judged.add(self.world.image)
 
     @rule(verb=st.sampled_from(["Promote", "Promote", "PromoteFull", "Hold", "Rollback", "Approve", "Retry", "Resume"]))
     def a_person_asks(self, verb: str) -> None:
         if self.world.version in self.world.releases:
             self.world.request(verb)
+            if verb in ("Rollback", "Approve"):
+                self.world.judged.add(self.world.image)
 
     # the cluster
 
