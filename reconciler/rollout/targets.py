@@ -47,9 +47,8 @@ def new_hold_of(view: View, hold: Hold, known: RolloutStatus, target: int) -> Ne
     """
     if known.phase == Phase.HELD and not hold.pods:
         return None
-    # the last pod of a version that was held before goes, too: else it is kept beside all new ones; those of the base
-    # stay
-    is_replaced = view.at_once is not None and view.superseded > 0 and hold.at_least >= view.replicas <= view.up
+    # the last pod of a version that failed goes, too: else it is kept beside all new ones; those of a good base stay
+    is_replaced = view.at_once is not None and view.replaced_first > 0 and hold.at_least >= view.replicas <= view.up
     surge, pods = hold.surge and not view.surge_refused and not is_replaced, hold.pods
     most = target if view.at_once is None else min(target, view.at_once + view.up)
     if known.phase in (Phase.ROLLING, Phase.VERIFYING):

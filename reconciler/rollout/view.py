@@ -54,8 +54,8 @@ class View:
     """Whether the held fields of the workload have the values of the hold."""
     surge_refused: bool = False
     """Whether a quota refuses pods above the replicas, and the user's own strategy does without them."""
-    superseded: int = 0
-    """The pods of versions that were held before the present one."""
+    replaced_first: int = 0
+    """The old pods that are replaced before all others: of versions that were held before, or of a base that failed."""
     evictable: tuple[Pod, ...] = ()
     """The old pods that may be evicted now, for a kind whose controller replaces none while it is held."""
     evictable_at: float | None = None

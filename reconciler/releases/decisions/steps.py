@@ -100,7 +100,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState, now: float) -> View |
         waiting=waiting,
         follows=workload.hold is None or workload.hold.follows,
         surge_refused=quota and without_surge != 0,
-        superseded=_superseded(hold, groups),
+        replaced_first=_replaced_first(snapshot),
         evictable=_evictable(rollout, workload, groups, fleet, nodes, release.status.rollout.step),
         evictable_at=fleet.changes_at if fleet is not None else None,
         lost_nodes=lost_nodes,
@@ -151,10 +151,13 @@ def _unready_nodes(workload: Workload, groups: PodGroups | None) -> tuple[tuple[
     return tuple(sorted(set(lost))), tuple(sorted(kept))
 
 
-def _superseded(hold: Hold | None, groups: PodGroups | None) -> int:
+def _replaced_first(snapshot: Snapshot) -> int:
+    """`View.replaced_first`."""
+    hold, groups = snapshot.workload.steps, snapshot.groups
     if hold is None or groups is None or not hold.at_least:
         return 0
-    return sum(pod.version != hold.base for pod in groups.older.staying())
+    failed = {version_of(each) for each in snapshot.others if state(each) is WorkloadState.SUSPEND}
+    return sum(pod.version != hold.base or hold.base in failed for pod in groups.older.staying())
 
 
 def _terminating(release: Release, groups: PodGroups | None) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ class World:
     """The most pods that the version had while a step was held."""
     oldest: int = 0
     steady: int = 0
-    superseded: int = 0
+    replaced_first: int = 0
 
     def __post_init__(self) -> None:
         first = step_pods(self.rollout, 1, self.replicas)
@@ -67,7 +67,7 @@ class World:
             passed=self.passed, complete=0 < self.passed == self.pods and self.pods >= min(allowed, self.replicas),
             failed=self.failed, waiting=self.waiting, evictable=self.evictable,
             waits=self.waits, terminating=self.terminating, checks_said=self.said,
-            oldest=self.oldest, steady=self.steady, superseded=self.superseded,
+            oldest=self.oldest, steady=self.steady, replaced_first=self.replaced_first,
         )  # fmt: skip
 
     def reconcile(self) -> Progress:
@@ -422,7 +422,7 @@ def test_quota_that_refuses_surge_takes_no_more_old_pods_than_the_own_strategy()
 
 
 def test_failed_version_has_no_pod_in_the_soak_of_its_repair() -> None:
-    world = World(at_once=2, superseded=1, hold=msgspec.structs.replace(hold(2), at_least=10))
+    world = World(at_once=2, replaced_first=1, hold=msgspec.structs.replace(hold(2), at_least=10))
     while world.status.phase != Phase.SOAKING:
         assert world.hold is not None
         assert world.hold.surge or world.up == 10, "old pods go when the new ones are up"

@@ -163,6 +163,7 @@ class SteppedWorld(World):
                 obstacle=obstacle(replicas=self.replicas, created=old is None),
                 labels={},
                 replicas=self.replicas,
+                failed=len(self.of(self.image)) if self.suspended else 0,
                 time=rfc3339(time),
                 since=rfc3339(time - _CALLED_AGAIN),
             )
