@@ -26,6 +26,7 @@ from kube_base.times import rfc3339
 from reconciler.cluster.release import Release
 from reconciler.releases.decisions import steps as step_decisions
 from reconciler.releases.terms.effects import After, Before, EndHold, Evict, FreeFields, SetHold
+from reconciler.releases.terms.snapshot import Snapshot, Target
 from reconciler.releases.writes.holds import HoldRefused, HoldWriter
 from tests.support import workloads
 from tests.unit.altershield.rollout.world import applied
@@ -63,7 +64,7 @@ class SteppedWorld(World):
         self.seen_manifest: Object | None = None
         """What the cache of the reconciler has of the workload; None: it is up to date."""
         self._late_pods: dict[str, SimPod] | None = None
-        self._by_reconciler = self._reconciling = False
+        self._by_reconciler = self._reconciling = self._reads_live = False
         self._holds = HoldWriter(
             cast(Any, self), cast(Any, self), cast(Any, self)
         )  # `raw`, `patch`, `try_patch` and `evict` below
@@ -313,6 +314,7 @@ class SteppedWorld(World):
         super()._begin(workload, release, others)
 
     def _go_on(self, workload: Workload, release: Release, others: list[Release]) -> None:
+        self._reads_live = True  # before it fails a release for its pods, it asks the API server for them
         try:
             super()._go_on(workload, release, others)
         except HoldRefused as refusal:
@@ -320,6 +322,12 @@ class SteppedWorld(World):
             decision = step_decisions.refused(current, refusal.waiting, str(refusal), self.now)
             self._carry_out(current, workload, decision)
             self.decision = replace(decision, requeue_after=5.0)
+        finally:
+            self._reads_live = False
+
+    def targets(self, snapshot: Snapshot) -> list[Target]:
+        super().touch(*self.pods.values())  # the pods are read, too
+        return super().targets(snapshot)
 
     # pods
 
@@ -377,7 +385,7 @@ class SteppedWorld(World):
         return self._late_pods is not None
 
     def touch(self, *pods: SimPod) -> None:
-        if self._late_pods is not None:
+        if self._late_pods is not None and not self._reads_live:
             self._late_pods.update({pod.uid: pod for pod in pods})
             return
         super().touch(*pods)
