@@ -136,6 +136,12 @@ windows = st.builds(
     st.lists(_schedules, min_size=1, max_size=2), st.sampled_from([None] * 3) | _wrong,
     st.sampled_from([0, 0, 60, 2 * HOUR]), _scopes,
 )  # fmt: skip
+_plain: dict[str, Any] = {"judges": tuple(Judged)}
+allows = st.builds(
+    _window, st.tuples(st.sampled_from((SYSTEM, "shop")), _names), st.just("Allow"), st.sampled_from(ZONES),
+    st.lists(_schedules, min_size=1, max_size=1), st.none(), st.sampled_from([0, 60]), st.just(_plain),
+)  # fmt: skip
+"""Several of them are for the same releases."""
 freezes = st.builds(
     _freeze, _places, st.sampled_from([None, None, -HOUR, 60, 5 * HOUR]),
     st.sampled_from([None, 90, 6 * HOUR, 3 * DAY]), _scopes,
@@ -145,7 +151,7 @@ overrides = st.builds(
     _override, st.tuples(st.sampled_from((SYSTEM, "shop")), _names), st.sampled_from(PLACES), _kinds_of_gates,
     st.integers(1, 2), st.sampled_from([60, HOUR, DAY]),
 )  # fmt: skip
-gates = st.one_of(windows, windows, freezes, limits, limits, overrides)
+gates = st.one_of(windows, windows, allows, freezes, limits, limits, overrides)
 
 
 class Release(NamedTuple):

@@ -19,7 +19,7 @@ from tests.support.random_runs import random_runs
 from . import oracle
 from .oracle import Asked, Verdict
 from .settled import Settled
-from .stories import DAY, HOUR, PLACES, STARTS, TEAMS, Gate, Release, gates, releases
+from .stories import DAY, HOUR, PLACES, STARTS, TEAMS, Gate, Release, allows, gates, releases
 from .world import KINDS, NAMESPACES_OF_TENANTS, Object, Workload, World, own_labels
 
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
@@ -29,7 +29,7 @@ DAYS = 45
 
 class Gates(RuleBasedStateMachine):
     @initialize(
-        several=st.lists(gates, min_size=1, max_size=6),
+        several=st.lists(gates, min_size=1, max_size=6) | st.lists(allows, min_size=2, max_size=4),
         start=st.sampled_from(STARTS),
         errors=st.sampled_from([(0.0, 0.0), (-15.0, 15.0), (0.0, 30.0)]),
     )
