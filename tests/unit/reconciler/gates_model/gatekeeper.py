@@ -10,6 +10,7 @@ from unittest import mock
 import jsonpatch
 import msgspec
 
+from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.gates.overrides import ReleaseOverride
 from altershield.api.names import SYSTEM_NAMESPACE
 from altershield.api.namespace import Namespace
@@ -50,6 +51,8 @@ class Gatekeeper:
         self.listers.admissions = RecentAdmissions(in_force, gates[LIMITS])
         self.listers.overrides = RecordedOverrides(api, overrides, SYSTEM_NAMESPACE, self._own_clock)  # type: ignore
         self._releases, self.overrides = releases, overrides
+        self.admitted: dict[str, list[tuple[float, NamedWorkload, str]]] = {}
+        """What it admitted, by the uid of each limit that it knew: by its own clock."""
         known = {each.resource.plural: (gates[each], _encoded(reader(each))) for each in GATES}
         self.watching = Watching(
             api,

@@ -55,6 +55,8 @@ class View:
     under_way: dict[Name, set[NamedWorkload]] = field(default_factory=dict)
     recent: dict[Name, set[tuple[NamedWorkload, str]]] = field(default_factory=dict)
     """The releases that the gatekeeper admitted in the last two minutes."""
+    admitted: dict[Name, set[tuple[NamedWorkload, str]]] = field(default_factory=dict)
+    """The releases that the gatekeeper surely has to count itself: those that it admitted a short time ago."""
     unsure: set[Name] = field(default_factory=set)
     """The limits whose counts are not known: something is on its way."""
 
@@ -164,6 +166,11 @@ def _limit(limit: ReleaseLimit, asked: Asked, view: View, now: float, found: Ver
     spec, name = limit.spec, ("ReleaseLimit", limit.metadata.namespace, limit.metadata.name)
     if not selects(limit, asked) or spec.mode != "enforce":
         return
+    if spec.rate is not None:
+        own_ones = view.admitted.get(name, set()) - {(asked.workload, asked.version)}
+        if len(own_ones) >= spec.rate.releases:  # whatever others know
+            found.closed.add(name)
+            return
     if name in view.unsure:
         found.perhaps.add(name)
         return

@@ -92,6 +92,9 @@ class Gates(RuleBasedStateMachine):
             edges = [unix(each.status.next_transition_time or None) for each in world.api.of(RELEASE_WINDOWS)]
             freezes = world.api.of(RELEASE_FREEZES)
             edges += [unix(at) for each in freezes for at in (each.spec.from_, each.spec.until) if at]
+            for limit in world.api.of(RELEASE_LIMITS):
+                periods = (limit.spec.quiet_seconds, limit.spec.rate.period_seconds if limit.spec.rate else None)
+                edges += [each.at + period + 1 for each in world.begun for period in periods if period]
             edge = min((each for each in edges if each > world.now), default=world.now)
             seconds = edge - world.now - (20.0 if int(edge) // 60 % 2 else 0.0)
         if seconds > 0 and world.now + seconds < end:
@@ -247,6 +250,9 @@ class Gates(RuleBasedStateMachine):
         back = self._is_back(workload, asked) or workload.before is None
         if not (back or suspended or "override" in real.audit):
             self._count_admitted(asked, view)
+        for limit in view.limits if old is not None else ():  # the one of a creation has no uid yet
+            if oracle.selects(limit, asked):
+                gatekeeper.admitted.setdefault(limit.metadata.uid, []).append((now, asked.workload, asked.version))
         self._stored(workload, stamped, old, template, kind)
         return True
 

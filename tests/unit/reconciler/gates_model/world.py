@@ -300,6 +300,9 @@ class World:
             view.under_way[name] = {each.workload.named for each in counting if self._is_under_way(each)}
             recent = gatekeeper.listers.admissions.recent(gatekeeper.now).get((own.namespace, own.name), ())
             view.recent[name] = {(each.workload, each.version) for each in recent}
+            least = gatekeeper.now - min(110.0, limit.spec.rate.period_seconds - 1 if limit.spec.rate else 0.0)
+            admitted = gatekeeper.admitted.get(own.uid, [])
+            view.admitted[name] = {(workload, version) for at, workload, version in admitted if at > least}
             labelled = limit.spec.selector != Selector()
             if late or (labelled and self.labels_changed):  # labels count as they are when a release is counted first
                 view.unsure.add(name)
