@@ -114,10 +114,10 @@ def kept_by_partition(partition: int | str | None, replicas: int) -> int:
     """The number of pods that the partition keeps at the old version.
 
     A partition is a number, or a percentage of the replicas, rounded up. A percentage below 100 % lets the release
-    reach at least one pod (openkruise/kruise, CalculatePartitionReplicas).
+    reach at least one of several pods (openkruise/kruise, CalculatePartitionReplicas).
     """
     if partition is None:
         return 0
     percent = percentage(partition) if isinstance(partition, str) else None
-    most = max(replicas - 1, 0) if percent is not None and percent < 100 else replicas
+    most = replicas - 1 if percent is not None and percent < 100 and replicas > 1 else replicas
     return min(max(scaled(partition, replicas, round_up=True) or 0, 0), most)

@@ -366,12 +366,17 @@ def test_paused_clone_set_is_recognised() -> None:
 
 
 @given(st.integers(0, 99), st.integers(0, 1000))
-def test_partition_below_100_percent_holds_back_all_but_one_pod_at_most(percent: int, replicas: int) -> None:
+def test_partition_below_100_percent_holds_back_all_but_one_of_several_pods_at_most(percent: int, replicas: int) -> None:
     kept = kept_by_partition(f"{percent}%", replicas)
 
     assert 0 <= kept <= replicas
-    assert kept < replicas or replicas == 0
+    assert kept < replicas or replicas < 2
     assert kept >= min(replicas * percent / 100, max(replicas - 1, 0))
+
+
+@pytest.mark.parametrize(("partition", "kept"), [("0%", 0), ("1%", 1), ("99%", 1), ("100%", 1), (0, 0), (1, 1)])
+def test_any_share_keeps_the_only_pod(partition: str | int, kept: int) -> None:
+    assert kept_by_partition(partition, 1) == kept
 
 
 # templates of revisions

@@ -157,7 +157,7 @@ class Checks(SteppedWorld):
         if self.kind != "CloneSet":
             return max(0, self.replicas - int(own.get("rollingUpdate", {}).get("partition", 0)))
         partition = own.get("partition", 0)
-        at_least = min(1, self.replicas) if isinstance(partition, str) else 0  # no share that is tried here is 100 %
+        at_least = 1 if isinstance(partition, str) and self.replicas > 1 else 0  # no share that is tried here is 100 %
         return max(at_least, self.replicas - share(partition, self.replicas, up=True))
 
     # pods
