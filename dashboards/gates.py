@@ -9,7 +9,7 @@ _GATES = f'{CLUSTER}, namespace=~"$workload_namespace|$namespace"'
 """Selects the gates of the chosen namespaces of workloads, and those of AlterShield's namespace, which are for all."""
 
 _WAITING = "altershield_release_step_waiting_timestamp_seconds"
-_FOR_A_GATE = 'reason=~"window|freeze"'
+_FOR_A_GATE = 'reason=~"window|freeze|limit"'
 _DENIED = f'altershield_admission_requests_total{{reason="gate-closed", {REAL}, {OURS}}}'
 _OVERRIDDEN = f'altershield_admission_bypasses_total{{bypass="overridden", {OURS}}}'
 _COMPUTED = f"altershield_release_windows_computed_seconds{{{OURS}}}"
@@ -59,8 +59,8 @@ def _closed() -> list[Object]:
         ),
         stat(
             "Held by a gate",
-            "Number of releases in steps that wait until a window opens or a freeze ends. After three days an alert "
-            "fires.",
+            "Number of releases that wait until a window opens, a freeze ends, or a limit has room. After three days "
+            "an alert fires.",
             f"count({named(_WAITING, _FOR_A_GATE)}) or vector(0)",
             steps=((None, GREEN), (0.5, BLUE)),
         ),
@@ -123,8 +123,8 @@ def _times() -> Object:
 def _held() -> Object:
     return listed(
         "Releases held by a gate",
-        "Releases in steps that wait until a window opens or a freeze ends. They go on by themselves. The 100 oldest "
-        "and the 100 newest.",
+        "Releases that wait until a window opens, a freeze ends, or a limit has room. They go on by themselves. The "
+        "100 oldest and the 100 newest.",
         _WAITING,
         _FOR_A_GATE,
         ((None, GREEN), (3 * _DAY, ORANGE)),

@@ -49,6 +49,9 @@ class Gates(Protocol):
     def closed(self, release: Judgeable, now: float) -> tuple[Closed, ...]:
         """The gates that are closed for the release."""
 
+    def paces(self, release: Judgeable) -> bool:
+        """Whether a ReleaseLimit holds the release until AlterShield lets it begin, also while it has room."""
+
     def opens_at(self, release: Judgeable, now: float) -> float:
         """When the release may begin, Unix seconds; 0: it is not known."""
 

@@ -14,7 +14,7 @@ from altershield.api.rights import Right
 from altershield.gates.field_guards import guarded, in_force, problems
 from altershield.gates.fields.paths import Path
 from kube_base.access.events import EventRecorder, ObjectRef
-from reconciler.cluster.accepted_specs import rejected, turned
+from reconciler.cluster.accepted_specs import rejected, selector_not_allowed, turned
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.watch import Scope, Watch
 from reconciler.cluster.writer import Writer
@@ -70,12 +70,8 @@ def _problem(guard: FieldGuard, system_namespace: str) -> tuple[str, str]:
     if found:
         more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         return "PathInvalid", "; ".join(found[:_SHOWN]) + more
-    if guard.spec.namespace_selector is not None and guard.metadata.namespace != system_namespace:
-        return "NamespaceSelectorNotAllowed", (
-            f"spec.namespaceSelector is for guards of AlterShield's namespace, {system_namespace}; remove it: the "
-            "guard then judges the releases of its own namespace"
-        )
-    return "", ""
+    message = selector_not_allowed(guard, "guard", system_namespace)
+    return ("NamespaceSelectorNotAllowed", message) if message else ("", "")
 
 
 def _announcements(before: Sequence[Condition], after: Sequence[Condition], now: float) -> list[Announcement]:

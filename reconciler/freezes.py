@@ -12,7 +12,7 @@ from altershield.api.meta import set_condition
 from altershield.api.resources import RELEASE_FREEZES
 from altershield.api.rights import Right
 from altershield.gates.freezes import in_force
-from reconciler.cluster.accepted_gates import accepted
+from reconciler.cluster.accepted_specs import accepted
 from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.gates import FREEZES as WATCH
 from reconciler.cluster.gauges import Gauges

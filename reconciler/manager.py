@@ -27,6 +27,7 @@ from reconciler.cluster.caches import Caches
 from reconciler.cluster.garbage import freeze_caches
 from reconciler.cluster.informers import run_informers
 from reconciler.cluster.metrics import DisruptionMetrics
+from reconciler.cluster.turns import Turns
 from reconciler.cluster.writer import Writer
 from reconciler.endpoints.metrics import CallbackMetrics
 from reconciler.endpoints.server import Endpoints, Settings
@@ -126,6 +127,7 @@ class Manager:
             registry=registry,
             disruptions=DisruptionMetrics(registry),
             acceptance=AcceptanceMetrics(registry),
+            turns=Turns(),
             clock=self._clock,
             slewed_clock=SlewedClock(self._clock, clock),
             options=options,

@@ -22,6 +22,7 @@ from reconciler.checks.altershield_server import AlterShieldServer
 from reconciler.cluster.acceptance import AcceptanceMetrics
 from reconciler.cluster.caches import Caches
 from reconciler.cluster.metrics import DisruptionMetrics
+from reconciler.cluster.turns import Turns
 from reconciler.cluster.watch import Watch
 from reconciler.cluster.writer import Writer
 from reconciler.machinery.runner import K, Reconcile
@@ -48,6 +49,7 @@ class Parts(Generic[K]):
     registry: CollectorRegistry
     disruptions: DisruptionMetrics
     acceptance: AcceptanceMetrics
+    turns: Turns
     clock: Callable[[], float]
     """Unix seconds by the API server's clock."""
     slewed_clock: Callable[[], float]

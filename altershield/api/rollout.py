@@ -159,6 +159,8 @@ class WaitingFor(enum.StrEnum):
     """A ReleaseWindow is closed."""
     FREEZE = "freeze"
     """A ReleaseFreeze is in force."""
+    LIMIT = "limit"
+    """A ReleaseLimit has no room, or other releases come first."""
     CHECK = "check"
     """A check before the step has not passed."""
 

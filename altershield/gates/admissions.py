@@ -31,8 +31,8 @@ class Admissions(Protocol):
     def recent(self, now: float) -> Mapping[Place, Collection[Admitted]]:
         """Those that the status may not count yet, by the limit that counts them. `now`: Unix seconds."""
 
-    def add(self, release: Release, now: float) -> None:
-        """The release was admitted."""
+    def add(self, release: Release, now: float, *, held: bool) -> None:
+        """The release was admitted. `held`: without a pod, so limits that hold count it when it begins."""
 
 
 class Judging(Protocol):
@@ -64,10 +64,11 @@ class RecentAdmissions:
                 del self._kept[place]
         return {place: kept.values() for place, kept in self._kept.items()}
 
-    def add(self, release: Release, now: float) -> None:
+    def add(self, release: Release, now: float, *, held: bool) -> None:
         changes = (replace(release, judged=each) for each in COUNTED_AS[release.judged])
         key = release.workload, release.version
-        for place in {limit.place for each in changes for limit in self._gates.judging(LIMITS, each)}:
+        limits = {limit.place: limit for each in changes for limit in self._gates.judging(LIMITS, each)}
+        for place in [each.place for each in limits.values() if not (held and each.holds)]:
             kept = self._kept.setdefault(place, {})
             kept.pop(key, None)
             kept[key] = Admitted(*key, now)

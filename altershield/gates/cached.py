@@ -9,6 +9,7 @@ import msgspec
 from altershield.gates.gate import G, Gate
 from altershield.gates.index import Index
 from altershield.gates.judge import judge, opens_at
+from altershield.gates.limits import LIMITS
 from altershield.gates.release import Closed, Placed, Release, selects_any, selects_namespace
 from kube_base.access.informer import Informer
 from kube_base.meta import PartialObjectMeta
@@ -96,6 +97,10 @@ class CachedGates:
         """Whether a gate may hold releases of this namespace rather than deny them."""
         indexes = (self._index(gate, each) for gate in self._informers for each in (self._system_namespace, namespace))
         return any(each is not None and each.holds for each in indexes)
+
+    def paces(self, release: Release) -> bool:
+        """Whether a ReleaseLimit holds the release until AlterShield lets it begin, also while it has room."""
+        return any(each.paces for each in self.judging(LIMITS, release))
 
     def _objects(self, release: Release, gate: Gate[Any, Any], namespace: str) -> Sequence[Placed]:
         found = self._index(gate, namespace)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from altershield.api.gates.limits import CountedRelease, ReleaseLimit, ReleaseLimitSpec
 from altershield.api.gates.named_workload import NamedWorkload
-from altershield.api.gates.rules import Judged
+from altershield.api.gates.rules import GateMode, Judged, WhenClosed
 from altershield.api.resources import RELEASE_LIMITS
 from altershield.gates.gate import Gate
 from altershield.gates.release import Admitted, Closed, Place, Release, selects_any
@@ -79,6 +79,16 @@ class Limit:
     def place(self) -> Place:
         return self.namespace, self.name
 
+    @property
+    def paces(self) -> bool:
+        """Whether AlterShield lets the releases begin that it judges: gatekeepers do not know of each other's."""
+        return self.holds and (self.rules.rate is not None or self.rules.concurrent is not None)
+
+    @property
+    def holds(self) -> bool:
+        """Whether a release that it judges waits for it before its first pod."""
+        return self.rules.when_closed is WhenClosed.HOLD and self.rules.mode is GateMode.ENFORCE
+
     def counts(self, admitted: Admitted) -> bool:
         """Whether the status counts a release that was admitted."""
         return self._latest.get((admitted.workload, admitted.version), -math.inf) >= admitted.time - CLOCKS
@@ -133,14 +143,16 @@ def in_force(limit: ReleaseLimit) -> Limit | None:
     metadata, status = limit.metadata, limit.status
     if metadata.deletion_timestamp is not None:
         return None
-    releases = sorted(_counted(status.releases), key=lambda each: each.time)
-    return Limit(metadata.namespace, metadata.name, limit.spec, tuple(releases), tuple(_counted(status.under_way)))
+    return Limit(metadata.namespace, metadata.name, limit.spec, counted(status.releases), counted(status.under_way))
 
 
-def _counted(found: Iterable[CountedRelease]) -> Iterator[Counted]:
-    for each in found:
-        workload = NamedWorkload(each.namespace, each.api_version, each.kind, each.name)
-        yield Counted(workload, each.version, unix(each.time))
+def counted(found: Iterable[CountedRelease]) -> tuple[Counted, ...]:
+    """The releases in a status, the oldest first."""
+    read = (
+        Counted(NamedWorkload(each.namespace, each.api_version, each.kind, each.name), each.version, unix(each.time))
+        for each in found
+    )
+    return tuple(sorted(read, key=lambda each: each.time))
 
 
 def closed(limits: Iterable[Limit], release: Release, now: float) -> Iterator[Closed]:
@@ -149,6 +161,11 @@ def closed(limits: Iterable[Limit], release: Release, now: float) -> Iterator[Cl
         parts = list(limit.closed_parts(release, now)) if selects_any(limit, release) else []
         if parts:
             yield _closed(limit, parts)
+
+
+def uncounted(limit: Limit) -> Closed:
+    """The limit, while nobody has counted for it yet."""
+    return _closed(limit, [Part("its releases are not counted yet")])
 
 
 def times(parts: Sequence[Part]) -> tuple[float, float]:

@@ -164,7 +164,7 @@ def _reason(waiting_for: str, status: RolloutStatus) -> str:
             return "a pod that does not end keeps the controller from creating the pod in its place"
         case WaitingFor.WRITE:
             return "the API server refuses to change the workload"
-        case WaitingFor.WINDOW | WaitingFor.FREEZE:
+        case WaitingFor.WINDOW | WaitingFor.FREEZE | WaitingFor.LIMIT:
             return f"a release gate is closed: {', '.join(status.gates)}"
         case WaitingFor.CHECK:
             return "a check before this step has not passed"

@@ -6,11 +6,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from altershield.api.check_specs import BEFORE_STEP
-from altershield.api.resources import RELEASE_FREEZES, RELEASE_WINDOWS
+from altershield.api.resources import RELEASE_FREEZES, RELEASE_LIMITS, RELEASE_WINDOWS
 from altershield.api.rollout import WaitingFor
 from altershield.gates.release import Closed
 
-_GATES = {RELEASE_WINDOWS.kind: WaitingFor.WINDOW, RELEASE_FREEZES.kind: WaitingFor.FREEZE}
+_GATES = {
+    RELEASE_WINDOWS.kind: WaitingFor.WINDOW,
+    RELEASE_FREEZES.kind: WaitingFor.FREEZE,
+    RELEASE_LIMITS.kind: WaitingFor.LIMIT,
+}
 
 
 class HasPhase(Protocol):

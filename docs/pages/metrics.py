@@ -47,10 +47,9 @@ from kube_base.access.configuration import Configuration
 from kube_base.meta import ObjectMeta, OwnerReference
 from reconciler import thresholds
 from reconciler.cluster.caches import Caches
-from reconciler.cluster.gates import FREEZES, WINDOWS
+from reconciler.cluster.gates import FREEZES, LIMITS, WINDOWS
 from reconciler.cluster.release import Release
 from reconciler.flow_control.flow_control_reconciler import WATCH as FLOW_CONTROLS
-from reconciler.limits.reconciler import LIMITS
 from reconciler.manager import Manager
 from reconciler.options import Options
 from reconciler.releases.step_gauges import APPROVAL

@@ -1,31 +1,40 @@
 """The gates that are closed for a release in steps."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from altershield.api.gates.freezes import ReleaseFreeze
+from altershield.api.gates.limits import ReleaseLimit
 from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.gates.overrides import ReleaseOverride
+from altershield.api.gates.rules import Judged
 from altershield.api.gates.windows import ReleaseWindow
-from altershield.api.resources import RELEASE_FREEZES, RELEASE_OVERRIDES, RELEASE_WINDOWS
+from altershield.api.resources import RELEASE_FREEZES, RELEASE_LIMITS, RELEASE_OVERRIDES, RELEASE_WINDOWS
 from altershield.api.rollout import Phase
-from altershield.gates import freezes, texts, windows
+from altershield.gates import freezes, limits, texts, windows
 from altershield.gates.cached import CachedGates
 from altershield.gates.gate import Gate
+from altershield.gates.limits import COUNTED_AS, Limit
 from altershield.gates.overrides import Asked, has_used, passing, target, used
 from altershield.gates.release import Closed
 from altershield.gates.release import Release as Judgeable
-from altershield.releases.release import version_of
+from altershield.releases import passed
+from altershield.releases.release import since, version_of
+from altershield.workloads import change_workload_name
 from altershield.workloads.workload import Workload
 from kube_base.access.informer import Informer
 from reconciler.cluster.caches import Caches
+from reconciler.cluster.ownership import WorkloadKey, is_controlled_by
 from reconciler.cluster.release import Release
+from reconciler.cluster.turns import Turn, Turns
 from reconciler.cluster.watch import Scope, Watch
 from reconciler.cluster.writer import Writer
 
 WINDOWS = Watch(RELEASE_WINDOWS, ReleaseWindow, Scope.GOVERNED_AND_SYSTEM)
 FREEZES = Watch(RELEASE_FREEZES, ReleaseFreeze, Scope.GOVERNED_AND_SYSTEM)
+LIMITS = Watch(RELEASE_LIMITS, ReleaseLimit, Scope.GOVERNED_AND_SYSTEM)
 OVERRIDES = Watch(RELEASE_OVERRIDES, ReleaseOverride, Scope.GOVERNED_AND_SYSTEM)
 
 WATCHES: tuple[Watch[Any], ...] = (WINDOWS, FREEZES, OVERRIDES)
@@ -34,13 +43,20 @@ WATCHES: tuple[Watch[Any], ...] = (WINDOWS, FREEZES, OVERRIDES)
 _TARGET = "target"
 
 
+def has_not_begun(release: Release) -> bool:
+    """Whether a release in steps has no pod yet, because it waits before its first step."""
+    rollout = release.status.rollout
+    return rollout.phase == Phase.HELD and not rollout.passed_steps and not rollout.updated
+
+
 class ReleaseGates:
     """The gates in the caches. `clock` returns Unix seconds."""
 
-    def __init__(self, caches: Caches, writer: Writer, clock: Callable[[], float]) -> None:
+    def __init__(self, caches: Caches, writer: Writer, clock: Callable[[], float], turns: Turns) -> None:
         self._caches = caches
         self._writer = writer
         self._clock = clock
+        self._turns = turns
         caches[OVERRIDES].add_index(_TARGET, lambda each: ("/".join(target(each, caches.system_namespace)),))
         informers: dict[Gate[Any, Any], Informer[Any]] = {
             windows.WINDOWS: caches[WINDOWS],
@@ -48,6 +64,12 @@ class ReleaseGates:
         }
         self._gates = CachedGates(
             informers, caches.namespaces, caches.system_namespace, lambda gate, each: gate.in_force(each)
+        )
+        self._limits = CachedGates(
+            {limits.LIMITS: caches[LIMITS]},
+            caches.namespaces,
+            caches.system_namespace,
+            lambda gate, each: gate.in_force(each),
         )
 
     def overrides_of(self, workload: Workload) -> list[ReleaseOverride]:
@@ -57,9 +79,10 @@ class ReleaseGates:
 
     async def closed(self, workload: Workload, release: Release) -> tuple[Closed, ...]:
         """The gates that are enforced and closed for the next step of the release; empty, if it is not made in steps.
-        A release that waits for them uses an override that passes all of them."""
+        A release that waits for them uses an override that passes all of them. If none is closed for its first pods, it
+        has a place under each limit until `settle`."""
         hold, metadata, now = workload.steps, workload.metadata, self._clock()
-        if hold is None or not self._gates.exist:
+        if hold is None or not (self._gates.exist or self._limits.exist):
             return ()
         judgeable = Judgeable(
             metadata.namespace,
@@ -69,6 +92,8 @@ class ReleaseGates:
             repairs=True,  # of a workload whose failure tripped a fuse: it was admitted as a repair, or began after it
         )
         found = tuple(each for each in self._gates.closed(judgeable, now) if each.enforced)
+        if has_not_begun(release):
+            found += self._turn(judgeable, workload, release, now, takes=not found)
         overrides = self.overrides_of(workload) if found else []
         if not overrides:
             return found
@@ -79,6 +104,52 @@ class ReleaseGates:
         passed = partial(passing, asked=asked, system_namespace=self._caches.system_namespace, now=now)
         known = [each for each in overrides if has_used(each, asked)]
         return tuple(each for each in found if passed((each,), known) is None)
+
+    def settle(self, key: WorkloadKey) -> None:
+        """What was decided about the workload is carried out: a release that has not begun gives its places back."""
+
+        def begun(turn: Turn) -> bool:
+            name = change_workload_name(key.kind, key.name, turn.version)
+            release = self._caches.releases.get(key.namespace, name)
+            return release is not None and not has_not_begun(release)
+
+        self._turns.settle(key, begun)
+
+    def _turn(
+        self, judgeable: Judgeable, workload: Workload, release: Release, now: float, *, takes: bool
+    ) -> tuple[Closed, ...]:
+        """The limits that hold the release. None holds it and `takes`: it has a place under each of them."""
+        metadata = workload.metadata
+        key = WorkloadKey(workload.group_kind, metadata.namespace, metadata.name)
+        turn = Turn(key, judgeable.workload, version_of(release))
+        asked = replace(judgeable, version=turn.version, succeeded=self._succeeded(workload, release))
+        holding = {each.place: each for each in self._holding(asked)}
+        closed: list[Closed] = []
+        for place, limit in holding.items():
+            found = self._turns.limit(place, turn, now)
+            if found is None:
+                closed.append(limits.uncounted(limit))
+                continue
+            counted, before = found
+            present = replace(counted, rules=limit.rules)
+            judged = replace(asked, admitted={place: before}, judged=limit.rules.judges[0])
+            closed += limits.closed([present], judged, now)
+        if takes and not closed:
+            self._turns.take(holding, turn)
+        return tuple(closed)
+
+    def _holding(self, release: Judgeable) -> Iterator[Limit]:
+        """The limits that hold the release until it may begin."""
+        for judged in COUNTED_AS[Judged.UPDATE]:
+            for limit in self._limits.judging(limits.LIMITS, replace(release, judged=judged)):
+                if limit.holds:
+                    yield limit
+
+    def _succeeded(self, workload: Workload, release: Release) -> float:
+        """When the release before this one succeeded, Unix seconds; 0: it did not."""
+        others = [each for each in self._caches.releases_of(workload) if each.metadata.uid != release.metadata.uid]
+        before = (each for each in others if passed(each) and is_controlled_by(each, workload))
+        return max((float(since(each)) for each in before), default=0.0)
 
     async def _use(
         self, overrides: list[ReleaseOverride], closed: tuple[Closed, ...], asked: Asked, now: float

@@ -17,7 +17,7 @@ from altershield.api.gates.windows import (
 from altershield.api.meta import Condition, set_condition
 from altershield.gates.windows import Window
 from kube_base.times import rfc3339
-from reconciler.cluster.accepted_specs import rejected, turned
+from reconciler.cluster.accepted_specs import rejected, selector_not_allowed, turned
 from reconciler.gates import times
 from reconciler.gates.problems import Problem, Reason
 from reconciler.gates.times import Times
@@ -34,13 +34,8 @@ class InForce:
 
 def problem(window: ReleaseWindow, system_namespace: str) -> Problem | None:
     """Why the spec is not accepted, whatever its times are; None: its times decide."""
-    if window.spec.namespace_selector is None or window.metadata.namespace == system_namespace:
-        return None
-    return Problem(
-        Reason.NAMESPACE_SELECTOR_NOT_ALLOWED,
-        f"spec.namespaceSelector is for windows of AlterShield's namespace, {system_namespace}; remove it: the window "
-        "then judges the releases of its own namespace",
-    )
+    message = selector_not_allowed(window, "window", system_namespace)
+    return Problem(Reason.NAMESPACE_SELECTOR_NOT_ALLOWED, message) if message else None
 
 
 def too_many(new: Times, now: int) -> Problem | None:

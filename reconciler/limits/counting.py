@@ -18,14 +18,15 @@ from altershield.api.gates.limits import (
 from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.meta import find_condition
 from altershield.api.policy import Mode
-from altershield.api.rollout import Phase
+from altershield.api.rollout import Phase, WaitingFor
 from altershield.releases import state, version_of
 from kube_base.times import rfc3339, unix
 from reconciler.cluster.release import Release
 
 _UNDER_WAY = (WorkloadState.INIT, WorkloadState.RUNNING, WorkloadState.TIME_OUT_PRE_THRESHOLD)
 _MOVING = ("", Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING, Phase.FINISHING)
-_NOT_BEGUN = ("", Phase.HELD)
+_BEGINS = (Phase.ROLLING, Phase.FINISHING)
+"""The phases with which the first step begins, also after it was held."""
 _AUTOMATIC = ("PodNotUp", "VerificationFailed")
 """The reasons of rollbacks that follow a failure."""
 
@@ -42,6 +43,8 @@ class Found:
     """Whether it is the present release of its workload."""
     judged: bool
     """Whether the limit judges it: most limits judge no creation of a workload. Its failure counts all the same."""
+    held: bool = False
+    """Whether it is held before its first pod, and its status does not say so yet."""
 
 
 def is_under_way(release: Release) -> bool:
@@ -60,7 +63,21 @@ def began(release: Release) -> int:
         return 0
     if rollout.passed_steps:
         return max(created, rollout.passed_steps[0].begin_time_unix)
+    if rollout.phase in _BEGINS:
+        return max(created, rollout.step_time_unix, rollout.phase_time_unix)
     return max(created, rollout.step_time_unix)
+
+
+def waits_for_turn(release: Release) -> bool:
+    """Whether it has no pod yet, and waits for nothing else than limits."""
+    rollout = release.status.rollout
+    return rollout.phase == Phase.HELD and rollout.waiting_for == (WaitingFor.LIMIT,) and not began(release)
+
+
+def waiting(found: Iterable[Found]) -> list[Found]:
+    """The releases that wait for their turn, the oldest first."""
+    held = [one for one in found if one.judged and one.present and waits_for_turn(one.release)]
+    return sorted(held, key=lambda one: (one.release.spec.create_time_unix, one.workload.text))
 
 
 def has_failed_first(release: Release) -> bool:
@@ -92,7 +109,12 @@ def releases_begun(
         last[key] = max(last.get(key, 0.0), unix(each.time))
     for one in found:
         at, version = began(one.release), version_of(one.release)
-        if one.judged and at and last.get((one.workload, version), 0.0) < one.release.spec.create_time_unix:
+        if (
+            one.judged
+            and at
+            and not one.held
+            and last.get((one.workload, version), 0.0) < one.release.spec.create_time_unix
+        ):
             counted.append(_counted(one, at))
     return _newest(counted, now - spec.rate.period_seconds, spec.rate.releases)
 
@@ -103,7 +125,9 @@ def releases_under_way(found: Iterable[Found], spec: ReleaseLimitSpec) -> tuple[
     if spec.concurrent is None:
         return ()
     counted = [
-        _counted(one, began(one.release)) for one in found if one.judged and one.present and is_under_way(one.release)
+        _counted(one, began(one.release))
+        for one in found
+        if one.judged and one.present and not one.held and is_under_way(one.release)
     ]
     return _newest(counted, 0.0, spec.concurrent + 1)
 

@@ -54,6 +54,7 @@ def freeze(limit: ReleaseLimit, tripped: Trip, user: str) -> ReleaseFreeze:
             selector=spec.selector,
             namespace_selector=spec.namespace_selector,
             mode=spec.mode,
+            when_closed=spec.when_closed,
             judges=spec.judges,
             reason=reason(metadata.name, workloads),
             requested_by=user,

@@ -6,7 +6,7 @@ trip is stored in the status, then the freeze is created, then the status says s
 deleted, earlier failures do not count any more.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -14,40 +14,38 @@ import msgspec
 
 from altershield.api.announcements import announcement
 from altershield.api.gates.freezes import ReleaseFreeze
-from altershield.api.gates.limits import ReleaseLimit, ReleaseLimitStatus, Trip
+from altershield.api.gates.limits import CountedRelease, ReleaseLimit, ReleaseLimitStatus, Trip
 from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.gates.rules import Judged
 from altershield.api.meta import set_condition
 from altershield.api.resources import RELEASE_FREEZES, RELEASE_LIMITS
 from altershield.api.selectors import Selector
 from altershield.gates import freezes
-from altershield.gates.limits import COUNTED_AS, Limit, in_force
+from altershield.gates.limits import COUNTED_AS, Limit, counted, in_force
 from altershield.gates.release import Release as Judgeable
 from altershield.gates.release import selects_any, selects_namespace
-from altershield.releases import is_current
+from altershield.releases import is_current, version_of
 from altershield.workloads import BY_KIND
 from kube_base.access.client import Client
 from kube_base.access.errors import AlreadyExistsError, NotFoundError
 from kube_base.access.events import EventRecorder, ObjectRef
 from kube_base.times import rfc3339, unix
-from reconciler.cluster.accepted_gates import accepted
+from reconciler.cluster.accepted_specs import accepted
 from reconciler.cluster.caches import Caches, Key
-from reconciler.cluster.gates import FREEZES
+from reconciler.cluster.gates import FREEZES, LIMITS
 from reconciler.cluster.ownership import is_controlled_by, workload_key
 from reconciler.cluster.release import Release
-from reconciler.cluster.watch import Scope, Watch
+from reconciler.cluster.turns import Turn, Turns
 from reconciler.cluster.writer import Writer
 from reconciler.limits import counting, fuse
 from reconciler.limits.counting import Found
 from reconciler.limits.labels import Labels
 from reconciler.machinery.announcer import Announcer
 
-LIMITS = Watch(RELEASE_LIMITS, ReleaseLimit, Scope.GOVERNED_AND_SYSTEM)
-
 COUNTED = "counted"
 """The index of ChangeWorkloads that may count: see `index_values`."""
 
-_MOVING, _FAILED = "under way", "failed"
+_MOVING, _FAILED, _WAITING = "under way", "failed", "waiting"
 _SECONDS_BETWEEN = 1.0
 """The least seconds between two writes of the counts of a limit: many releases may begin at the same time."""
 
@@ -59,6 +57,8 @@ def index_values(release: Release) -> Iterable[str]:
         yield _MOVING
     if counting.has_failed_first(release):
         yield _FAILED
+    if counting.waits_for_turn(release):
+        yield _WAITING
 
 
 class LimitReconciler:
@@ -74,6 +74,7 @@ class LimitReconciler:
         clock: Callable[[], float],
         *,
         labels: Labels,
+        turns: Turns,
         user: str,
     ) -> None:
         self._client = client
@@ -83,6 +84,7 @@ class LimitReconciler:
         self._clock = clock
         self._user = user
         self._labels = labels
+        self._turns = turns
         self._written: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> float | None:
@@ -91,6 +93,7 @@ class LimitReconciler:
         placed = in_force(limit) if limit is not None else None
         if limit is None or placed is None:
             self._written.pop(key, None)
+            self._turns.forget(key)
             return None
         if self._caches.filling(key[0]) is not None:
             return _SECONDS_BETWEEN
@@ -150,7 +153,7 @@ class LimitReconciler:
     async def _counted(self, limit: ReleaseLimit, placed: Limit, *, over: bool) -> ReleaseLimitStatus:
         """The status as it should be. `over`: the freeze of the fuse has ended."""
         known, spec, now = limit.status, limit.spec, self._clock()
-        found = [each async for each in self._selected(placed, now)]
+        found = await self._found(placed, now)
         since = rfc3339(now) if over else known.counted_since
         failures = counting.first_failures(known.failures, found, spec, now)
         tripped, announcements = None if over else known.trip, known.announcements
@@ -161,9 +164,12 @@ class LimitReconciler:
                 text = f"{fuse.reason(limit.metadata.name, failed)}; no release may begin until a person ends it"
                 new = announcement("FuseTripped", f"ReleaseFreeze {tripped.freeze}: {text}", now)
                 announcements = self._announcer.with_new(limit.metadata.uid, announcements, (new,))
+        releases = counting.releases_begun(known.releases, found, spec, now)
+        under_way = counting.releases_under_way(found, spec)
+        self._give_turns(placed, releases, under_way, found, now)
         return ReleaseLimitStatus(
-            releases=counting.releases_begun(known.releases, found, spec, now),
-            under_way=counting.releases_under_way(found, spec),
+            releases=releases,
+            under_way=under_way,
             failures=failures,
             counted_since=since,
             trip=tripped,
@@ -172,10 +178,42 @@ class LimitReconciler:
             observed_generation=limit.metadata.generation,
         )
 
+    def _give_turns(
+        self,
+        limit: Limit,
+        releases: Sequence[CountedRelease],
+        under_way: Sequence[CountedRelease],
+        found: Iterable[Found],
+        now: float,
+    ) -> None:
+        """Say who may begin next, by what counts now."""
+        if not limit.holds:
+            self._turns.forget(limit.place)
+            return
+        waiting = [
+            Turn(workload_key(each.release), each.workload, version_of(each.release))
+            for each in counting.waiting(found)
+        ]
+        self._turns.count(replace(limit, releases=counted(releases), under_way=counted(under_way)), waiting, now)
+
+    async def _found(self, limit: Limit, now: float) -> list[Found]:
+        """The releases that may count, and that the limit selects, all as the caches are at the same moment."""
+        selected = [each async for each in self._selected(limit, now)]
+        found = []
+        for each in selected:
+            metadata, key = each.release.metadata, workload_key(each.release)
+            release, workload = self._caches.releases.get(metadata.namespace, metadata.name), self._caches.workload(key)
+            if release is None or workload is None or release.metadata.uid != metadata.uid:
+                continue
+            hold, present = workload.steps, is_current(release, workload)
+            held = hold is not None and not hold.pods and not release.status.rollout.phase
+            found.append(replace(each, release=release, present=present, held=present and held))
+        return found
+
     async def _selected(self, limit: Limit, now: float) -> AsyncIterator[Found]:
         """The releases that may count, and that the limit selects."""
         rate, system = limit.rules.rate, self._caches.system_namespace
-        values = {_MOVING, _FAILED, *(counting.hours(rate.period_seconds, now) if rate is not None else ())}
+        values = {_MOVING, _FAILED, _WAITING, *(counting.hours(rate.period_seconds, now) if rate is not None else ())}
         candidates = {id(each): each for value in values for each in self._caches.releases.by_index(COUNTED, value)}
         for release in candidates.values():
             key = workload_key(release)

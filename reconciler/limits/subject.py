@@ -9,12 +9,12 @@ from altershield.api.rights import Right
 from kube_base.access.objects import key_of
 from kube_base.access.queue import WorkQueue
 from reconciler.cluster.caches import Caches, Key
-from reconciler.cluster.gates import FREEZES
+from reconciler.cluster.gates import FREEZES, LIMITS
 from reconciler.cluster.gauges import Gauges
 from reconciler.cluster.release import Release
 from reconciler.limits.labels import Labels
 from reconciler.limits.metrics import families
-from reconciler.limits.reconciler import COUNTED, LIMITS, LimitReconciler, index_values
+from reconciler.limits.reconciler import COUNTED, LimitReconciler, index_values
 from reconciler.subject import Controller, Parts, Subject
 
 _NAMESPACE = "namespace"
@@ -72,9 +72,16 @@ def start(parts: Parts[Key]) -> Controller[Key]:
         parts.recorder,
         parts.clock,
         labels=labels,
+        turns=parts.turns,
         user=service_account_user(parts.options.system_namespace),
     )
-    return Controller(reconcile=limits.reconcile)
+
+    def begin_to_lead() -> None:
+        parts.turns.clear()
+        for limit in informer.all():
+            parts.queue.add(key_of(limit.metadata))
+
+    return Controller(reconcile=limits.reconcile, on_lead=begin_to_lead)
 
 
 RELEASE_LIMITS = Subject(

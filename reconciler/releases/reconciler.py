@@ -18,6 +18,7 @@ from reconciler.cluster.caches import Caches
 from reconciler.cluster.gates import ReleaseGates
 from reconciler.cluster.ownership import WorkloadKey, is_controlled_by
 from reconciler.cluster.release import Release, went_back_to
+from reconciler.cluster.turns import Turns
 from reconciler.cluster.writer import Writer
 from reconciler.policies.acceptance import UrlRule, any_url
 from reconciler.policies.applied import AppliedPolicies
@@ -67,6 +68,7 @@ class ReleaseReconciler:
         timing: Timing,
         batch_wait: int,
         history_limit: int = 0,
+        turns: Turns,
         server: OrderServer | None = None,
         url_rule: UrlRule = any_url,
     ) -> None:
@@ -85,7 +87,7 @@ class ReleaseReconciler:
         self._events = ReleaseEvents(recorder, clock)
         self._ungated = UngatedCheck(caches, writer, self._live, self._creator, metrics, clock)
         self._stuck_pods = StuckPodsCheck(client, caches, writer, self._live, self._events, timing, clock)
-        self._gates = ReleaseGates(caches, writer, clock)
+        self._gates = ReleaseGates(caches, writer, clock, turns)
         self._reporter = Reporter(server, writer, clock)
         self._server = server is not None
         self._retries: dict[WorkloadKey, Retry] = {}
@@ -98,6 +100,11 @@ class ReleaseReconciler:
 
     async def reconcile(self, key: WorkloadKey) -> float | None:
         """Returns the seconds after which the workload is reconciled again, or None."""
+        due = await self._reconcile(key)
+        self._gates.settle(key)  # not after an error: the outcome of a write may not be known
+        return due
+
+    async def _reconcile(self, key: WorkloadKey) -> float | None:
         workload = self._caches.workload(key)
         if workload is None or workload.metadata.deleting or not self._caches.governed(key.namespace):
             self.groups_cache.discard(key)

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 from altershield.api.change_workload import KIND
+from altershield.api.gates.limits import ReleaseLimit
 from altershield.api.gates.overrides import ReleaseOverride
 from altershield.api.ops_config_info import OpsConfigInfo
 from altershield.api.resources import CHANGE_WORKLOADS
@@ -25,7 +26,7 @@ from kube_base.access.time_slices import time_slices
 from kube_base.resources import PODS
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches
-from reconciler.cluster.gates import OVERRIDES, WATCHES
+from reconciler.cluster.gates import LIMITS, OVERRIDES, WATCHES
 from reconciler.cluster.gauges import Gauges
 from reconciler.cluster.ownership import WorkloadKey, workload_key
 from reconciler.cluster.release import Release
@@ -52,6 +53,7 @@ class ReleaseRoutes:
         for watch in WATCHES:
             caches[watch].add_handler(self._gate)
         caches[OVERRIDES].add_handler(self._override)
+        caches[LIMITS].add_handler(self._limit)
         for workloads in caches.workloads.values():
             workloads.add_handler(self._workload)
         for sets in caches.sets.values():
@@ -95,6 +97,11 @@ class ReleaseRoutes:
 
     def _gate(self, old: object, new: object) -> None:
         if old is not new:
+            self._gate_changed.set()
+
+    def _limit(self, old: ReleaseLimit | None, new: ReleaseLimit | None) -> None:
+        """The releases that wait for it may not have to any more. It says itself when one has its turn."""
+        if old is None or new is None or old.metadata.generation != new.metadata.generation:
             self._gate_changed.set()
 
     def _override(self, old: ReleaseOverride | None, new: ReleaseOverride | None) -> None:
@@ -195,10 +202,12 @@ def start(parts: Parts[WorkloadKey]) -> Controller[WorkloadKey]:
         timing=Timing(options.start_timeout, options.observe_seconds),
         batch_wait=options.batch_wait,
         history_limit=options.history_limit,
+        turns=parts.turns,
         server=parts.server,
         url_rule=rule_of(parts.allowed_hosts),
     )
     routes = ReleaseRoutes(parts.caches, parts.queue, releases.groups_cache)
+    parts.turns.add_handler(parts.queue.add)
     parts.registry.register(Gauges(lambda: families(parts.caches)))
     parts.registry.register(Gauges(lambda: step_families(parts.caches, parts.slewed_clock())))
     # another leader may have decided since an earlier term of this process

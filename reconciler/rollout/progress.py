@@ -145,8 +145,9 @@ def _prepare(draft: Draft, view: View, number: int) -> None:
 
 
 def _begin(draft: Draft, view: View) -> None:
-    """Let pods get the version."""
-    number = draft.status.step
+    """Let pods get the version. The step began after it waited: that does not count for its deadline either way."""
+    number, known = draft.status.step, draft.status
+    draft.set(step_time_unix=known.step_time_unix + known.stopped_seconds, stopped_seconds=0)
     draft.enter(Phase.FINISHING if is_last(view.rollout, number) else Phase.ROLLING)
     what = f"{draft.status.pods} of {view.replicas} pods get version {view.version}"
     if is_last(view.rollout, number):

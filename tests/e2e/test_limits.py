@@ -117,6 +117,71 @@ def test_five_releases_in_steps_finish_under_a_limit_of_five_and_a_sixth_waits(k
     known(kubectl, sleep(names[5], replicas=2, image="second"), closed=False)
 
 
+def test_a_limit_that_holds_lets_releases_begin_one_after_the_other_the_oldest_first(
+    kubectl: Kubectl, altershield: Run
+) -> None:
+    names = ["three", "one", "two"]  # not in the order of their names
+    for name in names:
+        kubectl.apply(sleep(name, replicas=2))
+    for name in names:
+        succeed(kubectl, name)
+    policy(kubectl, {"pods": [1], "soakSeconds": 600}, probe=sleep(names[0], image="probe", replicas=2))
+    kubectl.apply(limit(concurrent=1, rate={"releases": 100, "periodSeconds": 3600}, whenClosed="Hold"))
+    kubectl.wait("releaselimit/fleet", "condition=Accepted")
+    for name in names:
+        kubectl("set", "image", f"deployment/{name}", "sleep=second")
+    first, *others = names
+    assert rollout(kubectl, first, "Soaking")["step"] == 1, "it begins at once, because there is room"
+    for name in others:
+        held = rollout(kubectl, name, "Held")
+        assert (held["waitingFor"], held["gates"]) == (["limit"], [f"ReleaseLimit {kubectl.namespace}/fleet"])
+        assert not [each for each in kubectl.json("pods", "-l", f"app={name}")["items"] if is_new(each)]
+    assert [each["name"] for each in status(kubectl)["underWay"]] == [first]
+    for name in others:
+        altershield("promote", f"deploy/{first}", "--full")
+        rollout(kubectl, name, "Soaking")
+        succeed(kubectl, first)
+        assert [rollout(kubectl, each, "Held")["waitingFor"] for each in others[others.index(name) + 1 :]] in (
+            [],
+            [["limit"]],
+        )
+        first = name
+    eventually(lambda: len(status(kubectl)["releases"]) == len(names), "all releases to count")
+    assert [each["name"] for each in status(kubectl)["releases"]] == names
+    kubectl("delete", "releaselimit", "fleet")
+
+
+def test_a_release_that_cannot_be_held_is_denied_while_there_is_no_room(kubectl: Kubectl) -> None:
+    kubectl.apply(sleep("one", replicas=1))
+    kubectl.apply(sleep("two", replicas=1, strategy={"type": "Recreate"}))
+    for name in ("one", "two"):
+        succeed(kubectl, name)
+    kubectl.apply(limit(rate={"releases": 1, "periodSeconds": 3600}, whenClosed="Hold"))
+    kubectl.wait("releaselimit/fleet", "condition=Accepted")
+    kubectl("set", "image", "deployment/one", "sleep=second")
+    succeed(kubectl, "one")
+    text = known(kubectl, sleep("two", replicas=1, image="second", strategy={"type": "Recreate"}))
+    assert "1 releases began within 3600 seconds (at most 1)" in text
+
+
+def rollout(kubectl: Kubectl, name: str, phase: str) -> dict[str, Any]:
+    """The steps of the present release of a Deployment, once it is in this phase."""
+    release = f"{name}--x--{kubectl.labels('deployment', name)[VERSION]}"
+    kubectl.wait(f"changeworkload/{release}", "create")
+
+    def there() -> dict[str, Any] | None:
+        found: dict[str, Any] = kubectl.json("changeworkload", release).get("status", {}).get("rollout", {})
+        return found if found.get("phase") == phase and (phase != "Held" or found.get("waitingFor")) else None
+
+    found = eventually(there, f"{name} to be {phase}")
+    assert found is not None
+    return found
+
+
+def is_new(pod: dict[str, Any]) -> bool:
+    return any(each["image"] == "second" for each in pod["spec"]["containers"])
+
+
 def succeed(kubectl: Kubectl, name: str) -> None:
     """Wait until the present release of a Deployment succeeds."""
     release = f"changeworkload/{name}--x--{kubectl.labels('deployment', name)[VERSION]}"

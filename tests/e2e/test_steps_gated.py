@@ -21,6 +21,7 @@ def test_a_release_waits_without_a_pod_until_the_gate_opens(kubectl: Kubectl) ->
     kubectl.apply(second)
     version = kubectl.labels("deployment", "sleep")[VERSION]
     reach(kubectl, version, 1, "Held")
+    eventually(lambda: rollout(kubectl, version).get("waitingFor"), "what it waits for")  # stored after the phase
     found = rollout(kubectl, version)
     assert (found["waitingFor"], found["gates"]) == (["freeze"], [f"ReleaseFreeze {kubectl.namespace}/incident"])
     assert version not in pods_by_version(kubectl)
@@ -37,7 +38,7 @@ def test_a_gate_that_closes_between_two_steps_holds_the_next_one(kubectl: Kubect
     reach(kubectl, version, 1, "Soaking")
     kubectl.apply(freeze())
     reach(kubectl, version, 2, "Held")
-    assert rollout(kubectl, version)["waitingFor"] == ["freeze"]
+    eventually(lambda: rollout(kubectl, version).get("waitingFor") == ["freeze"], "what it waits for")
     assert pods_by_version(kubectl)[version] == 1
     kubectl.apply(json.dumps(override(kubectl.namespace)))
     succeed(kubectl, version)

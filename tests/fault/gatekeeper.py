@@ -17,6 +17,7 @@ from gatekeeper.projection import Release
 from kube_base.resources import Resource
 from kube_sandbox.apiserver.storage.store import Store
 from tests.fault.reconciler_cluster import Cluster
+from tests.unit.altershield.gates.placed import recent_admissions
 from tests.unit.gatekeeper.reviews import (
     RECONCILER,
     NoBudgets,
@@ -49,13 +50,14 @@ class _Listers:
     blocking = True
     reconciler = RECONCILER
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, gates: StaticGates) -> None:
         self._store = store
         self.live = StaticLive()
         self.budgets = NoBudgets()
         self.flow_controls = NoFlowControls()
         self.policies = _Policies(store)
-        self.gates = StaticGates()
+        self.gates = gates
+        self.admissions = recent_admissions(gates)
         self.overrides = StaticOverrides()
 
     @property
@@ -86,8 +88,8 @@ def stored(store: Store, resource: Resource, namespace: str) -> list[bytes]:
 
 
 @contextlib.asynccontextmanager
-async def admitting(cluster: Cluster, directory: Path) -> AsyncIterator[None]:
-    """The API server of the cluster asks a gatekeeper about each request."""
-    async with serving(directory, _Listers(cluster.store)) as served:
+async def admitting(cluster: Cluster, directory: Path, gates: StaticGates | None = None) -> AsyncIterator[None]:
+    """The API server of the cluster asks a gatekeeper about each request. `gates`: those that it knows."""
+    async with serving(directory, _Listers(cluster.store, gates or StaticGates())) as served:
         await install_webhooks(cluster.admin, served.url(""))
         yield

@@ -59,7 +59,7 @@ async def gatekeeper(cluster: Cluster) -> AsyncIterator[Callable[[str, str], boo
         )
         if gates.closed(asked, now):
             return False
-        admissions.add(asked, now)
+        admissions.add(asked, now, held=False)
         return True
 
     running = [asyncio.create_task(each.run()) for each in (limits, namespaces)]

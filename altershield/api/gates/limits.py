@@ -11,7 +11,7 @@ import msgspec
 from altershield.api.announcements import Announcements
 from altershield.api.fields import Conditions, Generation, Name
 from altershield.api.gates.named_workload import NamedWorkload
-from altershield.api.gates.rules import GateScope
+from altershield.api.gates.rules import Holding
 from altershield.api.kinds import AGE, NOT_PROCESSED, Column, Kind
 from altershield.api.resources import API_VERSION, RELEASE_LIMITS
 from altershield.api.schema import doc, extra, rules
@@ -59,7 +59,7 @@ class Rate(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=F
     period_seconds: Annotated[_Period, doc("The period, in seconds.")]
 
 
-class ReleaseLimitSpec(GateScope, frozen=True, omit_defaults=True, rename="camel", gc=False, kw_only=True):
+class ReleaseLimitSpec(Holding, frozen=True, omit_defaults=True, rename="camel", gc=False, kw_only=True):
     """The limits. At least one of `fuse`, `rate`, `concurrent` and `quietSeconds` is set."""
 
     fuse: Annotated[Fuse | None, doc("How many failures stop all releases.")] = None

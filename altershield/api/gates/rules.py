@@ -85,16 +85,21 @@ class GateScope(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
     ] = (Judged.UPDATE,)
 
 
-class GateRules(GateScope, frozen=True, omit_defaults=True, rename="camel", gc=False):
-    """Which releases an object judges, and what happens to a release while its gate is closed."""
+class Holding(GateScope, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Which releases an object judges, and what happens to one that may not begin."""
 
     when_closed: Annotated[
         WhenClosed,
         doc(
-            "What happens to a release while the gate is closed: `Deny`, or `Hold`: a release in steps is admitted "
-            "without a pod, and begins by itself when the gate opens. A release that cannot be held is denied."
+            "What happens to a release while the gate is closed: `Deny`, or `Hold`: it is admitted without a pod, and "
+            "begins by itself when the gate opens. A release that cannot be held is denied."
         ),
     ] = WhenClosed.DENY
+
+
+class GateRules(Holding, frozen=True, omit_defaults=True, rename="camel", gc=False):
+    """Which releases an object judges, and what happens to a release while its gate is closed."""
+
     running: Annotated[
         Running,
         doc(

@@ -14,12 +14,14 @@ from altershield.api.fingerprint import Template, canonical, metadata
 from altershield.api.gates.named_workload import NamedWorkload
 from altershield.api.gates.rules import Judged
 from altershield.api.released_by import MAX_MANAGER, MAX_USER
+from altershield.api.rollout import WaitingFor
 from altershield.gates.fields.changes import Fields
 from altershield.gates.limits import LIMITS
 from altershield.gates.overrides import Asked
 from altershield.gates.release import Closed
 from altershield.gates.release import Release as Judgeable
 from altershield.rollout.obstacles import obstacle
+from altershield.rollout.waits import for_gates
 from altershield.workloads import BY_KIND
 from gatekeeper.errors import ReviewError
 from gatekeeper.handlers.releases.back import goes_back, present_release, succeeded
@@ -56,25 +58,37 @@ def _closed(change: Change, listers: Listers, version: str) -> tuple[Closed, ...
     return tuple(each for each in closed if each.judges_back) if succeeded(change, listers) else ()
 
 
-def held_for(change: Change, listers: Listers) -> tuple[Closed, ...]:
-    """The closed gates for which the release is admitted without a pod, and begins when they open. Empty: there are
-    none, one of them denies, an override passes them, or the workload cannot be held so."""
+def held_for(change: Change, listers: Listers) -> tuple[WaitingFor, ...]:
+    """What the release is admitted without a pod for, until it begins by itself: closed gates, and limits, under which
+    AlterShield lets releases begin one after the other. Empty: there is nothing, a gate denies, an override passes the
+    gates, or the workload cannot be held so."""
     if listers.gates.filled and not listers.gates.may_hold(change.namespace):
         return ()
     enforced = tuple(each for each in closed_for(change, listers) if each.enforced)
-    if not enforced or not can_hold(change, listers, enforced):
+    paced = _is_paced(change, listers)
+    if not (enforced or paced) or not can_hold(change, listers, enforced):
         return ()
     asked = asked_for(change, released_version(change))
-    return () if listers.overrides.match(enforced, asked, change.received) else enforced
+    if enforced and listers.overrides.match(enforced, asked, change.received):
+        return ()
+    return tuple(dict.fromkeys((*for_gates(enforced), *(WaitingFor.LIMIT,) * paced)))
+
+
+def _is_paced(change: Change, listers: Listers) -> bool:
+    """Whether a limit holds the release also while it has room. Going back begins at once."""
+    gates, version = listers.gates, released_version(change)
+    if not gates.exist or not version or change.user == listers.reconciler:
+        return False
+    return gates.paces(judgeable(change, listers)) and not goes_back(change, version, listers)
 
 
 def can_hold(change: Change, listers: Listers, enforced: Sequence[Closed]) -> bool:
     """Whether all of these closed gates hold a release, and the workload can be held without a pod."""
     if not all(each.holds for each in enforced) or not listers.rollout:
         return False
-    if not BY_KIND[change.resource.group_kind].keeps_base:
+    adapter, created = BY_KIND[change.resource.group_kind], change.old_object is None
+    if not adapter.keeps_base or adapter.obstacle(change.object.held_spec):
         return False
-    created = change.old_object is None
     return not obstacle(replicas=pods_of(change), releaser=change.object.releaser, created=created, has_steps=True)
 
 

@@ -6,8 +6,7 @@ from typing import Any
 
 from altershield.api.annotations import ROLLOUT
 from altershield.api.policy import Mode
-from altershield.api.rollout import Rollout
-from altershield.gates.release import Closed
+from altershield.api.rollout import Rollout, WaitingFor
 from altershield.policies.selection import InForce
 from altershield.policies.stored import Spec
 from altershield.releases.steps import labels_text
@@ -15,7 +14,7 @@ from altershield.rollout import admission, obstacles
 from altershield.rollout.admission import Admitted, State, Wanted
 from altershield.rollout.edits import newly_applied
 from altershield.rollout.steps import AT_ONCE, next_step, of_kind, selects_nodes, step_pods, steps_of
-from altershield.rollout.waits import Waits, for_gates, waits_of
+from altershield.rollout.waits import Waits, waits_of
 from altershield.workloads import BY_KIND
 from altershield.workloads.held import difference
 from altershield.workloads.hold import Hold
@@ -45,10 +44,10 @@ def hold(change: Change, listers: Listers) -> Response:
 
     What a mutating webhook writes gets no field manager. So the owner of the workload can go on applying its manifest.
     """
-    policy, closed = _policy(change, listers), held_for(change, listers)
-    if policy is None and not closed and not _is_held(change):
+    policy, begin = _policy(change, listers), held_for(change, listers)
+    if policy is None and not begin and not _is_held(change):
         return NOTHING
-    admitted = _admitted(change, listers, policy, closed)
+    admitted = _admitted(change, listers, policy, begin)
     warnings = _only_warned(change, policy)
     if admitted is None:
         return Response(warnings=warnings) if warnings else NOTHING
@@ -69,10 +68,10 @@ def hold(change: Change, listers: Listers) -> Response:
 def deny_unheld(change: Change, listers: Listers) -> Response:
     """Deny a release that should be held and is not, and held fields that do not follow the annotation: the mutating
     webhook was not called, or its answer came too late. Another try passes."""
-    policy, closed = _policy(change, listers), held_for(change, listers)
-    if policy is None and not closed and not _is_held(change):
+    policy, begin = _policy(change, listers), held_for(change, listers)
+    if policy is None and not begin and not _is_held(change):
         return NOTHING
-    admitted = _admitted(change, listers, policy, closed)
+    admitted = _admitted(change, listers, policy, begin)
     if admitted is None or admission.follows(change.once(_sent), admitted):
         return NOTHING
     what = f"{change.kind} {clean(change.name, _MAX_NAME)}"
@@ -108,12 +107,12 @@ def _is_held(change: Change) -> bool:
 
 
 def _admitted(
-    change: Change, listers: Listers, policy: InForce[Spec] | None, closed: tuple[Closed, ...]
+    change: Change, listers: Listers, policy: InForce[Spec] | None, begin: tuple[WaitingFor, ...]
 ) -> Admitted | None:
-    """How the workload should be; None: there is nothing to hold or to restore. `closed`: the gates for which it is
+    """How the workload should be; None: there is nothing to hold or to restore. `begin`: the gates for which it is
     held without a pod."""
     old = change.old_object
-    wanted = _wanted(change, policy, closed)
+    wanted = _wanted(change, policy, begin)
     wants = wanted is not None
     if not wants and not _is_held(change):
         return None
@@ -151,14 +150,13 @@ def _state(workload: Workload) -> State:
     return State(workload.rollout, workload.held_spec)
 
 
-def _wanted(change: Change, policy: InForce[Spec] | None, closed: tuple[Closed, ...]) -> Wanted | None:
+def _wanted(change: Change, policy: InForce[Spec] | None, begin: tuple[WaitingFor, ...]) -> Wanted | None:
     """The steps of the policy, if it is enforced; one step with all pods, if the release only waits for gates."""
-    begin = for_gates(closed)
     if policy is not None and policy.spec.mode == Mode.ENFORCE and policy.spec.rollout is not None:
         spec, name = policy.spec, f"{policy.namespace}/{policy.name}@{policy.generation}"
         rollout = _own_steps(change, policy.spec.rollout) or policy.spec.rollout
         return Wanted(rollout, name, replace(waits_of(spec.checks), begin=begin))
-    return Wanted(AT_ONCE, "", Waits(begin=begin)) if closed else None
+    return Wanted(AT_ONCE, "", Waits(begin=begin)) if begin else None
 
 
 def _own_steps(change: Change, rollout: Rollout) -> Rollout | None:

@@ -25,6 +25,7 @@ from altershield.budgets.steps import Disruption, Passed, Refused
 from altershield.flow_control.deletion import Deletion
 from altershield.gates.gate import G, Gate
 from altershield.gates.judge import judge, opens_at
+from altershield.gates.limits import LIMITS
 from altershield.gates.overrides import Asked, passing
 from altershield.gates.release import Closed, Placed, selects_any, selects_namespace
 from altershield.gates.release import Release as Judgeable
@@ -182,6 +183,9 @@ class StaticGates:
 
     def closed(self, release: Judgeable, now: float) -> tuple[Closed, ...]:
         return judge(release, self._objects, names.SYSTEM_NAMESPACE, now)
+
+    def paces(self, release: Judgeable) -> bool:
+        return any(each.paces for each in self.judging(LIMITS, release))
 
     def opens_at(self, release: Judgeable, now: float) -> float:
         return opens_at(release, self._objects, names.SYSTEM_NAMESPACE, now)

@@ -43,10 +43,10 @@ def stored(found: Limit) -> Stored:
 def test_admissions_are_kept_for_a_time_and_up_to_a_number() -> None:
     admissions = recent_admissions(Limits(limit(rate=RATE)))
     for number in range(MAX_KEPT + 1):
-        admissions.add(of(f"w{number}"), 0.0)
+        admissions.add(of(f"w{number}"), 0.0, held=False)
     assert len(names(admissions, 1.0)) == MAX_KEPT
     assert "w0" not in names(admissions, 1.0)
-    admissions.add(of("w1"), 60.0)
+    admissions.add(of("w1"), 60.0, held=False)
     assert len(names(admissions, KEPT_SECONDS - 1)) == MAX_KEPT
     assert names(admissions, KEPT_SECONDS) == ["w1"], "the request was repeated"
     assert admissions.recent(KEPT_SECONDS + 60) == {}
@@ -55,22 +55,22 @@ def test_admissions_are_kept_for_a_time_and_up_to_a_number() -> None:
 def test_a_release_that_no_limit_judges_is_not_kept() -> None:
     creations = limit(rate=RATE, judges=(Judged.CREATE,))
     admissions = recent_admissions(Limits(limit(rate=RATE, namespace="other"), creations))
-    admissions.add(of("a"), 0.0)
+    admissions.add(of("a"), 0.0, held=False)
     assert names(admissions, 0.0) == []
-    admissions.add(of("a", judged=Judged.CREATE), 0.0)
+    admissions.add(of("a", judged=Judged.CREATE), 0.0, held=False)
     assert names(admissions, 0.0) == ["a"]
 
 
 def test_a_restart_counts_as_an_update() -> None:
     admissions = recent_admissions(Limits(limit(rate=RATE)))
-    admissions.add(of("a", judged=Judged.RESTART), 0.0)
+    admissions.add(of("a", judged=Judged.RESTART), 0.0, held=False)
     assert names(admissions, 0.0) == ["a"]
 
 
 def test_each_limit_forgets_an_admission_when_its_status_counts_it() -> None:
     first, second = limit(rate=RATE, name="first"), limit(concurrent=1, name="second")
     admissions = recent_admissions(Limits(first, second))
-    admissions.add(of("a"), 10 * HOUR)
+    admissions.add(of("a"), 10 * HOUR, held=False)
     admissions.observe(stored(first))
     admissions.observe(None)
     assert names(admissions, 10 * HOUR, "first") == names(admissions, 10 * HOUR, "second") == ["a"]

@@ -50,3 +50,4 @@ def test_an_index_knows_whether_a_gate_holds_releases() -> None:
     assert Index([freeze(), freeze(when_closed=WhenClosed.HOLD)], SYSTEM_NAMESPACE).holds
     assert not Index([freeze()], SYSTEM_NAMESPACE).holds
     assert not Index([limit(concurrent=1)], SYSTEM_NAMESPACE).holds
+    assert Index([limit(concurrent=1, when_closed=WhenClosed.HOLD)], SYSTEM_NAMESPACE).holds

@@ -17,7 +17,8 @@ from kube_base.access.events import RETRY, ObjectRef
 from kube_base.resources import CONFIG_MAPS, DEPLOYMENTS, NAMESPACES
 from reconciler.cluster import release as projection
 from reconciler.cluster.caches import Caches, Key
-from reconciler.cluster.gates import FREEZES, WINDOWS
+from reconciler.cluster.gates import FREEZES, LIMITS, WINDOWS
+from reconciler.cluster.turns import Turns
 from reconciler.freezes import FreezeReconciler
 from reconciler.gates import schedules, times
 from reconciler.gates.calendar_files import CALENDARS
@@ -27,7 +28,7 @@ from reconciler.gates.subject import WindowRoutes
 from reconciler.gates.times import Times
 from reconciler.gates.window_reconciler import WindowReconciler
 from reconciler.limits.labels import Labels
-from reconciler.limits.reconciler import LIMITS, LimitReconciler
+from reconciler.limits.reconciler import LimitReconciler
 from reconciler.limits.subject import LimitRoutes
 from reconciler.manager import SUBJECTS
 from tests.support.workloads import BY_NAME
@@ -86,6 +87,7 @@ class Reconcilers:
                 api,  # type: ignore[arg-type]
                 *arguments,
                 labels=labels,
+                turns=Turns(),
                 user=service_account_user(SYSTEM_NAMESPACE),
             ).reconcile,
             "freezes": FreezeReconciler(caches, api, clock).reconcile,  # type: ignore[arg-type]

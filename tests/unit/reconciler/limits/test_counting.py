@@ -94,6 +94,8 @@ def test_a_release_begins_when_pods_get_its_version() -> None:
     assert began(release()) == 1000
     assert began(release(rollout=RolloutStatus(phase=Phase.HELD, step=1, step_time_unix=1001))) == 0
     assert began(release(rollout=RolloutStatus(phase=Phase.ROLLING, step=1, step_time_unix=1500))) == 1500
+    begins = RolloutStatus(phase=Phase.FINISHING, step=1, step_time_unix=1500, phase_time_unix=1600)
+    assert began(release(rollout=begins)) == 1600, "its first step waited"
     passed = (PassedStep(1, begin_time_unix=1500),)
     later = RolloutStatus(phase=Phase.HELD, step=2, step_time_unix=1900, passed_steps=passed)
     assert began(release(rollout=later)) == 1500
