@@ -187,6 +187,15 @@ def test_pause_after_a_failure_ends_with_the_next_release_in_steps(kind: str) ->
     assert world.spec == SPECS[kind]
 
 
+def test_release_that_cannot_be_held_leaves_the_pause_but_no_reserved_value() -> None:
+    world = World("Deployment", SPECS["Deployment"])
+    world.pause()
+    before = world.annotation
+    spec = {**world.spec, "strategy": {"type": "Recreate"}}
+    world.request(version="2", spec={**spec, "minReadySeconds": NEVER_AVAILABLE})
+    assert (world.annotation, world.spec.get("minReadySeconds", 0)) == (before, 0)
+
+
 @every_kind
 def test_pause_that_nobody_ends_is_left_alone(kind: str) -> None:
     world = World(kind, SPECS[kind])

@@ -111,7 +111,9 @@ class World:
         changed = msgspec.structs.replace(
             known, causes=(msgspec.structs.replace(cause, pods=pods),), replicas=self.replicas, write=known.write + 1
         )
-        self.request(annotation=msgspec.json.encode(changed).decode(), by_reconciler=True)
+        answer = self.request(annotation=msgspec.json.encode(changed).decode(), by_reconciler=True)
+        assert answer is not None
+        assert answer.hold == changed
 
     def finish(self, version: str = "") -> None:
         """The last step; with a version, going back to it."""
