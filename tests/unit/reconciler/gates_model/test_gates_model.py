@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from altershield.api import labels, released_by
+from altershield.api.policy import Mode
 from altershield.api.resources import RELEASE_FREEZES, RELEASE_LIMITS, RELEASE_OVERRIDES, RELEASE_WINDOWS
 from altershield.api.selectors import Selector
 from gatekeeper.response import Answer
@@ -19,7 +20,7 @@ from tests.support.random_runs import random_runs
 from . import oracle
 from .oracle import Asked, Verdict
 from .settled import Settled
-from .stories import DAY, HOUR, PLACES, STARTS, TEAMS, Gate, Release, allows, gates, releases
+from .stories import DAY, HOUR, PLACES, STARTS, TEAMS, Gate, Release, allows, gates, limits, releases
 from .world import KINDS, NAMESPACES_OF_TENANTS, Object, Workload, World, own_labels
 
 RESTARTED = "kubectl.kubernetes.io/restartedAt"
@@ -29,7 +30,9 @@ DAYS = 45
 
 class Gates(RuleBasedStateMachine):
     @initialize(
-        several=st.lists(gates, min_size=1, max_size=6) | st.lists(allows, min_size=2, max_size=4),
+        several=st.lists(gates, min_size=1, max_size=6)
+        | st.lists(allows, min_size=2, max_size=4)
+        | st.lists(limits, min_size=1, max_size=2),
         start=st.sampled_from(STARTS),
         errors=st.sampled_from([(0.0, 0.0), (-15.0, 15.0), (0.0, 30.0)]),
     )
@@ -159,6 +162,13 @@ class Gates(RuleBasedStateMachine):
     def release_more(self, several: list[Release]) -> None:
         """A rule of its own, so that there are more of them."""
         self._releases(several)
+
+    @rule(which=st.integers(0, 1), number=st.integers(2, 5))
+    def release_at_once(self, which: int, number: int) -> None:
+        """Several releases by one gatekeeper, before anybody counts them."""
+        for each in range(number):
+            place = PLACES[1 + each % 3]
+            self._release(Release(place, which, "new", None, repairs=False, mode=Mode.ENFORCE, then="", quiet=False))
 
     def _release(self, each: Release) -> None:
         world, gatekeeper = self.world, self.world.gatekeepers[each.gatekeeper]
