@@ -65,16 +65,14 @@ def _failed(draft: Draft, view: View) -> Progress:
         _stop(draft)
         return Progress(draft.status)
     if hold is None or view.follows or view.let_go:
-        draft.set(waiting_for=tuple(each for each in known.waiting_for if each not in _WRITES))
+        draft.set(waiting_for=())
         return Progress(draft.status)
     return Progress(draft.status, NewHold(hold.version, hold.pods, hold.replicas, hold.surge))
 
 
 def _stop(draft: Draft) -> None:
-    """The release has failed."""
-    known = draft.status
-    over = (*COUNTS, *_WRITES)
-    draft.set(failed_step=known.step, waiting_for=tuple(each for each in known.waiting_for if each not in over))
+    """The release has failed, and waits for nothing."""
+    draft.set(failed_step=draft.status.step, waiting_for=(), gates=())
     draft.enter(Phase.STOPPED)
 
 

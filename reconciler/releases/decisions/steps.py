@@ -31,6 +31,7 @@ from reconciler.releases.decisions import bypass
 from reconciler.releases.decisions.observed_steps import observed
 from reconciler.releases.findings import release_checks, verification
 from reconciler.releases.findings.failure import exceeded_deadline
+from reconciler.releases.findings.waiting import awaited_ends
 from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.terms.draft import Draft, begin, with_update_time
@@ -78,7 +79,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState, now: float) -> View |
     )  # fmt: skip
     surge = not quota and (hold is None or hold.surge)
     nodes = _node_sets(rollout, groups, release.status.rollout.step) if hold is not None else ()
-    fleet = _fleet(workload, groups, now)
+    fleet = _fleet(release, workload, groups, now)
     lost_nodes, kept_nodes = _unready_nodes(workload, groups) if hold is not None else ((), ())
     soaking = groups if phase == Phase.SOAKING else None
     passed = [each.pod for each in soaking.pods_in(Group.PASSED)] if soaking is not None else []
@@ -105,7 +106,7 @@ def view_of(snapshot: Snapshot, next_state: WorkloadState, now: float) -> View |
         evictable_at=fleet.changes_at if fleet is not None else None,
         lost_nodes=lost_nodes,
         kept_nodes=kept_nodes,
-        terminating=_terminating(release, groups),
+        terminating=_terminating(release, workload, groups),
         trouble=_trouble(release),
         node_sets=nodes,
         let_go="" if snapshot.settings.rollout else ROLLOUT_OFF,
@@ -160,10 +161,10 @@ def _replaced_first(snapshot: Snapshot) -> int:
     return sum(pod.version != hold.base or hold.base in failed for pod in groups.older.staying())
 
 
-def _terminating(release: Release, groups: PodGroups | None) -> tuple[str, ...]:
+def _terminating(release: Release, workload: Workload, groups: PodGroups | None) -> tuple[str, ...]:
     """`View.terminating`. A pod that ends in its grace period is nothing to wait for."""
     stalled = has_reason(release.status.conditions, ConditionType.STALLED, StallReason.POD_TERMINATING)
-    return tuple(groups.predecessors.terminating) if groups is not None and stalled else ()
+    return tuple(awaited_ends(workload, groups)) if groups is not None and stalled else ()
 
 
 def _trouble(release: Release) -> str:
@@ -172,16 +173,21 @@ def _trouble(release: Release) -> str:
     return next((each.message for each in found if each is not None and each.is_true), "")
 
 
-def _fleet(workload: Workload, groups: PodGroups | None, now: float) -> Fleet | None:
+def _fleet(release: Release, workload: Workload, groups: PodGroups | None, now: float) -> Fleet | None:
     """The pods of which the old ones are evicted; None if the controller of the workload replaces them."""
     if workload.steps is None or groups is None or not BY_KIND[workload.group_kind].evicts:
         return None
+    staying, ending = tuple(groups.older.staying()), groups.older.ending
+    stalled = find_condition(release.status.conditions, ConditionType.STALLED)
+    if stalled is not None and stalled.is_true:
+        # the workload's status is up to date by now: other pods that are ending are on nodes that are to have none
+        ending = min(ending, max(0, workload.replicas - len(groups) - len(staying)))
     return Fleet(
         replicas=workload.replicas,
         pods=len(groups),
         up=sum(map(groups.count, _UP)),
-        staying=tuple(groups.older.staying()),
-        ending=groups.older.ending,
+        staying=staying,
+        ending=ending,
         min_ready=workload.min_ready,
         now=now,
     )

@@ -174,8 +174,8 @@ def _of_missing_pods(snapshot: Snapshot, groups: PodGroups, missing: int, now: f
         return (StallReason.PAUSED, f"the rollout is paused, and {missing} pods of this version are missing"), None
     grace = int(snapshot.timing.start_timeout)
     text = f"{missing} of {groups.wanted} pods are missing, and none came up for {grace} s; "
-    ending = groups.predecessors.terminating
-    if ending and BY_KIND[workload.group_kind].waits_for_end:
+    ending = awaited_ends(workload, groups)
+    if ending:
         name, namespace = ending[0], metadata.namespace
         text += (
             f"{workload.kind} {metadata.name} waits for the end of pod {name}, which is terminating; "
@@ -198,6 +198,18 @@ def _of_missing_pods(snapshot: Snapshot, groups: PodGroups, missing: int, now: f
     else:
         text += f"to see why: kubectl describe {workload.kind.lower()} {metadata.name} -n {metadata.namespace}"
     return (StallReason.PODS_MISSING, text), creation_wake(snapshot, groups, now)
+
+
+def awaited_ends(workload: Workload, groups: PodGroups) -> list[str]:
+    """The names of the pods that are terminating in a place of which the workload's controller wants a new pod."""
+    names = groups.predecessors.terminating
+    if not BY_KIND[workload.group_kind].waits_for_end:
+        return []
+    if workload.ends_at is not None:  # a StatefulSet
+        ordinals = {each: each.rpartition("-")[2] for each in names}
+        return [each for each, number in ordinals.items() if number.isdecimal() and int(number) < workload.ends_at]
+    places = workload.replicas - len(groups) - len(groups.older.staying())
+    return names if places > 0 else []
 
 
 def _fault_stall(snapshot: Snapshot, groups: PodGroups) -> Stall:

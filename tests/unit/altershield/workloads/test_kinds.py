@@ -366,9 +366,7 @@ def test_paused_clone_set_is_recognised() -> None:
 
 
 @given(st.integers(0, 99), st.integers(0, 1000))
-def test_partition_below_100_percent_lets_one_of_several_pods_go(
-    percent: int, replicas: int
-) -> None:
+def test_partition_below_100_percent_lets_one_of_several_pods_go(percent: int, replicas: int) -> None:
     kept = kept_by_partition(f"{percent}%", replicas)
 
     assert 0 <= kept <= replicas

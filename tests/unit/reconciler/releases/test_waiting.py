@@ -155,7 +155,8 @@ def test_missing_pods_stall_the_release_after_the_start_timeout(kind: str) -> No
 @pytest.mark.parametrize("restarted", [False, True])
 def test_missing_pods_name_the_one_that_does_not_end(kind: str, *, restarted: bool) -> None:
     world, (pod, *_) = second_release(kind)
-    old = world.of("v1")[0]
+    replaced, old, *_ = world.of("v1")
+    world.remove(replaced)
     world.up(pod)
     old.deleting = True
     world.touch(old)

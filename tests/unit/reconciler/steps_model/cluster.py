@@ -45,6 +45,8 @@ class Cluster(Checks):
         super().__init__(kind, spec, **options)
         self.next: dict[str, tuple[float, str]] = {}
         """By pod uid: when the kubelet acts next, and how."""
+        self.kept: set[str] = set()
+        """The uids of the pods that do not end, as with a finalizer."""
         self.budget: int | None = None
         """After so many writes, the reconciler is killed; None: it is not."""
         self.conflict: int | None = None
@@ -94,7 +96,9 @@ class Cluster(Checks):
 
     def terminate(self, pod: SimPod) -> None:
         super().terminate(pod)
-        self.next[pod.uid] = (self.t + TERMINATION, "gone")
+        self.next.pop(pod.uid, None)
+        if pod.uid not in self.kept:
+            self.next[pod.uid] = (self.t + TERMINATION, "gone")
 
     def begin_pod(self, pod: SimPod) -> None:
         if pod.image.startswith("dud"):
