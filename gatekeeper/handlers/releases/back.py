@@ -29,7 +29,9 @@ def goes_back(change: Change, version: str, listers: Listers) -> bool:
     if target is None:
         return True
     failed = releases.rolled_back(target) or releases.state(target) in _FAILED
-    return not failed and target.status.previous.fingerprint != old.label(labels.VERSION)
+    before_target = target.status.previous
+    went_back = before_target.fingerprint == old.label(labels.VERSION) and not before_target.left
+    return not failed and not went_back
 
 
 def succeeded(change: Change, listers: Listers) -> bool:

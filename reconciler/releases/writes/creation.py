@@ -196,7 +196,7 @@ def previous(release: Release, others: Sequence[Release]) -> SourceRef:
 
     If the release before this one passed, this is its version. Otherwise, it is the version that the release before
     this one had found (its `previous`). A version does not count if it was rolled back or suspended since. It is `left`
-    if this release goes back from it.
+    if this release goes back from it. A version that was left and is released again does not go back.
     """
     failed = {version_of(each) for each in others if rolled_back(each) or state(each) is WorkloadState.SUSPEND}
     failed.add(version_of(release))
@@ -206,7 +206,8 @@ def previous(release: Release, others: Sequence[Release]) -> SourceRef:
         # the version passed before and was released again, and has not passed a second time yet
         passed_before = other.status.source.uid in previous_uids and version_of(other) not in failed
         if other.status.source.uid and (passed(other) or passed_before):
-            goes_back = other.status.previous.version == version_of(release)
+            found = other.status.previous
+            goes_back = found.version == version_of(release) and not found.left
             return msgspec.structs.replace(other.status.source, left=goes_back)
         if other.status.previous.uid and other.status.previous.version not in failed:
             return other.status.previous

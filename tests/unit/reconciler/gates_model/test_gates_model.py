@@ -170,6 +170,14 @@ class Gates(RuleBasedStateMachine):
             place = PLACES[1 + each % 3]
             self._release(Release(place, which, "new", None, repairs=False, mode=Mode.ENFORCE, then="", quiet=False))
 
+    @rule(place=st.sampled_from(PLACES[1:]), which=st.integers(0, 1))
+    def go_back_and_forth(self, place: tuple[str, str], which: int) -> None:
+        """A version that was left is released again, and left again."""
+        for what in ("new", "back", "left", "back"):
+            self._release(
+                Release(place, which, what, None, repairs=False, mode=Mode.ENFORCE, then="succeed", quiet=True)
+            )
+
     def _release(self, each: Release) -> None:
         world, gatekeeper = self.world, self.world.gatekeepers[each.gatekeeper]
         if each.quiet:
@@ -381,7 +389,7 @@ class Gates(RuleBasedStateMachine):
         release = world.present(workload) if old is not None else None
         succeeded = release is not None and release.status.status == "Success"
         if old is not None:
-            is_back = version == workload.before
+            is_back = version == workload.before and version not in workload.left
             if is_back:
                 workload.left.add(workload.present)
             if succeeded:

@@ -306,3 +306,13 @@ def test_the_version_from_which_a_release_goes_back_is_left(kind: str) -> None:
     assert (world.status().previous.name, world.status().previous.left) == ("web-v2", True)
     world.roll_out("v3")
     assert (world.status().previous.name, world.status().previous.left) == ("web-v1", False)
+
+
+def test_a_version_is_not_left_if_the_version_to_which_a_release_goes_was_left_before(kind: str) -> None:
+    """v2 was left, so the second release of v2 is a new one. It does not go back from v1."""
+    world = World(kind)
+    for version in ("v1", "v2", "v1", "v2"):
+        world.roll_out(version)
+    assert (world.status().previous.name, world.status().previous.left) == ("web-v1", False)
+    world.roll_out("v1")
+    assert (world.status().previous.name, world.status().previous.left) == ("web-v2", True)

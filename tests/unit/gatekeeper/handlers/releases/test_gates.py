@@ -150,6 +150,13 @@ def test_a_version_that_was_gone_back_from_is_judged_also_when_its_changeworkloa
     assert not validate(*RELEASE, listers(releases=present))["allowed"]
 
 
+def test_going_back_is_possible_after_a_version_that_was_gone_back_from_is_released_again() -> None:
+    """The version before came after the present one too, and the present one was left then."""
+    known = release(OLD, status="Running", previous={"fingerprint": NEW})
+    known |= release(NEW, status="Success", previous={"fingerprint": OLD, "left": True})
+    assert validate(*RELEASE, listers(releases=known))["allowed"]
+
+
 def test_the_base_of_a_release_in_steps_is_always_possible() -> None:
     new, old = RELEASE
     for base, allowed in ((NEW, True), ("0" * 32, False)):
