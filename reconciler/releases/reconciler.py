@@ -26,7 +26,7 @@ from reconciler.releases.decisions import answers as request_answers
 from reconciler.releases.decisions import bypass, restored_fields, rollback, steps
 from reconciler.releases.decisions.decide import decide
 from reconciler.releases.decisions.history import superseded, with_history
-from reconciler.releases.decisions.overridden import overridden
+from reconciler.releases.decisions.overridden import overridden, overridden_before
 from reconciler.releases.findings.ungated import current_revision
 from reconciler.releases.metrics import ReleaseMetrics
 from reconciler.releases.pods.health import Timing
@@ -246,10 +246,16 @@ class ReleaseReconciler:
 
     async def _with_overrides(self, workload: Workload, release: Release) -> Release:
         """Record the overrides that the release used. Returns the ChangeWorkload afterwards."""
-        used = overridden(release, self._gates.overrides_of(workload), self._clock())
-        if used is None:
+        overrides = self._gates.overrides_of(workload)
+        used = overridden(release, overrides, self._clock())
+        if used is not None:
+            release = await self._executor.carry_out(release, workload, with_history(release, used))
+        if overridden_before(release, overrides, (), self._clock()) is None:
             return release
-        return await self._executor.carry_out(release, workload, with_history(release, used))
+        recorded = await self._live.recorded_actions(workload)
+        earlier = overridden_before(release, overrides, recorded, self._clock())
+        # the release keeps it in the history when it ends: an entry would say after a crash that it is known already
+        return await self._executor.carry_out(release, workload, earlier) if earlier is not None else release
 
     async def _verify(
         self, key: WorkloadKey, workload: Workload, release: Release, others: Sequence[Release]

@@ -39,14 +39,15 @@ async def batches(cluster: Cluster) -> list[Object]:
     return listed
 
 
-async def use_override(cluster: Cluster, version: str) -> None:
-    """Create the ReleaseOverride `fix`, and store its use by this version, as a gatekeeper does."""
+async def use_override(cluster: Cluster, version: str, at: str = "") -> None:
+    """Create the ReleaseOverride `fix`, and store its use by this version, as a gatekeeper does. `at`: when it was
+    used; empty: now."""
     target, gates = Target("Deployment", "sleep"), (GateName.FREEZE,)
     spec = ReleaseOverrideSpec(reason="the fix of incident 7", requested_by="ann", target=target, gates=gates)
     made = ReleaseOverride(ObjectMeta("fix", cluster.namespace), spec)
     await cluster.admin.create(RELEASE_OVERRIDES, made, cluster.namespace)
     uid = (await cluster.deployment())["metadata"]["uid"]
-    use = {"uid": uid, "version": version, "time": now(), "by": "bob", "gates": ["ReleaseFreeze shop/incident"]}
+    use = {"uid": uid, "version": version, "time": at or now(), "by": "bob", "gates": ["ReleaseFreeze shop/incident"]}
     await cluster.set_status(RELEASE_OVERRIDES, "fix", {"used": 1, "uses": [use]})
 
 

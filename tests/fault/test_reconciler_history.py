@@ -21,6 +21,7 @@ from tests.fault.reconciler_stories import (
     second_release,
     until_history,
 )
+from tests.fault.releases import use_override
 from tests.support.polling import until
 from tests.support.workloads import GROUP_KINDS
 
@@ -301,3 +302,23 @@ async def test_failed_versions_have_a_limit_of_their_own(tmp_path: Path) -> None
 
             await cluster.until(rolled_back, f"v{number} to be rolled back")
         await until_history(cluster, v1="Success", v3="Failed")
+
+
+async def test_use_of_an_override_from_before_a_release_is_recorded_once(tmp_path: Path) -> None:
+    """The request that used it failed elsewhere. The version is released later, and once more after another one."""
+    v2 = version("v2")
+    async with shop(tmp_path) as cluster, cluster.reconciler():
+        await good_release(cluster)
+        await use_override(cluster, v2, at="2026-01-01T00:00:00Z")
+
+        async def recorded() -> list[str]:
+            found = await cluster.get(CHANGE_WORKLOADS, f"{ENTRY}{v2}")
+            return [each["verb"] for each in (found or {}).get("status", {}).get("actions", ())]
+
+        await second_release(cluster)
+        assert await recorded() == ["Override"]
+        await cluster.release(version("v1"))
+        await cluster.until_states(v1="Success")
+        await second_release(cluster)
+        assert await recorded() == []
+        assert [each.verb for each in (await entries(cluster))[v2].record.actions] == ["Override"]

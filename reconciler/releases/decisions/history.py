@@ -114,8 +114,8 @@ def _actions(release: Release, status: ChangeWorkloadStatus, known: Sequence[Act
     An action is written to the history first. If the status is not written after that, the action is decided again,
     with another time. Then the first action is left out.
     """
-    own = [_bounded(each) for each in status.actions]
-    stored = [_bounded(each) for each in release.status.actions]
+    own = [bounded(each) for each in status.actions]
+    stored = [bounded(each) for each in release.status.actions]
     decided_now = {(each.verb, each.by, each.reason) for each in own if each not in stored}
     began = release.spec.create_time_unix
     earlier = [
@@ -126,7 +126,8 @@ def _actions(release: Release, status: ChangeWorkloadStatus, known: Sequence[Act
     return (*earlier, *own)[-MAX_ACTIONS:]
 
 
-def _bounded(action: Action) -> Action:
+def bounded(action: Action) -> Action:
+    """The action as the history has it."""
     return msgspec.structs.replace(action, outcome=clip(action.outcome, _MAX_OUTCOME))
 
 

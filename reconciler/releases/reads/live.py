@@ -10,6 +10,7 @@ from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload, SourceRef, Written
 from altershield.api.managed_fields import ManagedMeta
 from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.api.workload_requests import Action
 from altershield.releases import history
 from altershield.releases.history import Entry
 from altershield.workloads import BY_KIND, applied, hold
@@ -161,6 +162,15 @@ class LiveReader:
             )
         except (NotFoundError, msgspec.DecodeError) as error:
             raise changed(workload) from error
+
+    async def recorded_actions(self, workload: Workload) -> tuple[Action, ...]:
+        """The actions of the workload's version in the history; empty if the history does not have the version."""
+        name = history.entry_name(workload.group_kind, workload.metadata.name, workload.version)
+        try:
+            entry = await self.entry(workload, name)
+        except ConflictError:
+            return ()
+        return entry.record.actions if owns(workload, entry) else ()
 
     async def template(self, workload: Workload, source: SourceRef) -> Object:
         """The pod template in the object `source`. ConflictError if the object has another template now, or is gone."""
