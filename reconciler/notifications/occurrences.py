@@ -1,9 +1,10 @@
 """The events of a release that receivers are notified about. They follow from its ChangeWorkload and its batches. Pure
 functions."""
 
+import hashlib
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from altershield.api.change_workload import WorkloadState
 from altershield.api.condition_types import ConditionType
@@ -41,11 +42,13 @@ class Occurrence:
     message: str
     resolved: bool = False
     """Whether the state is over."""
+    part: str = ""
+    """It tells apart events of one kind and second."""
 
     @property
     def key(self) -> str:
         """It identifies the event within the release."""
-        return f"{self.event}/{self.since}"
+        return f"{self.event}/{self.since}{'-' if self.part else ''}{self.part}"
 
     @property
     def id(self) -> str:
@@ -114,11 +117,17 @@ def _of_steps(release: Release) -> Iterator[Occurrence]:
 
 
 def _of_overrides(release: Release) -> Iterator[Occurrence]:
-    """The uses of ReleaseOverrides by the release. Those of one moment are one event: they let it pass together."""
+    """The uses of ReleaseOverrides by the release. Those of one moment are one event: they let it pass together.
+
+    One of them may be recorded later than the others. Then the event is told again, so the last one is part of its
+    identity. Many later actions drop the first ones, which changes nothing.
+    """
     used = [each for each in release.status.actions if each.verb == OVERRIDE]
     for time, together in itertools.groupby(used, key=lambda each: each.time):
-        told = [f"asked for by {each.by} ({each.reason}): {each.outcome}" for each in together]
-        yield occurrence(release, Event.OVERRIDE_USED, int(unix(time)), "OverrideUsed", "; ".join(told))
+        uses = list(together)
+        told = [f"asked for by {each.by} ({each.reason}): {each.outcome}" for each in uses]
+        found = occurrence(release, Event.OVERRIDE_USED, int(unix(time)), "OverrideUsed", "; ".join(told))
+        yield replace(found, part=hashlib.sha256(uses[-1].outcome.encode()).hexdigest()[:8])
 
 
 def _of_condition(release: Release, event: Event, condition: Condition) -> Occurrence:

@@ -89,6 +89,25 @@ def test_overrides_that_let_a_release_pass_together_are_one_event() -> None:
     ]
 
 
+def test_override_that_is_recorded_later_than_another_one_of_the_same_moment_is_told_too() -> None:
+    def ids(*names: str) -> list[str]:
+        actions = tuple(
+            Action("Override", "ann", "why", rfc3339(NOW), "Done", f"ReleaseOverride {each}") for each in names
+        )
+        return [each.id for each in occurrences(release(ChangeWorkloadStatus(actions=actions)), ())]
+
+    first, both = ids("shop/one"), ids("shop/one", "system/two")
+    assert len({*first, *both}) == 2
+    assert ids("system/two") == both, "the first action is dropped after many others"
+
+
+def test_key_of_an_override_with_the_longest_names_fits_into_the_status() -> None:
+    outcome = f"ReleaseOverride {'n' * 63}/{'o' * 253} let it pass ReleaseFreeze {'n' * 63}/{'f' * 253}"
+    used = Action("Override", "ann", "why", rfc3339(NOW), "Done", outcome)
+    (found,) = occurrences(release(ChangeWorkloadStatus(actions=(used,))), ())
+    assert len(f"{found.key}/{'r' * 63}/resolved") <= 128
+
+
 def test_held_batches_of_a_release_are_one_event_with_the_time_of_the_first() -> None:
     later = condition(ConditionType.VERIFIED, "Held", NOW + 90, status="Unknown")
     running = ChangeWorkloadStatus(WorkloadState.RUNNING)
