@@ -19,7 +19,7 @@ from typing import NoReturn
 
 import msgspec
 
-from reconciler.gates.problems import CalendarError, OutOfTimeError, Problem, Reason, ScheduleError
+from reconciler.gates.problems import OutOfTimeError, Problem, Reason, ScheduleError
 from reconciler.gates.question import Answer, Request
 
 CPU_SECONDS = 5
@@ -30,6 +30,8 @@ MEMORY = 96 * 2**20
 needs that is no attack. It is far below the memory limit of the container."""
 
 _KILLED_AFTER = 2  # further seconds of CPU time
+_LARGE_CALENDARS = "the calendars need too much memory; remove events that are past"
+_LARGE_SCHEDULES = "the schedules need too much memory; write fewer or simpler ones"
 
 
 def answer(request: Request) -> Answer:
@@ -41,7 +43,9 @@ def answer(request: Request) -> Answer:
     except ScheduleError as error:
         return Answer(problem=error.problem)
     except MemoryError:
-        return Answer(problem=CalendarError("the calendars need too much memory; remove events that are past").problem)
+        if request.texts:
+            return Answer(problem=Problem(Reason.CALENDAR_INVALID, _LARGE_CALENDARS))
+        return Answer(problem=Problem(Reason.SCHEDULE_INVALID, _LARGE_SCHEDULES))
     return Answer(times=times.bounded(spans, request.end))
 
 

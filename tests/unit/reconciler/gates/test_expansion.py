@@ -10,7 +10,7 @@ import pytest
 
 from reconciler.gates import expansion
 from reconciler.gates.expansion import Expansion, StoppedError
-from reconciler.gates.problems import Problem
+from reconciler.gates.problems import Problem, Reason
 from reconciler.gates.question import Request
 from reconciler.gates.schedules import intervals
 from reconciler.gates.times import REACH, Times
@@ -74,6 +74,12 @@ async def test_calendar_that_needs_much_memory_is_refused() -> None:
     found = await ask(calendar(*[daily] * 100), limited(MEMORY=32 * 2**20, CPU_SECONDS=60))
     assert isinstance(found, Problem)
     assert (found.reason, "need too much memory" in found.message) == ("CalendarInvalid", True)
+
+
+async def test_schedules_that_need_much_memory_are_refused_without_a_word_about_calendars() -> None:
+    crons = [{"cron": {"schedule": "* * * * *", "durationSeconds": 60 + each}} for each in range(16)]
+    found = await limited(MEMORY=32 * 2**20, CPU_SECONDS=60)(Request(spec(*crons), {}, NOW, NOW + REACH), "shop")
+    assert found == Problem(Reason.SCHEDULE_INVALID, "the schedules need too much memory; write fewer or simpler ones")
 
 
 async def test_slow_calendar_does_not_delay_a_window_without_one() -> None:
