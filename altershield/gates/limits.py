@@ -121,7 +121,7 @@ class Limit:
         if begun + len(own) < rate.releases:
             return None
         counted = sorted((*self._times[len(self._times) - begun :], *own))
-        what = f"{len(counted)} releases began within {rate.period_seconds} seconds (at most {rate.releases})"
+        what = f"{_releases(len(counted))} began within {rate.period_seconds} seconds (at most {rate.releases})"
         return Part(what, counted[rate.releases - 1], counted[-rate.releases] + rate.period_seconds)
 
     def _concurrent(self, unseen: Iterable[Admitted], own: NamedWorkload) -> Part | None:
@@ -135,7 +135,13 @@ class Limit:
         found = [each for each in (*self._busy, *new) if each != own]
         named = ", ".join(each.text for each in found[:_NAMED])
         more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-        return Part(f"{len(found)} releases are under way (at most {most}): {named}{more}")
+        return Part(
+            f"{_releases(len(found))} {'is' if len(found) == 1 else 'are'} under way (at most {most}): {named}{more}"
+        )
+
+
+def _releases(number: int) -> str:
+    return "1 release" if number == 1 else f"{number} releases"
 
 
 def in_force(limit: ReleaseLimit) -> Limit | None:
@@ -160,12 +166,12 @@ def closed(limits: Iterable[Limit], release: Release, now: float) -> Iterator[Cl
     for limit in limits:
         parts = list(limit.closed_parts(release, now)) if selects_any(limit, release) else []
         if parts:
-            yield _closed(limit, parts)
+            yield closed_by(limit, parts)
 
 
 def uncounted(limit: Limit) -> Closed:
     """The limit, while nobody has counted for it yet."""
-    return _closed(limit, [Part("its releases are not counted yet")])
+    return closed_by(limit, [Part("its releases are not counted yet")])
 
 
 def times(parts: Sequence[Part]) -> tuple[float, float]:
@@ -195,7 +201,8 @@ def counts(limit: ReleaseLimit, now: float) -> Iterator[str]:
         yield f"{failed} of {spec.fuse.failures} failures in {spec.fuse.period_seconds} s"
 
 
-def _closed(limit: Limit, parts: list[Part]) -> Closed:
+def closed_by(limit: Limit, parts: Sequence[Part]) -> Closed:
+    """What a limit with these closed parts says."""
     since, opens_at = times(parts)
     return Closed(
         kind=RELEASE_LIMITS.kind,

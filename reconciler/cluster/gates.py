@@ -1,6 +1,6 @@
-"""The gates that are closed for a release in steps."""
+"""The gates that are closed for a release in steps, and the limits that hold one."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,17 +18,18 @@ from altershield.gates.cached import CachedGates
 from altershield.gates.gate import Gate
 from altershield.gates.limits import COUNTED_AS, Limit
 from altershield.gates.overrides import Asked, has_used, passing, target, used
-from altershield.gates.release import Closed
+from altershield.gates.release import Closed, Place
 from altershield.gates.release import Release as Judgeable
 from altershield.releases import passed
 from altershield.releases.release import since, version_of
 from altershield.workloads import change_workload_name
+from altershield.workloads.hold import Hold
 from altershield.workloads.workload import Workload
 from kube_base.access.informer import Informer
 from reconciler.cluster.caches import Caches
-from reconciler.cluster.ownership import WorkloadKey, is_controlled_by
+from reconciler.cluster.ownership import WorkloadKey, is_controlled_by, workload_key
 from reconciler.cluster.release import Release
-from reconciler.cluster.turns import Turn, Turns
+from reconciler.cluster.turns import Turn, Turns, Waiting
 from reconciler.cluster.watch import Scope, Watch
 from reconciler.cluster.writer import Writer
 
@@ -49,6 +50,51 @@ def has_not_begun(release: Release) -> bool:
     return rollout.phase == Phase.HELD and not rollout.passed_steps and not rollout.updated
 
 
+class HoldingLimits:
+    """The limits that hold releases until they may begin."""
+
+    def __init__(self, caches: Caches) -> None:
+        self._caches = caches
+        self._limits = CachedGates(
+            {limits.LIMITS: caches[LIMITS]},
+            caches.namespaces,
+            caches.system_namespace,
+            lambda gate, each: gate.in_force(each),
+        )
+
+    @property
+    def exist(self) -> bool:
+        """Whether there is any limit."""
+        return self._limits.exist
+
+    def of(self, release: Release, hold: Hold) -> Mapping[Place, Limit]:
+        """The limits that hold the release. A limit that judges updates or restarts holds both: see COUNTED_AS."""
+        namespace = release.metadata.namespace
+        asked = Judgeable(namespace, self._limits.labels_of(namespace), (hold.labels,))
+        found = (
+            limit
+            for judged in COUNTED_AS[Judged.UPDATE]
+            for limit in self._limits.judging(limits.LIMITS, replace(asked, judged=judged))
+        )
+        return {each.place: each for each in found if each.holds}
+
+    def waiting(self, workload: Workload, release: Release, holding: Iterable[Place]) -> Waiting:
+        """The release, as it waits for these limits."""
+        named = NamedWorkload.of(release.metadata.namespace, release.spec.workload_ref)
+        return Waiting(
+            Turn(workload_key(release), named, version_of(release)),
+            release.spec.create_time_unix,
+            self._succeeded(workload, release),
+            frozenset(holding),
+        )
+
+    def _succeeded(self, workload: Workload, release: Release) -> float:
+        """When the release before this one succeeded, Unix seconds; 0: it did not."""
+        others = [each for each in self._caches.releases_of(workload) if each.metadata.uid != release.metadata.uid]
+        before = (each for each in others if passed(each) and is_controlled_by(each, workload))
+        return max((float(since(each)) for each in before), default=0.0)
+
+
 class ReleaseGates:
     """The gates in the caches. `clock` returns Unix seconds."""
 
@@ -65,12 +111,7 @@ class ReleaseGates:
         self._gates = CachedGates(
             informers, caches.namespaces, caches.system_namespace, lambda gate, each: gate.in_force(each)
         )
-        self._limits = CachedGates(
-            {limits.LIMITS: caches[LIMITS]},
-            caches.namespaces,
-            caches.system_namespace,
-            lambda gate, each: gate.in_force(each),
-        )
+        self._limits = HoldingLimits(caches)
 
     def overrides_of(self, workload: Workload) -> list[ReleaseOverride]:
         """The overrides for the workload."""
@@ -93,7 +134,7 @@ class ReleaseGates:
         )
         found = tuple(each for each in self._gates.closed(judgeable, now) if each.enforced)
         if has_not_begun(release):
-            found += self._turn(judgeable, workload, release, now, takes=not found)
+            found += self._turn(workload, release, hold, now, takes=not found)
         overrides = self.overrides_of(workload) if found else []
         if not overrides:
             return found
@@ -101,9 +142,9 @@ class ReleaseGates:
         asked = Asked(metadata.namespace, workload.kind, metadata.name, metadata.uid, version_of(release), by)
         if release.status.rollout.phase == Phase.HELD:
             overrides = await self._use(overrides, found, asked, now)
-        passed = partial(passing, asked=asked, system_namespace=self._caches.system_namespace, now=now)
+        passes = partial(passing, asked=asked, system_namespace=self._caches.system_namespace, now=now)
         known = [each for each in overrides if has_used(each, asked)]
-        return tuple(each for each in found if passed((each,), known) is None)
+        return tuple(each for each in found if passes((each,), known) is None)
 
     def settle(self, key: WorkloadKey) -> None:
         """What was decided about the workload is carried out: a release that has not begun gives its places back."""
@@ -113,43 +154,26 @@ class ReleaseGates:
             release = self._caches.releases.get(key.namespace, name)
             return release is not None and not has_not_begun(release)
 
-        self._turns.settle(key, begun)
+        self._turns.settle(key, begun, self._clock())
 
-    def _turn(
-        self, judgeable: Judgeable, workload: Workload, release: Release, now: float, *, takes: bool
-    ) -> tuple[Closed, ...]:
+    def _turn(self, workload: Workload, release: Release, hold: Hold, now: float, *, takes: bool) -> tuple[Closed, ...]:
         """The limits that hold the release. None holds it and `takes`: it has a place under each of them."""
-        metadata = workload.metadata
-        key = WorkloadKey(workload.group_kind, metadata.namespace, metadata.name)
-        turn = Turn(key, judgeable.workload, version_of(release))
-        asked = replace(judgeable, version=turn.version, succeeded=self._succeeded(workload, release))
-        holding = {each.place: each for each in self._holding(asked)}
-        closed: list[Closed] = []
+        holding = self._limits.of(release, hold)
+        asked = self._limits.waiting(workload, release, holding)
+        closed = []
         for place, limit in holding.items():
-            found = self._turns.limit(place, turn, now)
+            found = self._turns.limit(place, asked.turn, now)
             if found is None:
                 closed.append(limits.uncounted(limit))
                 continue
             counted, before = found
             present = replace(counted, rules=limit.rules)
-            judged = replace(asked, admitted={place: before}, judged=limit.rules.judges[0])
-            closed += limits.closed([present], judged, now)
+            parts = list(present.closed_parts(asked.judged(place, before), now))
+            if parts:
+                closed.append(limits.closed_by(present, parts))
         if takes and not closed:
-            self._turns.take(holding, turn)
+            self._turns.take(holding, asked.turn)
         return tuple(closed)
-
-    def _holding(self, release: Judgeable) -> Iterator[Limit]:
-        """The limits that hold the release until it may begin."""
-        for judged in COUNTED_AS[Judged.UPDATE]:
-            for limit in self._limits.judging(limits.LIMITS, replace(release, judged=judged)):
-                if limit.holds:
-                    yield limit
-
-    def _succeeded(self, workload: Workload, release: Release) -> float:
-        """When the release before this one succeeded, Unix seconds; 0: it did not."""
-        others = [each for each in self._caches.releases_of(workload) if each.metadata.uid != release.metadata.uid]
-        before = (each for each in others if passed(each) and is_controlled_by(each, workload))
-        return max((float(since(each)) for each in before), default=0.0)
 
     async def _use(
         self, overrides: list[ReleaseOverride], closed: tuple[Closed, ...], asked: Asked, now: float

@@ -74,12 +74,6 @@ def waits_for_turn(release: Release) -> bool:
     return rollout.phase == Phase.HELD and rollout.waiting_for == (WaitingFor.LIMIT,) and not began(release)
 
 
-def waiting(found: Iterable[Found]) -> list[Found]:
-    """The releases that wait for their turn, the oldest first."""
-    held = [one for one in found if one.judged and one.present and waits_for_turn(one.release)]
-    return sorted(held, key=lambda one: (one.release.spec.create_time_unix, one.workload.text))
-
-
 def has_failed_first(release: Release) -> bool:
     """Whether it failed before it succeeded, with a policy that enforces. A rollback that a person requests is no
     failure."""

@@ -6,7 +6,7 @@ trip is stored in the status, then the freeze is created, then the status says s
 deleted, earlier failures do not count any more.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import inf
 
@@ -24,7 +24,7 @@ from altershield.gates import freezes
 from altershield.gates.limits import COUNTED_AS, Limit, counted, in_force
 from altershield.gates.release import Release as Judgeable
 from altershield.gates.release import selects_any, selects_namespace
-from altershield.releases import is_current, version_of
+from altershield.releases import is_current
 from altershield.workloads import BY_KIND
 from kube_base.access.client import Client
 from kube_base.access.errors import AlreadyExistsError, NotFoundError
@@ -32,10 +32,10 @@ from kube_base.access.events import EventRecorder, ObjectRef
 from kube_base.times import rfc3339, unix
 from reconciler.cluster.accepted_specs import accepted
 from reconciler.cluster.caches import Caches, Key
-from reconciler.cluster.gates import FREEZES, LIMITS
+from reconciler.cluster.gates import FREEZES, LIMITS, HoldingLimits
 from reconciler.cluster.ownership import is_controlled_by, workload_key
 from reconciler.cluster.release import Release
-from reconciler.cluster.turns import Turn, Turns
+from reconciler.cluster.turns import Turns, Waiting
 from reconciler.cluster.writer import Writer
 from reconciler.limits import counting, fuse
 from reconciler.limits.counting import Found
@@ -85,6 +85,7 @@ class LimitReconciler:
         self._user = user
         self._labels = labels
         self._turns = turns
+        self._holding = HoldingLimits(caches)
         self._written: dict[Key, float] = {}
 
     async def reconcile(self, key: Key) -> float | None:
@@ -115,7 +116,9 @@ class LimitReconciler:
             return 0.0
         uid, announced = limit.metadata.uid, limit.status.announcements
         retry = self._announcer.write(ObjectRef.of(RELEASE_LIMITS, limit.metadata), uid, announced)
-        return min((each for each in (ends, retry) if each is not None and each != inf), default=None)
+        opens_at = self._turns.opens_at(key, self._clock())
+        opens = max(0.0, opens_at - self._clock()) if opens_at is not None else None
+        return min((each for each in (ends, retry, opens) if each is not None and each != inf), default=None)
 
     async def _save(self, limit: ReleaseLimit, status: ReleaseLimitStatus) -> ReleaseLimit:
         return await self._writer.save_status(self._caches[LIMITS], limit, status)
@@ -190,11 +193,17 @@ class LimitReconciler:
         if not limit.holds:
             self._turns.forget(limit.place)
             return
-        waiting = [
-            Turn(workload_key(each.release), each.workload, version_of(each.release))
-            for each in counting.waiting(found)
-        ]
+        waiting = [each for each in self._waiting(found) if limit.place in each.places]
         self._turns.count(replace(limit, releases=counted(releases), under_way=counted(under_way)), waiting, now)
+
+    def _waiting(self, found: Iterable[Found]) -> Iterator[Waiting]:
+        """The releases that wait for nothing else than limits."""
+        for each in found:
+            release, workload = each.release, self._caches.workload(workload_key(each.release))
+            hold = workload.steps if workload is not None else None
+            if workload is None or hold is None or not (each.present and counting.waits_for_turn(release)):
+                continue
+            yield self._holding.waiting(workload, release, self._holding.of(release, hold))
 
     async def _found(self, limit: Limit, now: float) -> list[Found]:
         """The releases that may count, and that the limit selects, all as the caches are at the same moment."""

@@ -63,7 +63,7 @@ def test_a_limit_says_what_is_closed_until_when_and_going_back_is_always_possibl
     release(kubectl, sleep(replicas=1, image="second"))
     eventually(lambda: len(status(kubectl).get("releases", ())) == 1, "the release to count")
     text = known(kubectl, sleep(replicas=1, image="third"))
-    assert f"ReleaseLimit {kubectl.namespace}/fleet: 1 releases began within 3600 seconds (at most 1); since 2" in text
+    assert f"ReleaseLimit {kubectl.namespace}/fleet: 1 release began within 3600 seconds (at most 1); since 2" in text
     assert "; it opens at 2" in text
     shown = altershield("gates", code=EXIT_CLOSED).stdout
     assert "1 of 1 releases in 3600 s" in shown
@@ -91,7 +91,7 @@ def test_releases_that_are_under_way_take_places(kubectl: Kubectl) -> None:
     kubectl.wait("releaselimit/fleet", "condition=Accepted")
     kubectl("set", "image", "deployment/one", "sleep=second")
     denied = kubectl.run("set", "image", "deployment/two", "sleep=second").stderr
-    assert f"1 releases are under way (at most 1): deployment {kubectl.namespace}/one" in denied
+    assert f"1 release is under way (at most 1): deployment {kubectl.namespace}/one" in denied
     assert kubectl.run("set", "image", "deployment/one", "sleep=third").returncode == 0, "it takes its own place"
     succeed(kubectl, "one")
     known(kubectl, sleep("two", replicas=1, image="second"), closed=False)
@@ -151,6 +151,27 @@ def test_a_limit_that_holds_lets_releases_begin_one_after_the_other_the_oldest_f
     kubectl("delete", "releaselimit", "fleet")
 
 
+def test_a_release_that_another_limit_keeps_back_takes_no_place_and_begins_by_itself(kubectl: Kubectl) -> None:
+    for name in ("core", "other"):
+        kubectl.apply(sleep(name, replicas=1))
+    for name in ("core", "other"):
+        succeed(kubectl, name)
+    kubectl("label", "deployment/core", "tier=core")
+    kubectl.apply(limit(concurrent=1, whenClosed="Hold"))
+    own = {"matchLabels": {"tier": "core"}}
+    kubectl.apply(limit("quiet", quietSeconds=3600, concurrent=1, whenClosed="Hold", selector=own))
+    for name in ("fleet", "quiet"):
+        kubectl.wait(f"releaselimit/{name}", "condition=Accepted")
+    kubectl("set", "image", "deployment/core", "sleep=second")
+    held = rollout(kubectl, "core", "Held")
+    assert (held["waitingFor"], held["gates"]) == (["limit"], [f"ReleaseLimit {kubectl.namespace}/quiet"])
+    kubectl("set", "image", "deployment/other", "sleep=second")
+    succeed(kubectl, "other")
+    assert rollout(kubectl, "core", "Held")["waitingFor"] == ["limit"]
+    kubectl.apply(limit("quiet", quietSeconds=1, concurrent=1, whenClosed="Hold", selector=own))
+    succeed(kubectl, "core")
+
+
 def test_a_release_that_cannot_be_held_is_denied_while_there_is_no_room(kubectl: Kubectl) -> None:
     kubectl.apply(sleep("one", replicas=1))
     kubectl.apply(sleep("two", replicas=1, strategy={"type": "Recreate"}))
@@ -161,7 +182,7 @@ def test_a_release_that_cannot_be_held_is_denied_while_there_is_no_room(kubectl:
     kubectl("set", "image", "deployment/one", "sleep=second")
     succeed(kubectl, "one")
     text = known(kubectl, sleep("two", replicas=1, image="second", strategy={"type": "Recreate"}))
-    assert "1 releases began within 3600 seconds (at most 1)" in text
+    assert "1 release began within 3600 seconds (at most 1)" in text
 
 
 def rollout(kubectl: Kubectl, name: str, phase: str) -> dict[str, Any]:

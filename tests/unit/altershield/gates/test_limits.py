@@ -90,7 +90,7 @@ def test_all_closed_parts_are_named_and_the_last_one_decides_when_it_opens() -> 
 def test_the_own_admissions_count_until_the_status_does() -> None:
     found = limit(rate=Rate(1, 3600), concurrent=1)
     fields = {"admitted": {PLACE: (admitted("a", 10),)}}
-    assert "1 releases began" in judged(Objects(found), 10, **fields)[0].what
+    assert "1 release began" in judged(Objects(found), 10, **fields)[0].what
     assert judged(Objects(limit(name="other", rate=Rate(1, 3600))), 10, **fields) == [], "it does not count there"
     own = {"admitted": {PLACE: (admitted("own", 10, "new"),)}}
     assert judged(Objects(found), 10, **own) == [], "a client repeats its request"

@@ -40,7 +40,7 @@ def test_the_own_admissions_close_a_limit_before_the_reconciler_counts_them() ->
     assert send(listers, "a")["allowed"]
     assert send(listers, "a")["allowed"], "the client repeats its request"
     denied = send(listers, "b")
-    text = f"{kind()} b may not be released now: ReleaseLimit altershieldoperator-system/l: 1 releases began within"
+    text = f"{kind()} b may not be released now: ReleaseLimit altershieldoperator-system/l: 1 release began within"
     assert text in denied["status"]["message"]
     causes = [each["reason"] for each in denied["status"]["details"]["causes"]]
     assert causes == ["ReleaseLimit", "OpensAt"]
