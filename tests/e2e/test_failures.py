@@ -261,7 +261,7 @@ CASES = (
         for kind in kinds
     ),
     # the pod on the lost node exists until the node is back, so no other pod can have its ordinal
-    Case("node-lost-statefulset", "busybox:2", STALLED, "NodeNotReady, PodsMissing", kind=PARALLEL),
+    Case("node-lost-statefulset", "busybox:2", STALLED, "NodeNotReady, PodTerminating", kind=PARALLEL),
 )
 BY_NAME = {case.name: case for case in CASES}
 

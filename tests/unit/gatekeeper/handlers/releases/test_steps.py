@@ -13,9 +13,9 @@ from altershield.api.rollout import Rollout, Step
 from altershield.api.selectors import Selector
 from altershield.policies.selection import InForce
 from altershield.policies.stored import Spec
-from altershield.workloads.hold import Hold
 from gatekeeper.dispatch import decide
 from gatekeeper.errors import ReviewError
+from tests.unit.gatekeeper.handlers.releases.workloads import STRATEGIES, hold_of, workload
 from tests.unit.gatekeeper.reviews import (
     MUTATE,
     RECONCILER,
@@ -30,7 +30,6 @@ from tests.unit.gatekeeper.reviews import (
     kind,
     mutate,
     patched,
-    released,
     review,
     rolling_back,
     route,
@@ -39,16 +38,6 @@ from tests.unit.gatekeeper.reviews import (
 )
 
 pytestmark = pytest.mark.usefixtures("every_kind")
-
-STRATEGIES: dict[str, Object] = {
-    "Deployment": {
-        "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": "25%"}},
-        "progressDeadlineSeconds": 600,
-    },
-    "StatefulSet": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}},
-    "DaemonSet": {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}}},
-    "CloneSet": {"updateStrategy": {"type": "ReCreate", "partition": 0}},
-}
 
 CANARY = {"kind": "Canary", "name": "c", "uid": "u", "controller": True}
 
@@ -61,20 +50,10 @@ def stepped(*own: InForce[Spec], **options: Any) -> StaticListers:
     return StaticListers(policies=StaticPolicies(list(own or (policy(),))), **options)
 
 
-def workload(image: str = "busybox", **own: str) -> Object:
-    found = released(image, **own)
-    status = {"desiredNumberScheduled": 5}
-    return {**found, "spec": {**found["spec"], **STRATEGIES[about().kind]}, "status": status}
-
-
 def annotated(obj: Object, value: str | None) -> Object:
     others = {key: each for key, each in obj["metadata"]["annotations"].items() if key != ROLLOUT}
     new = {**others, ROLLOUT: value} if value is not None else others
     return {**obj, "metadata": {**obj["metadata"], "annotations": new}}
-
-
-def hold_of(obj: Object) -> Hold:
-    return msgspec.json.decode(obj["metadata"]["annotations"][ROLLOUT], type=Hold)
 
 
 def held(image: str = "busybox:2") -> Object:

@@ -13,7 +13,7 @@ from altershield.gates.limits import LIMITS
 from altershield.gates.release import Placed
 from altershield.workloads import BY_KIND
 from tests.unit.altershield.gates.placed import freeze, limit
-from tests.unit.gatekeeper.handlers.releases.test_steps import hold_of, workload
+from tests.unit.gatekeeper.handlers.releases.workloads import hold_of, workload
 from tests.unit.gatekeeper.reviews import (
     Object,
     StaticGates,
