@@ -65,7 +65,8 @@ T = TypeVar("T", bound=Object)
 
 
 def is_dry_run(flag: bool | None, obj: object) -> bool:
-    """Whether a request changes nothing. `flag`: what the API server says. It ignores what the object says."""
+    """Whether a request changes nothing. `flag`: what the API server says, which does not read the options in the
+    object."""
     return bool(flag) or (isinstance(obj, Object) and obj.dry_run)
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
-from altershield.api.gates.rules import Holding, WhenClosed
 from altershield.api.selectors import Selector
 from altershield.gates.release import Placed, Release
 
@@ -25,7 +24,7 @@ class Index(Generic[P]):
         self.holds = False
         """Whether one of them holds releases rather than denies them."""
         for each in placed:
-            self.holds |= isinstance(each.rules, Holding) and each.rules.when_closed is WhenClosed.HOLD
+            self.holds |= each.rules.holds
             key = _key(_WORKLOAD, each.rules.selector)
             if key is None and each.namespace == system_namespace:
                 key = _key(_NAMESPACE, each.rules.namespace_selector)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from altershield.api.gates.limits import CountedRelease, ReleaseLimit, ReleaseLimitSpec
 from altershield.api.gates.named_workload import NamedWorkload
-from altershield.api.gates.rules import GateMode, Judged, WhenClosed
+from altershield.api.gates.rules import GateMode, Judged
 from altershield.api.resources import RELEASE_LIMITS
 from altershield.gates.gate import Gate
 from altershield.gates.release import Admitted, Closed, Place, Release, selects_any
@@ -87,7 +87,7 @@ class Limit:
     @property
     def holds(self) -> bool:
         """Whether a release that it judges waits for it before its first pod."""
-        return self.rules.when_closed is WhenClosed.HOLD and self.rules.mode is GateMode.ENFORCE
+        return self.rules.holds and self.rules.mode is GateMode.ENFORCE
 
     def counts(self, admitted: Admitted) -> bool:
         """Whether the status counts a release that was admitted."""

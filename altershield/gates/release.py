@@ -7,7 +7,7 @@ from typing import Protocol
 
 from altershield.api.change_workload import Written
 from altershield.api.gates.named_workload import NamedWorkload
-from altershield.api.gates.rules import GateMode, GateRules, GateScope, Holding, Judged, Running, WhenClosed
+from altershield.api.gates.rules import GateMode, GateRules, GateScope, Judged, Running
 from altershield.api.label_selectors import selects
 from altershield.api.selectors import Selector
 from altershield.gates.fields.changes import Fields
@@ -87,7 +87,7 @@ class Closed:
     @property
     def holds(self) -> bool:
         """Whether a release is held rather than denied, if it can be."""
-        return isinstance(self.rules, Holding) and self.rules.when_closed is WhenClosed.HOLD
+        return self.rules.holds
 
     @property
     def stops_running(self) -> bool:

@@ -84,6 +84,11 @@ class GateScope(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel",
         extra(x_kubernetes_list_type="set"),
     ] = (Judged.UPDATE,)
 
+    @property
+    def holds(self) -> bool:
+        """Whether a release that may not begin is held rather than denied, if it can be."""
+        return False
+
 
 class Holding(GateScope, frozen=True, omit_defaults=True, rename="camel", gc=False):
     """Which releases an object judges, and what happens to one that may not begin."""
@@ -95,6 +100,10 @@ class Holding(GateScope, frozen=True, omit_defaults=True, rename="camel", gc=Fal
             "begins by itself when the gate opens. A release that cannot be held is denied."
         ),
     ] = WhenClosed.DENY
+
+    @property
+    def holds(self) -> bool:
+        return self.when_closed is WhenClosed.HOLD
 
 
 class GateRules(Holding, frozen=True, omit_defaults=True, rename="camel", gc=False):
