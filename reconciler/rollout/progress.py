@@ -23,8 +23,6 @@ _REACHED = (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL)
 """The phases in which the step has its pods, and they are verified."""
 _NAMED = 3  # nodes and pods that an Event names
 
-_WRITES = (WaitingFor.WRITE, WaitingFor.EVICTION)
-
 
 def progress(known: RolloutStatus, view: View, now: float) -> Progress:
     """What follows at `now` (Unix seconds). The same input gives the same result."""

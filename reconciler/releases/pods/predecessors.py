@@ -16,7 +16,8 @@ class _Ended(NamedTuple):
 
 
 class Predecessors:
-    """The pods that ended and are not replaced yet, without those that were deleted on purpose."""
+    """The pods that ended and are not replaced yet, without those that were deleted on purpose; and the names of all
+    pods that are terminating."""
 
     def __init__(self) -> None:
         self._ended: deque[_Ended] = deque(maxlen=_KEPT)

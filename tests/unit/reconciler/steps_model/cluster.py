@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from altershield.api.policy import OnFailure
 from altershield.workloads.held import with_values
 from tests.unit.reconciler.releases.world import Conflicted, Killed, SimPod
 
@@ -154,3 +155,14 @@ class Cluster(Checks):
         self.note()
         self.settle()
         self.check_rest()
+
+
+def with_second_version(kind: str, spec: dict[str, Any], *, seconds: float, **options: Any) -> Cluster:
+    """A workload of which `good-1` and then `good-2` was released, each followed by so many seconds. A failure suspends
+    it. `options`: those of a Cluster."""
+    world = Cluster(kind, spec, on_failure=OnFailure.SUSPEND, **options)
+    for image in ("good-1", "good-2"):
+        world.release(image)
+        world.on_release(image)
+        world.go_on(seconds)
+    return world

@@ -1,20 +1,15 @@
 """Promotions of releases in steps on the simulated cluster."""
 
-from altershield.api.policy import OnFailure
 from altershield.api.rollout import Phase, Rollout, Step
 
-from .cluster import Cluster, spec_of
+from .cluster import spec_of, with_second_version
 
 ROLLOUT = Rollout(steps=(Step(1, 0, approval=True),))
 
 
 def test_promotion_is_not_refused_while_a_new_leader_observes_the_pods_again() -> None:
     own = spec_of("Deployment", 1, 0, 0, parallel=False)
-    world = Cluster("Deployment", own, replicas=3, rollout=ROLLOUT, observe=10, on_failure=OnFailure.SUSPEND)
-    for image in ("good-1", "good-2"):
-        world.release(image)
-        world.on_release(image)
-        world.go_on(60.0)
+    world = with_second_version("Deployment", own, replicas=3, rollout=ROLLOUT, observe=10, seconds=60.0)
     assert world.steps_status.phase == Phase.WAITING_FOR_APPROVAL
     world.die()
     world.request("Promote")

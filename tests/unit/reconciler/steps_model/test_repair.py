@@ -1,21 +1,16 @@
 """Repairs of a version that failed, on the simulated cluster."""
 
 from altershield.api import labels
-from altershield.api.policy import OnFailure
 from altershield.api.rollout import Phase, Rollout, Step
 
-from .cluster import Cluster, spec_of
+from .cluster import spec_of, with_second_version
 
 ROLLOUT = Rollout(steps=(Step(1, 0), Step("50%", 60)))
 
 
 def test_version_that_failed_on_all_pods_has_none_in_the_soak_of_its_repair() -> None:
     own = spec_of("Deployment", 1, 0, 0, parallel=False)
-    world = Cluster("Deployment", own, replicas=4, rollout=ROLLOUT, observe=1, on_failure=OnFailure.SUSPEND)
-    for image in ("good-1", "good-2"):
-        world.release(image)
-        world.on_release(image)
-        world.go_on(200.0)
+    world = with_second_version("Deployment", own, replicas=4, rollout=ROLLOUT, observe=1, seconds=200.0)
     assert world.steps_status.phase == Phase.DONE
     world.judge(world.of("good-2")[0], "unpass")
     world.go_on(10.0)

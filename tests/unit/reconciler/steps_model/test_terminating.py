@@ -1,10 +1,9 @@
 """Pods that are terminating and do not end, on the simulated cluster."""
 
 from altershield.api.change_workload import WorkloadState
-from altershield.api.policy import OnFailure
 from altershield.api.rollout import Phase, Rollout, Step
 
-from .cluster import Cluster, spec_of
+from .cluster import Cluster, spec_of, with_second_version
 
 ROLLOUT = Rollout(steps=(Step(1, 120), Step("50%", 0)), step_deadline_seconds=600)
 
@@ -12,11 +11,7 @@ ROLLOUT = Rollout(steps=(Step(1, 120), Step("50%", 0)), step_deadline_seconds=60
 def begun(kind: str, replicas: int) -> Cluster:
     """The second version is held at its first step, with one pod."""
     own = spec_of(kind, 0, 2, 0, parallel=False)
-    world = Cluster(kind, own, replicas=replicas, rollout=ROLLOUT, observe=1, on_failure=OnFailure.SUSPEND)
-    for each in ("good-1", "good-2"):
-        world.release(each)
-        world.on_release(each)
-        world.go_on(60.0)
+    world = with_second_version(kind, own, replicas=replicas, rollout=ROLLOUT, observe=1, seconds=60.0)
     assert len(world.of("good-2")) == 1
     return world
 

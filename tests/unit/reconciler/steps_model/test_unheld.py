@@ -3,13 +3,12 @@
 from typing import Any
 
 from altershield.api.change_workload import WorkloadState
-from altershield.api.policy import OnFailure
 from altershield.api.rollout import Rollout, Step
 from altershield.rollout.admission import State
 from altershield.workloads.held import with_values
 
 from .checks import SURGE, UNAVAILABLE
-from .cluster import Cluster, spec_of
+from .cluster import Cluster, spec_of, with_second_version
 
 ROLLOUT = Rollout(steps=(Step(1, 120), Step("50%", 0)))
 
@@ -17,12 +16,7 @@ ROLLOUT = Rollout(steps=(Step(1, 120), Step("50%", 0)))
 def begun(surge: int, unavailable: int | str) -> Cluster:
     """The second version of a Deployment with four replicas is held at its first step, with one pod."""
     own = spec_of("Deployment", surge, unavailable, 0, parallel=False)
-    world = Cluster("Deployment", own, replicas=4, rollout=ROLLOUT, observe=1, on_failure=OnFailure.SUSPEND)
-    for each in ("good-1", "good-2"):
-        world.release(each)
-        world.on_release(each)
-        world.go_on(20.0)
-    return world
+    return with_second_version("Deployment", own, replicas=4, rollout=ROLLOUT, observe=1, seconds=20.0)
 
 
 def edit(world: Cluster, fields: dict[str, Any]) -> None:
