@@ -115,8 +115,8 @@ web--x--…   Success   …
 ```
 
 Completion for bash, zsh, fish and PowerShell: `altershield --install-completion` installs it for the shell in which you
-run it, `altershield --show-completion` prints the script. `kubectl` (1.26 or newer) completes `kubectl altershield`
-if its own completion is set up. `altershield --version` prints the version.
+run it, or for the one that you name after it; `altershield --show-completion` prints the script. `kubectl` (1.26 or
+newer) completes `kubectl altershield` if its own completion is set up. `altershield --version` prints the version.
 """
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from command.app import _GROUPS, _MODULES
+from command.app import PANELS
 
 HEAVY = {
     "gatekeeper.process": {"kubernetes_asyncio", "rich.console", "jsonschema", "yaml", "cronsim", "dateutil"},
@@ -43,7 +43,7 @@ def test_sandbox_does_not_import_the_grammars_of_jsonschema_formats() -> None:
 
 
 def test_each_subcommand_can_be_imported_alone() -> None:
-    modules = sorted({f"command.{name}" for name in (*_MODULES.values(), *_GROUPS)})
+    modules = sorted({f"command.{each.module}" for commands in PANELS.values() for each in commands.values()})
     forgetting = "[sys.modules.pop(each) for each in list(sys.modules) if each.startswith('altershield')]"
     code = f"import importlib, sys\nfor name in {modules}:\n    {forgetting}\n    importlib.import_module(name)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

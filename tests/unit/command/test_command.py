@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -10,9 +11,12 @@ from importlib.metadata import entry_points, version
 from pathlib import Path
 
 import pytest
+import shellingham
+import typer
+from typer.core import TyperGroup
 
 from command import completion, main
-from command.app import PLUGIN, arguments, called_as
+from command.app import PLUGIN, arguments, called_as, command_line
 from command.status.printers import Output
 from tests.support.processes import Done, call, python
 
@@ -183,3 +187,69 @@ def test_completion_prints_the_words_and_the_directive_for_kubectl(
 ) -> None:
     done = call(completion.main, PLUGIN, *words, capture=capfd)
     assert done.stdout.splitlines() == [*expected, ":4"]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("option", ["--install-completion", "--show-completion"])
+def test_completion_for_an_unknown_shell_is_refused_and_no_file_is_written(run: Run, home: Path, option: str) -> None:
+    done = run(option, "nosuch")
+    assert done.returncode == 2
+    assert "'nosuch' is not one of 'bash', 'zsh', 'fish'" in done.stderr
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize("running", ["ksh", None])
+def test_completion_for_a_running_shell_without_one_is_refused(
+    run: Run, home: Path, running: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def detect_shell() -> tuple[str, str]:
+        if running is None:
+            raise shellingham.ShellDetectionFailure
+        return running, f"/bin/{running}"
+
+    monkeypatch.setattr(shellingham, "detect_shell", detect_shell)
+    done = run("--install-completion")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.endswith("name one: --install-completion bash|zsh|fish|powershell|pwsh\n")
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize(("named", "installed"), [("zsh", "zsh"), (None, "fish")])
+def test_completion_is_installed_for_the_named_shell_or_else_for_the_running_one(
+    run: Run, home: Path, named: str | None, installed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shellingham, "detect_shell", lambda: ("fish", "/bin/fish"))
+    done = run("--install-completion", *filter(None, [named]))
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"{installed} completion installed in {home}")
+    assert (home / ".zshrc").exists() is (installed == "zsh")
+
+
+def test_completion_of_the_plugin_is_left_to_kubectl(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    done = call(main, PLUGIN, "--install-completion", "bash", capture=capfd)
+    assert done.returncode == 2
+    assert "kubectl completion" in done.stderr
+    assert list(home.iterdir()) == []
+
+
+def test_a_shell_that_cannot_be_set_up_is_one_sentence(run: Run, home: Path) -> None:
+    (home / ".zshrc").mkdir()
+    done = run("--install-completion", "zsh")
+    assert done.returncode == 1
+    assert done.stderr == f"error: completion is not set up: {home / '.zshrc'}: Is a directory\n"
+
+
+def test_help_lists_every_command_once_in_its_group(run: Run) -> None:
+    shown = run("--help").stdout
+    assert re.findall(r"^(\w+):$", shown, re.MULTILINE) == ["Options", "Look", "Decide", "Protect", "Operate"]
+    listed = re.findall(r"^  (\w+) ", shown.partition("Look:")[2], re.MULTILINE)
+    group = typer.main.get_command(command_line())
+    assert isinstance(group, TyperGroup)
+    assert sorted(listed) == sorted(group.commands)
+    assert max(map(len, shown.splitlines())) <= 80

@@ -1,0 +1,1 @@
+"""What the command does for a shell that completes its words."""
