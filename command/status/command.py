@@ -13,8 +13,9 @@ import typer
 from altershield.process import options
 from altershield.releases import Outcome
 from altershield.views.durations import age, seconds
+from altershield.views.releases.attention import triage
 from altershield.views.releases.goals import Goal, demand_step, reached
-from altershield.views.releases.model import Snapshot, StatusError, demand, outcomes, shown, under_way
+from altershield.views.releases.model import Release, Snapshot, StatusError, demand, outcomes, shown, under_way
 from altershield.views.releases.nothing import demand_namespace, why_nothing
 from altershield.views.releases.reading import Reader
 from altershield.views.releases.words import with_words
@@ -41,6 +42,8 @@ class Mode(NamedTuple):
     """Versions whose success is what the user asked for, although another version was rolled back."""
     goal: Goal = Goal()
     """How far a release has to come."""
+    urgent: bool = False
+    """Whether only the workloads are shown that need somebody or have a release under way."""
 
     def outcomes(self, snapshot: Snapshot) -> list[Outcome]:
         """The outcome of each workload. A release that has come as far as the goal counts as a success."""
@@ -75,6 +78,10 @@ def status(
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="Show the releases of all namespaces.")
     ] = False,
+    every: Annotated[
+        bool,
+        typer.Option("--all", help="Show all releases, also of workloads that need nobody, and earlier versions."),
+    ] = False,
     output: Printed = None,
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Show the releases and then every change, until Ctrl-C.")
@@ -98,9 +105,13 @@ def status(
 ) -> None:
     """Show releases: their state, the numbers of pods that passed, failed and wait, and the reason for the state.
 
-    The version with a * is the present one. If you name a workload whose release is made in steps, the steps follow as
-    a tree: their pods, checks and times, what the release waits for, and its earliest end. With -w on a terminal, both
-    are drawn again.
+    If you name no workload, only those are shown that need somebody (suspended, failed, waiting for approval, held or
+    stalled) and then those with a release under way; --all, --wait and -o json, yaml and name show all. The version
+    with a * is the present one. On a terminal, messages are cut to its width; with -o wide, and in a pipe, they are
+    whole.
+
+    If you name a workload whose release is made in steps, the steps follow as a tree: their pods, checks and times,
+    what the release waits for, and its earliest end. With -w on a terminal, both are drawn again.
 
     The exit code is 3 if a release is suspended, else 4 if one is under way, else 5 if one was rolled back, else 0. A
     present pod template that is not verified yet is under way. The exit code is 1 if a workload does not exist, if
@@ -113,7 +124,8 @@ def status(
     selections = parse(workload or ())
     if all_namespaces and any(selection.name for selection in selections):
         raise UsageError("-A cannot be combined with the name of a workload; set its namespace with -n")
-    mode = Mode(watch, wait, limit or None, allow_empty)
+    urgent = not workload and not every and not wait and output in (None, Output.WIDE)
+    mode = Mode(watch, wait, limit or None, allow_empty, urgent=urgent)
     code = asyncio.run(
         _status(context, kubeconfig, "" if all_namespaces else namespace or None, selections, output, mode)
     )
@@ -145,6 +157,8 @@ async def show(
     demand_step(mode.goal, shown(snapshot))
     if mode.watch and not mode.wait and not shown(snapshot):
         print(f"{await why_nothing(client, namespace, selections)}; waiting for releases", file=sys.stderr, flush=True)
+    if mode.urgent and shown(snapshot):
+        await _urgent(client, printer, shown(snapshot))
     if mode.watch or (mode.wait and Outcome.UNDER_WAY in mode.outcomes(snapshot)):
         try:
             async with asyncio.timeout(mode.timeout), trees.drawn_again():
@@ -157,11 +171,20 @@ async def show(
         if not mode.allow_empty:
             raise StatusError(text)
         print(text, file=sys.stderr)
-    if not mode.watch:
+    if not mode.watch and not mode.urgent:
         found = shown(snapshot)
         printer.whole(await with_words(client, found, time.time()) if printer.is_table else found)
         await trees.whole(found)
     return exit_code(mode.outcomes(snapshot))
+
+
+async def _urgent(client: Client, printer: Printer, found: Sequence[Release]) -> None:
+    """Print the releases that need somebody or are under way, and how many workloads are not shown."""
+    urgent = triage(found)
+    printer.changes(await with_words(client, urgent.releases, time.time()))
+    printer.known(found)
+    if urgent.summary:
+        print(urgent.summary, file=sys.stderr, flush=True)
 
 
 async def _follow(

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from altershield.views.releases import objects
 from altershield.views.releases.model import Release, StoredRelease
-from command.columns import Columns
+from command.columns import Columns, room
 from command.status.table import Layout, Row, row
 
 
@@ -31,6 +31,7 @@ class Printer:
         self._layout = Layout(namespaces=not namespace, wide=output is Output.WIDE)
         self._columns = Columns(len(self._layout.header))
         self._console = console or Console(highlight=False, soft_wrap=True)
+        self._room = room(wide=output is Output.WIDE, console=self._console)
         self._has_header = False
         self._printed: dict[object, object] = {}
 
@@ -45,6 +46,11 @@ class Printer:
                 _lines(objects.names(_releases(releases)))
             case _:
                 self._table([row(release, self._layout, time.time()) for release in releases])
+
+    def known(self, releases: Sequence[Release]) -> None:
+        """Let `changes` print these releases only when they change."""
+        if self.is_table:
+            list(self._changed_rows(releases))
 
     def changes(self, releases: Sequence[Release]) -> None:
         """Print the releases that changed since the last call. The first call prints all of them."""
@@ -79,7 +85,7 @@ class Printer:
             self._console.print(line)
 
     def _lines(self, header: Sequence[Sequence[str]], rows: Sequence[Row]) -> list[Text]:
-        lines = self._columns.lines([*header, *(each.cells for each in rows)])
+        lines = self._columns.lines([*header, *(each.cells for each in rows)], self._room)
         styles = [*("bold" for _ in header), *(each.style for each in rows)]
         return [Text(line, style) for line, style in zip(lines, styles, strict=True)]
 

@@ -152,7 +152,9 @@ def test_budgets_shows_numbers_records_and_what_keeps_pods_away(kubectl: Kubectl
 
 def test_release_that_a_budget_holds_up_names_it(kubectl: Kubectl, altershield: Run) -> None:
     kubectl.apply(json.dumps(workloads.manifest("StatefulSet", "web", "busybox", replicas=3)))
-    eventually(lambda: altershield("status").returncode == 0 and "Success" in altershield("status").stdout, "a release")
+    eventually(
+        lambda: altershield("status").returncode == 0 and "Success" in altershield("status", "web").stdout, "a release"
+    )
     apply_budget(kubectl, 0)
     kubectl("set", "image", "statefulset/web", "main=busybox:2")
     name, command = "PodUnavailableBudget web", f"altershield budgets web -n {kubectl.namespace}"

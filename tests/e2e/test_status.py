@@ -142,10 +142,26 @@ def test_namespace_is_taken_from_the_context_unless_one_is_named(plugin: Plugin)
     namespace = plugin.kubectl.namespace
     release(plugin, "busybox:1", replicas=1)
     assert [row[0] for row in plugin.rows(*WAIT)] == ["deployment.apps/web"]
-    assert [row[0] for row in plugin.rows("--context", plugin.context, f"-n={namespace}")] == ["deployment.apps/web"]
-    everywhere = plugin.call("status", "-A").stdout.splitlines()
+    there = plugin.rows("--all", "--context", plugin.context, f"-n={namespace}")
+    assert [row[0] for row in there] == ["deployment.apps/web"]
+    everywhere = plugin.call("status", "-A", "--all").stdout.splitlines()
     assert everywhere[0].split()[:3] == ["NAMESPACE", "NAME", "VERSION"]
     assert [line.split()[1] for line in everywhere if line.startswith(f"{namespace} ")] == ["deployment.apps/web"]
+
+
+def test_status_without_a_name_shows_what_needs_somebody_first(plugin: Plugin) -> None:
+    release(plugin, "busybox:1", replicas=1)
+    plugin.status("web", *WAIT)
+    eventually(lambda: plugin.call("status").stdout == "", "nothing to need somebody")
+    quiet = plugin.call("status")
+    assert quiet.returncode == 0
+    assert quiet.stderr == (
+        "No workload needs somebody, and no release is under way; 1 other workload is not shown, add --all to see it\n"
+    )
+    fail(plugin)
+    eventually(lambda: plugin.call("status").returncode == EXIT_SUSPENDED, "the suspension")
+    (row,) = plugin.rows(code=EXIT_SUSPENDED)
+    assert (row[0], row[2]) == ("deployment.apps/web", "Suspend")
 
 
 def test_status_of_nothing_fails_and_says_why(plugin: Plugin, admin: Kubectl) -> None:
@@ -175,7 +191,7 @@ def test_output_objects_equal_those_of_kubectl_get(plugin: Plugin) -> None:
     # the status may change in between: its pod lists are written after the success
     eventually(lambda: plugin.objects("json") == plugin.kubectl.json("changeworkloads")["items"], "the same as JSON")
     eventually(lambda: plugin.objects("yaml") == plugin.kubectl.json("changeworkloads")["items"], "the same as YAML")
-    header, row = plugin.status("-o", "wide").splitlines()
+    header, row = plugin.status("--all", "-o", "wide").splitlines()
     assert header.split() == [
         *("NAME", "VERSION", "STATE", "PASSED", "FAILED", "WAITING", "AGE", "SINCE", "POLICY", "MESSAGE"),
     ]

@@ -1,10 +1,15 @@
 """The formats of `-o`, with and without `-w`."""
 
+import io
 import json
 
 import pytest
 import yaml
+from msgspec.structs import replace
+from rich.console import Console
 
+from altershield.api.condition_types import ConditionType
+from altershield.api.meta import Condition
 from altershield.views.releases.model import Release
 from command.status.printers import Output, Printer
 from tests.unit.altershield.views.builders import DONE, RUNNING, V1, V2, release, stored, workload
@@ -69,3 +74,28 @@ def test_watch_of_objects_prints_single_objects(capsys: pytest.CaptureFixture[st
         printer.changes([OLD, NEW])
         assert capsys.readouterr().out.count("changeworkload" if output is Output.NAME else "---") == 2
     assert changed.stored is not None
+
+
+@pytest.mark.parametrize(
+    ("output", "terminal", "is_cut"), [(None, True, True), (None, False, False), (Output.WIDE, True, False)]
+)
+def test_messages_are_cut_on_a_terminal_only(output: Output | None, terminal: bool, is_cut: bool) -> None:
+    words = "a sentence that no terminal of a hundred columns has a place for, with more words than it has columns"
+    condition = Condition(ConditionType.VERIFIED, "True", "R", words)
+    long = Release(workload(), stored(release(replace(DONE, conditions=(condition,)))))
+    out = io.StringIO()
+    Printer(output, "shop", Console(file=out, force_terminal=terminal, width=130, soft_wrap=True)).whole([long])
+    (line,) = [line for line in out.getvalue().splitlines() if "a sentence" in line]
+    assert (words in line) is not is_cut
+    assert ("…" in line) is is_cut
+
+
+def test_watch_prints_a_known_release_only_after_a_change(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = Printer(None, "shop")
+    printer.changes([NEW])
+    printer.known([OLD, NEW])
+    capsys.readouterr()
+    printer.changes([OLD, NEW])
+    assert capsys.readouterr().out == ""
+    printer.changes([Release(OLD.workload, stored(release(RUNNING))), NEW])
+    assert len(capsys.readouterr().out.splitlines()) == 1

@@ -116,3 +116,15 @@ def test_columns_are_aligned_and_widen_for_later_lines() -> None:
     assert columns.lines([("NAME", "STATE"), ("a", "Success")]) == ["NAME   STATE", "a      Success"]
     assert columns.lines([("longer", "Init")]) == ["longer   Init"]
     assert columns.lines([("a", "Init")]) == ["a        Init"]
+
+
+def test_last_column_is_cut_to_the_width_of_the_terminal_but_not_to_nothing() -> None:
+    rows = [("NAME", "MESSAGE"), ("web", "one two three four five six seven"), ("db", "short")]
+    assert Columns(2).lines(rows, room=31) == ["NAME   MESSAGE", "web    one two three four five…", "db     short"]
+    assert Columns(2).lines(rows, room=5) == ["NAME   MESSAGE", "web    one two three four…", "db     short"]
+    assert Columns(2).lines(rows) == ["NAME   MESSAGE", "web    one two three four five six seven", "db     short"]
+
+
+def test_columns_count_the_cells_of_wide_characters() -> None:
+    rows = [("名前", "x"), ("web", "検査に失敗しましたので取り消します")]
+    assert Columns(2).lines(rows, room=29) == ["名前   x", "web    検査に失敗しましたの…"]
