@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from kube_base.access.backoff import jittered
-from reconciler.notifications.occurrences import LASTING, Occurrence
+from reconciler.notifications.occurrences import Occurrence, lasts
 from reconciler.notifications.sending import Outcome, Refused, Retry, Sent
 from reconciler.receivers.file import Receiver
 from reconciler.receivers.vocabulary import NotificationResult
@@ -76,12 +76,16 @@ class Lane:
         self._ids.setdefault(occurrence.uid, []).append(occurrence.id)
         self._arrived.set()
 
+    def waits_for(self, uid: str) -> bool:
+        """Whether a notification about the release with this uid waits."""
+        return uid in self._ids
+
     def withdraw(self, uid: str, present: Collection[Occurrence]) -> None:
         """Drop the waiting notifications about states of the release with this uid that are over. `present`: the events
         that are true now."""
         ids = {each.id for each in present}
         for each in [self._waiting[id_] for id_ in self._ids.get(uid, ())]:
-            if each.event in LASTING and not each.resolved and each.id not in ids:
+            if lasts(each.event, self.receiver) and not each.resolved and each.id not in ids:
                 self._forget(each)
 
     def _forget(self, occurrence: Occurrence) -> None:
@@ -172,7 +176,7 @@ class Lane:
 
     def _is_old(self, occurrence: Occurrence) -> bool:
         # the end of a state has no time of its own
-        since = self._offered.get(occurrence.id, self._clock()) if occurrence.resolved else occurrence.since
+        since = self._offered.get(occurrence.id, self._clock()) if occurrence.resolved else occurrence.time
         return self._clock() - since > MAX_AGE
 
     def _log(self, text: str, occurrence: Occurrence, reason: str) -> None:

@@ -19,7 +19,7 @@ from reconciler.cluster.caches import Caches, Key
 from reconciler.cluster.release import Release
 from reconciler.cluster.writer import Writer
 from reconciler.notifications.lane import Lane, Send
-from reconciler.notifications.occurrences import LASTING, Occurrence, approval_needed, occurrence, occurrences
+from reconciler.notifications.occurrences import Occurrence, approval_needed, lasts, occurrence, occurrences
 from reconciler.notifications.sending import Sender
 from reconciler.receivers.file import Delivery, Receiver, allowed, chosen
 from reconciler.receivers.vocabulary import Event, NotificationResult, Type
@@ -58,17 +58,32 @@ class Notifier:
         self._ended: OrderedDict[str, set[str]] = OrderedDict()
         """By the uid of the ChangeWorkload: the entries of notifications that ended and may not be stored yet."""
         self._gone: OrderedDict[Key, Release] = OrderedDict()
-        """Deleted ChangeWorkloads whose alerts have to end."""
+        """Deleted ChangeWorkloads whose alerts have to end, also those that are being sent."""
 
     def on_release(self, old: Release | None, new: Release | None) -> None:
         """A ChangeWorkload has changed, in any replica."""
-        if new is None and old is not None and old.status.notified and self._lanes:
-            self._gone[old.metadata.namespace, old.metadata.name] = old
+        release = new or old
+        if release is None:
+            return
+        key, begun = (release.metadata.namespace, release.metadata.name), self._has_begun(release)
+        if new is None and begun and self._lanes:
+            self._gone[key] = release
+            self._gone.move_to_end(key)
             if len(self._gone) > _REMEMBERED:
                 self._gone.popitem(last=False)
-        release = new or old
-        if release is not None and (release.status.notified or occurrences(release, ())):
-            self._enqueue((release.metadata.namespace, release.metadata.name))
+        if begun or self._is_wanted(release):
+            self._enqueue(key)
+
+    def _has_begun(self, release: Release) -> bool:
+        """Whether a notification about the release was sent, or waits."""
+        uid = release.metadata.uid
+        waits = any(lane.waits_for(uid) for lane in self._lanes.values())
+        return waits or uid in self._ended or bool(release.status.notified)
+
+    def _is_wanted(self, release: Release) -> bool:
+        """Whether a receiver wants an event of the release. Most releases succeed, which few receivers want."""
+        found = occurrences(release, ()) if self._lanes else ()
+        return any(_wants(lane.receiver, each) for each in found for lane in self._lanes.values())
 
     def on_batch(self, old: Batch | None, new: Batch | None) -> None:
         """A ChangePod has changed, in any replica."""
@@ -114,12 +129,14 @@ class Notifier:
         """Offer the events of a release to the lanes, and store the notifications that ended. It sends nothing
         itself."""
         release = self._caches.releases.get(*key)
-        gone = self._gone.pop(key, None)
+        gone = self._gone.get(key)
         if gone is not None and (release is None or release.metadata.uid != gone.metadata.uid):
-            self._end_alerts(gone, set(gone.status.notified), [])
+            for lane in self._lanes.values():
+                lane.withdraw(gone.metadata.uid, ())
+            self._end_alerts(gone, self._known(gone), [])
         if release is None:
             return None
-        known = set(release.status.notified) | self._ended.get(release.metadata.uid, set())
+        known = self._known(release)
         present = occurrences(release, self._caches.batches_of(release))
         receivers = [lane.receiver for lane in self._lanes.values()]
         names = chosen(receivers, release.spec.policy.notify, release.metadata.namespace)
@@ -132,14 +149,18 @@ class Notifier:
         await self._store(release, {each.key for each in present})
         return None
 
+    def _known(self, release: Release) -> set[str]:
+        """The entries of the notifications that ended."""
+        return set(release.status.notified) | self._ended.get(release.metadata.uid, set())
+
     def _end_alerts(self, release: Release, known: set[str], present: list[Occurrence]) -> None:
-        """End the alerts of Alertmanager whose state is over."""
+        """End the alerts of Alertmanager and PagerDuty whose state is over."""
         keys = {each.key for each in present}
         for lane in self._lanes.values():
-            if lane.receiver.type != Type.ALERTMANAGER:
+            if not Type(lane.receiver.type).ends:
                 continue
-            for event, at in _lasting(known, lane.receiver):
-                ended = replace(occurrence(release, event, at), resolved=True)
+            for event, at, part in _lasting(known, lane.receiver):
+                ended = replace(occurrence(release, event, at), resolved=True, part=part)
                 if ended.key not in keys and _entry(ended, lane.receiver) not in known:
                     lane.offer(ended)
 
@@ -179,10 +200,12 @@ def _entry(occurrence: Occurrence, receiver: Receiver) -> str:
     return f"{occurrence.key}/{receiver.name}{_RESOLVED if occurrence.resolved else ''}"
 
 
-def _lasting(entries: set[str], receiver: Receiver) -> Iterator[tuple[Event, int]]:
-    """The lasting events among these entries of this receiver, each with its time in Unix seconds."""
+def _lasting(entries: set[str], receiver: Receiver) -> Iterator[tuple[Event, int, str]]:
+    """The lasting events among these entries of this receiver, each with its time in Unix seconds and its part."""
     for entry in sorted(entries):
         event, _, rest = entry.partition("/")
-        at, _, name = rest.partition("/")
-        if event in LASTING and name == receiver.name and at.isascii() and at.isdigit() and len(at) < 16:
-            yield Event(event), int(at)
+        when, _, name = rest.partition("/")
+        at, _, part = when.partition("-")
+        known = event in tuple(Event) and name == receiver.name
+        if known and lasts(Event(event), receiver) and at.isascii() and at.isdigit() and len(at) < 16:
+            yield Event(event), int(at), part

@@ -12,20 +12,26 @@ from altershield.api.meta import Condition, find_condition
 from altershield.api.rollout import Phase
 from altershield.api.workload_requests import OVERRIDE
 from altershield.releases import steps, texts
-from altershield.releases.release import since, state, ungated, version_of
+from altershield.releases.release import passed, since, state, ungated, version_of
 from kube_base.times import unix
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
 from reconciler.cluster.verdicts import HELD
-from reconciler.receivers.vocabulary import Event
+from reconciler.receivers.file import Receiver
+from reconciler.receivers.vocabulary import Event, Type
 
-LASTING = (Event.SUSPENDED, Event.APPROVAL_NEEDED, Event.STEP_WAITING, Event.STEP_FAILED)
-"""Events that begin a state. The state ends later."""
+_LASTING = (Event.SUSPENDED, Event.APPROVAL_NEEDED, Event.STEP_WAITING, Event.STEP_FAILED, Event.SUCCEEDED)
+
+
+def lasts(event: Event, receiver: Receiver) -> bool:
+    """Whether the event begins a state that ends later. For PagerDuty, every event ends: at the latest with its
+    ChangeWorkload, which is deleted after a newer version succeeded."""
+    return event in _LASTING or receiver.type == Type.PAGERDUTY
 
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """An event of a release. `since` is in Unix seconds, and part of its identity."""
+    """An event of a release. Times are in Unix seconds. `since` is part of its identity."""
 
     event: Event
     since: int
@@ -44,6 +50,8 @@ class Occurrence:
     """Whether the state is over."""
     part: str = ""
     """It tells apart events of one kind and second."""
+    happened: int = 0
+    """When it happened; 0: at `since`."""
 
     @property
     def key(self) -> str:
@@ -51,9 +59,19 @@ class Occurrence:
         return f"{self.event}/{self.since}{'-' if self.part else ''}{self.part}"
 
     @property
+    def time(self) -> int:
+        """When it happened."""
+        return self.happened or self.since
+
+    @property
+    def begun_id(self) -> str:
+        """It identifies the event. Its end has the same."""
+        return f"{self.uid}/{self.key}"
+
+    @property
     def id(self) -> str:
         """It is the same for each attempt to send the notification, so that receivers can drop repetitions."""
-        return f"{self.uid}/{self.key}{'/resolved' if self.resolved else ''}"
+        return f"{self.begun_id}{'/resolved' if self.resolved else ''}"
 
 
 def occurrences(release: Release, batches: Iterable[Batch]) -> list[Occurrence]:
@@ -84,6 +102,8 @@ def _found(release: Release, batches: Iterable[Batch]) -> Iterator[Occurrence]:
         failed = find_condition(conditions, ConditionType.VERIFIED)
         reason = failed.reason if failed is not None else ""
         yield occurrence(release, Event.SUSPENDED, since(release), reason, texts.why(release, current=True))
+    if passed(release):
+        yield _success(release)
     yield from _of_steps(release)
     undone = find_condition(conditions, ConditionType.ROLLED_BACK)
     if undone is not None and undone.is_true:
@@ -96,6 +116,15 @@ def _found(release: Release, batches: Iterable[Batch]) -> Iterator[Occurrence]:
     if waiting:
         at, condition = min(waiting, key=lambda each: each[0])
         yield occurrence(release, Event.APPROVAL_NEEDED, at, condition.reason, condition.message)
+
+
+def _success(release: Release) -> Occurrence:
+    """A release can succeed again: after a scale-up, or when its partition is lowered. It is one event, which the
+    beginning of the release identifies."""
+    status = release.status
+    extent = f"{status.reached} of {status.replicas} pods" if status.replicas else "its pods"
+    found = occurrence(release, Event.SUCCEEDED, release.spec.create_time_unix, "Passed", f"{extent} passed")
+    return replace(found, happened=since(release))
 
 
 def _of_steps(release: Release) -> Iterator[Occurrence]:

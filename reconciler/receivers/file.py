@@ -29,13 +29,14 @@ MAX_FILE = 256 * 1024
 
 PLACEHOLDERS = (
     *("event", "namespace", "kind", "workload", "version", "release", "reason", "message"),
-    *("time", "cluster", "summary", "command"),
+    *("time", "cluster", "title", "summary", "command"),
 )
 PLACEHOLDER = re.compile(r"\{\{[ \t]*([A-Za-z]*)[ \t]*\}\}")
 
 _NAME = re.compile(RECEIVER_NAME)
 _SHOWN_PLACEHOLDER = re.compile(r"\{\{[\w .-]{0,32}\}{0,2}", re.ASCII)
 _TOKEN = re.compile(r"[!-~]{1,8192}", re.ASCII)  # the value of a header
+_ROUTING_KEY = re.compile(r"[A-Za-z0-9]{32}", re.ASCII)
 _LISTED = 5  # names in a sentence
 _PERIOD = 2.0  # seconds between two checks of the file
 
@@ -47,13 +48,17 @@ class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     type: str
     url: str
     events: tuple[str, ...] = ()
-    """Empty: all."""
+    """Empty: all but `succeeded`."""
     namespaces: tuple[str, ...] = ()
     """Empty: all."""
     template: Annotated[str, msgspec.Meta(max_length=4096)] = ""
     """Empty: the default text."""
+    title: Annotated[str, msgspec.Meta(max_length=512)] = ""
+    """The template of the title; empty: the default title."""
     token: str = ""
     """A bearer token; empty: none."""
+    routing_key: str = msgspec.field(default="", name="routingKey")
+    """The integration key of a service of PagerDuty."""
     selection: str = Selection.DEFAULT
     """The releases that the receiver is notified about; see `Selection`."""
 
@@ -65,9 +70,10 @@ class Receiver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         (`resolved`)."""
         if event is Event.TEST:
             return True
-        if resolved and self.type != Type.ALERTMANAGER:
+        if resolved and not Type(self.type).ends:
             return False
-        return (not self.events or event in self.events) and self.is_for(namespace)
+        named = event in self.events if self.events else event is not Event.SUCCEEDED
+        return named and self.is_for(namespace)
 
     def is_for(self, namespace: str) -> bool:
         """Whether the receiver may be notified about releases in this namespace."""
@@ -177,18 +183,32 @@ def _problem(receiver: Receiver) -> str:
     known = [each for each in Event if each is not Event.TEST]
     if not set(receiver.events) <= set(known):
         return f"its events are not all among {', '.join(known)}"
+    if Event.SUCCEEDED in receiver.events and Type(receiver.type).ends:
+        return f"its events have {Event.SUCCEEDED}, but a receiver of the type {receiver.type} is for what has to end"
     try:
         urls.parse(receiver.url)
     except ValueError:  # its text may contain the URL
         return "its url is not valid; it must look like https://example.com/path, without a user and a fragment"
     if receiver.token and not _TOKEN.fullmatch(receiver.token):
         return "its token has a character that is not allowed"
-    rest = PLACEHOLDER.sub(lambda match: "" if match[1] in PLACEHOLDERS else match[0], receiver.template)
-    if (start := rest.find("{{")) >= 0:
-        shown = _SHOWN_PLACEHOLDER.match(rest[start:])
-        placeholder = shown[0] if shown else "{{"
-        return f"its template has {placeholder}, which is not a placeholder; there are: {', '.join(PLACEHOLDERS)}"
-    return ""
+    pagerduty = receiver.type == Type.PAGERDUTY
+    if pagerduty and not _ROUTING_KEY.fullmatch(receiver.routing_key):
+        return "its routingKey is not the 32 letters and digits of an integration key"
+    if receiver.routing_key and not pagerduty:
+        return f"its type is {receiver.type}, so it has no routingKey"
+    if receiver.title and not Type(receiver.type).titled:
+        return f"its type is {receiver.type}, so it has no title; write the title into its template"
+    return _unknown_placeholder("template", receiver.template) or _unknown_placeholder("title", receiver.title)
+
+
+def _unknown_placeholder(field: str, template: str) -> str:
+    rest = PLACEHOLDER.sub(lambda match: "" if match[1] in PLACEHOLDERS else match[0], template)
+    start = rest.find("{{")
+    if start < 0:
+        return ""
+    shown = _SHOWN_PLACEHOLDER.match(rest[start:])
+    placeholder = shown[0] if shown else "{{"
+    return f"its {field} has {placeholder}, which is not a placeholder; there are: {', '.join(PLACEHOLDERS)}"
 
 
 class ReceiversFile:

@@ -12,6 +12,20 @@ class Type(StrEnum):
     """A CloudEvent 1.0 in JSON, in structured mode."""
     ALERTMANAGER = "alertmanager"
     """Alerts by the API v2 of Alertmanager. `url` is its address, without `/api/v2`."""
+    TEAMS = "teams"
+    """An Adaptive Card for a webhook of Microsoft Teams' Workflows."""
+    PAGERDUTY = "pagerduty"
+    """Events by PagerDuty's Events API v2. `url` is its address, without `/v2/enqueue`."""
+
+    @property
+    def ends(self) -> bool:
+        """Whether the receiver is also told of the end of what it was notified of."""
+        return self in (Type.ALERTMANAGER, Type.PAGERDUTY)
+
+    @property
+    def titled(self) -> bool:
+        """Whether its messages have a title apart from the text."""
+        return self in (Type.ALERTMANAGER, Type.TEAMS, Type.PAGERDUTY)
 
 
 class Event(StrEnum):
@@ -31,6 +45,8 @@ class Event(StrEnum):
     """A ReleaseOverride let the release pass closed gates."""
     UNGATED = "ungated"
     """No gatekeeper reviewed the release."""
+    SUCCEEDED = "succeeded"
+    """The release succeeded. Receivers are notified of it only if their `events` name it."""
     TEST = "test"
     """A notification of `altershield notify test`."""
 

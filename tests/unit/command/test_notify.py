@@ -87,3 +87,16 @@ async def test_file_without_receivers_and_an_invalid_one_are_refused(
     done = await run(file, capture=capsys)
     assert done.returncode == 2
     assert reason in done.stderr
+
+
+async def test_test_of_pagerduty_leaves_no_open_alert(
+    inbox: Inbox, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "r.yaml"
+    file.write_text(
+        json.dumps({"receivers": [{"name": "p", "type": "pagerduty", "url": inbox.url, "routingKey": "0" * 32}]})
+    )
+    assert (await run(file, capture=capsys)).stdout == "p: sent\n"
+    begun, ended = [body for _, _, body in inbox.requests]
+    assert (begun["event_action"], ended["event_action"]) == ("trigger", "resolve")
+    assert begun["dedup_key"] == ended["dedup_key"]

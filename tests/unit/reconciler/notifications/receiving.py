@@ -55,7 +55,8 @@ class Inbox:
 
 
 def receiver(type_: str = "slack", name: str = "team", url: str = "https://example.com/x", **more: Any) -> Receiver:
-    return Receiver(name, type_, url, **more)
+    key = {"routing_key": "0" * 32} if type_ == "pagerduty" else {}
+    return Receiver(name, type_, url, **{**key, **more})
 
 
 def happened(event: Event = Event.SUSPENDED, since: int = NOW, **more: Any) -> Occurrence:

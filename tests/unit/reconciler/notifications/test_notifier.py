@@ -17,6 +17,7 @@ from altershield.api.change_workload import MAX_NOTIFIED, ChangeWorkloadStatus, 
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.api.policy import AppliedPolicy
+from altershield.api.workload_requests import Action
 from kube_base.access.errors import ConflictError
 from kube_base.access.queue import WorkQueue
 from kube_base.times import rfc3339
@@ -34,6 +35,7 @@ from tests.support.polling import HANG, until
 from tests.unit.altershield.releases import builders
 from tests.unit.altershield.releases.builders import NOW, V1
 from tests.unit.reconciler.filled import empty_caches, namespace, newer, put, remove
+from tests.unit.reconciler.notifications import schemas
 from tests.unit.reconciler.notifications.receiving import Inbox
 
 SUSPENDED = ChangeWorkloadStatus(WorkloadState.SUSPEND, entry_time_unix=NOW)
@@ -259,6 +261,11 @@ async def test_no_log_contains_the_path_of_a_url_or_a_token(
         put(cluster.caches, release())
         await until(lambda: cluster.count("slack", "failed"))
     assert inbox.requests[0][1]["Authorization"] == "Bearer secret-token"
+    inbox.statuses = [500, 400]
+    cluster.configure({**pagerduty(inbox), "routingKey": "secret".ljust(32, "0")})
+    async with cluster.running():
+        await until(lambda: cluster.count("pagerduty", "failed"))
+    assert inbox.requests[-1][2]["routing_key"].startswith("secret")
     assert "a notification was not sent" in caplog.text
     assert "secret" not in "".join(str(record.__dict__) for record in caplog.records if record.name != "aiohttp.access")
 
@@ -385,6 +392,118 @@ async def test_metadata_address_is_never_called(cluster: Cluster, caplog: pytest
         put(cluster.caches, release())
         await until(lambda: "it is repeated" in caplog.text)
     assert "a metadata service" in "".join(str(record.__dict__) for record in caplog.records)
+
+
+async def test_success_is_told_once_to_the_receivers_that_name_it(cluster: Cluster, inbox: Inbox) -> None:
+    cluster.configure(slack(inbox), slack(inbox, "happy", events=["succeeded"]))
+    success = ChangeWorkloadStatus(WorkloadState.SUCCESS, entry_time_unix=NOW)
+    async with cluster.running():
+        put(cluster.caches, release(success))
+        await until(cluster.notified)
+        (known,) = cluster.caches.releases.all()
+        again = msgspec.structs.replace(known.status, entry_time_unix=NOW + 60, reached=2, replicas=2)
+        put(cluster.caches, newer(known, 50, status=again))
+        await asyncio.sleep(0.1)
+    async with cluster.running():
+        await asyncio.sleep(0.1)
+    assert [path for path, _, _ in inbox.requests] == ["/happy"]
+    assert "the release of Deployment default/sleep succeeded." in inbox.texts[0]
+
+
+def pagerduty(inbox: Inbox) -> dict[str, Any]:
+    return {"name": "pager", "type": "pagerduty", "url": inbox.url, "routingKey": "r" * 32}
+
+
+def pages(inbox: Inbox) -> list[tuple[str, str]]:
+    """The action and the key of each event, which are as PagerDuty demands them."""
+    for path, _, body in inbox.requests:
+        assert path == "/v2/enqueue"
+        schemas.pagerduty(body)
+    return [(body["event_action"], body["dedup_key"]) for _, _, body in inbox.requests]
+
+
+async def test_pagerduty_alert_is_resolved_once_when_the_suspension_ends(cluster: Cluster, inbox: Inbox) -> None:
+    inbox.statuses = [202, 202]
+    cluster.configure(pagerduty(inbox))
+    async with cluster.running():
+        put(cluster.caches, release())
+        await until(cluster.notified)
+    async with cluster.running():
+        (known,) = cluster.caches.releases.all()
+        passed = msgspec.structs.replace(known.status, status=WorkloadState.SUCCESS, entry_time_unix=NOW + 600)
+        put(cluster.caches, newer(known, 50, status=passed))
+        await until(lambda: not cluster.notified())
+        await asyncio.sleep(0.1)
+    key = f"{release().metadata.uid}/suspended/{NOW}"
+    assert pages(inbox) == [("trigger", key), ("resolve", key)]
+
+
+ROLLED_BACK = ChangeWorkloadStatus(
+    WorkloadState.FAILED,
+    entry_time_unix=NOW,
+    conditions=(Condition(ConditionType.ROLLED_BACK, "True", "PodsNotUp", "m", rfc3339(NOW)),),
+    actions=(Action("Override", "ann", "why", rfc3339(NOW), "Done", "ReleaseOverride shop/one"),),
+)
+
+
+async def test_pagerduty_alerts_about_what_is_past_end_with_the_change_workload(cluster: Cluster, inbox: Inbox) -> None:
+    cluster.configure(pagerduty(inbox))
+    async with cluster.running():
+        put(cluster.caches, release(ROLLED_BACK))
+        await until(lambda: len(cluster.notified()) == 2)
+        remove(cluster.caches, cluster.caches.releases.all()[0])
+        await until(lambda: len(inbox.requests) == 4)
+        await asyncio.sleep(0.1)
+    begun = {key for action, key in pages(inbox) if action == "trigger"}
+    assert len(begun) == 2
+    assert {key for action, key in pages(inbox) if action == "resolve"} == begun
+
+
+async def test_alert_that_is_being_sent_when_its_release_is_deleted_is_resolved(
+    cluster: Cluster, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, sent = asyncio.Event(), Outbound.request
+
+    async def late(own: Outbound, *arguments: Any, **more: Any) -> Any:
+        reply = await sent(own, *arguments, **more)
+        await answer.wait()
+        return reply
+
+    monkeypatch.setattr(Outbound, "request", late)
+    cluster.configure(pagerduty(inbox))
+    async with cluster.running():
+        put(cluster.caches, release())
+        await until(lambda: inbox.requests)
+        remove(cluster.caches, cluster.caches.releases.all()[0])
+        await asyncio.sleep(0.1)
+        answer.set()
+        await until(lambda: len(inbox.requests) == 2)
+    assert [action for action, _ in pages(inbox)] == ["trigger", "resolve"]
+
+
+async def test_state_that_ends_before_it_is_told_is_not_told(
+    cluster: Cluster, inbox: Inbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "_FIRST_RETRY", 0.2)
+    inbox.statuses = [500, 500]
+    cluster.configure(slack(inbox), pagerduty(inbox))
+    async with cluster.running():
+        put(cluster.caches, release())
+        await until(lambda: len(inbox.requests) == 2)
+        (known,) = cluster.caches.releases.all()
+        running = msgspec.structs.replace(known.status, status=WorkloadState.RUNNING)
+        put(cluster.caches, newer(known, 50, status=running))
+        await asyncio.sleep(0.5)
+    assert len(inbox.requests) == 2
+
+
+async def test_teams_accepts_its_card(cluster: Cluster, inbox: Inbox) -> None:
+    inbox.statuses = [202]
+    cluster.configure({"name": "t", "type": "teams", "url": f"{inbox.url}/workflows/x?sp=%2Ftriggers&sig=secret"})
+    async with cluster.running():
+        put(cluster.caches, release())
+        await until(cluster.notified)
+    schemas.teams(inbox.requests[0][2])
 
 
 # by policy

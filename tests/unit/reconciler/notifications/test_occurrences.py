@@ -15,7 +15,7 @@ from reconciler.cluster import batch
 from reconciler.cluster import release as projection
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
-from reconciler.notifications.occurrences import approval_needed, occurrences
+from reconciler.notifications.occurrences import Occurrence, approval_needed, occurrences
 from tests.unit.altershield.releases import builders
 from tests.unit.altershield.releases.builders import NOW, V1
 
@@ -40,7 +40,7 @@ def events(status: ChangeWorkloadStatus, *batches: Batch) -> list[tuple[str, int
     return [(each.event, each.since, each.reason, each.message) for each in occurrences(release(status), batches)]
 
 
-@pytest.mark.parametrize("state", [each for each in WorkloadState if each is not WorkloadState.SUSPEND])
+@pytest.mark.parametrize("state", sorted(set(WorkloadState) - {WorkloadState.SUSPEND, WorkloadState.SUCCESS}))
 def test_release_in_another_state_has_nothing_to_tell(state: WorkloadState) -> None:
     assert events(ChangeWorkloadStatus(state, entry_time_unix=NOW)) == []
 
@@ -66,7 +66,7 @@ def test_rollback_is_told_when_it_is_done() -> None:
 
 def test_ungated_release_is_told_once_in_any_state() -> None:
     past = condition(ConditionType.UNGATED, "NoVersion")
-    for state in (WorkloadState.RUNNING, WorkloadState.SUCCESS):
+    for state in (WorkloadState.RUNNING, WorkloadState.FAILED):
         assert events(ChangeWorkloadStatus(state, conditions=(past,))) == [
             ("ungated", NOW + 5, "NoVersion", "message of NoVersion")
         ]
@@ -77,7 +77,7 @@ def test_overrides_that_let_a_release_pass_together_are_one_event() -> None:
         return Action(verb, "ann", f"why {name}", rfc3339(at), "Done", f"ReleaseOverride {name}")
 
     actions = (action("shop/one"), action("system/two"), action("", verb="Retry"), action("shop/three", NOW + 60))
-    assert events(ChangeWorkloadStatus(WorkloadState.SUCCESS, actions=actions)) == [
+    assert events(ChangeWorkloadStatus(WorkloadState.RUNNING, actions=actions)) == [
         (
             "override-used",
             NOW + 5,
@@ -176,3 +176,14 @@ def test_failed_step_is_told_with_its_pods() -> None:
             "step 2 of 4: stopped, 3 of 3 pods have the version; failed: web-1 (find error)",
         )
     ]
+
+
+def test_success_is_one_event_of_a_release_that_succeeds_several_times() -> None:
+    def succeeded(at: int, reached: int) -> Occurrence:
+        status = ChangeWorkloadStatus(WorkloadState.SUCCESS, entry_time_unix=at, reached=reached, replicas=10)
+        (found,) = occurrences(release(status), ())
+        return found
+
+    first, second = succeeded(NOW + 7200, 3), succeeded(NOW + 9999, 10)
+    assert (first.event, first.message, first.time) == ("succeeded", "3 of 10 pods passed", NOW + 7200)
+    assert first.id == second.id

@@ -96,6 +96,24 @@ def test_client_may_call_the_hosts_in_the_file_and_no_others() -> None:
             "receivers: [{name: a, type: slack, url: 'https://x.y'}, {name: a, type: slack, url: 'https://x.z'}]",
             "receiver 1 (a): another receiver has its name",
         ),
+        (
+            "receivers: [{name: a, type: pagerduty, url: 'https://x.y', routingKey: secret}]",
+            "(a): its routingKey is not the 32 letters",
+        ),
+        ("receivers: [{name: a, type: pagerduty, url: 'https://x.y'}]", "(a): its routingKey is not the 32 letters"),
+        (
+            f"receivers: [{{name: a, type: teams, url: 'https://x.y', routingKey: '{'0' * 32}'}}]",
+            "so it has no routing",
+        ),
+        (
+            "receivers: [{name: a, type: slack, url: 'https://x.y', title: x}]",
+            "(a): its type is slack, so it has no ti",
+        ),
+        ("receivers: [{name: a, type: teams, url: 'https://x.y', title: '{{x}}'}]", "its title has {{x}}, which is"),
+        (
+            "receivers: [{name: a, type: alertmanager, url: 'https://x.y', events: [succeeded]}]",
+            "(a): its events have succeeded, but a receiver of the type alertmanager is for what has to end",
+        ),
         ("[" * 1000, "it is nested too deeply"),
         ("!!python/object/apply:os.system [ls]", "it is not YAML"),
         ("\x00", "it is not YAML"),
@@ -258,3 +276,11 @@ async def test_change_that_was_being_read_when_the_lease_was_lost_is_found_in_th
     task = asyncio.create_task(file.follow())
     await until(lambda: file.current == Receivers())
     task.cancel()
+
+
+@pytest.mark.parametrize("event", Event)
+def test_receiver_gets_success_only_if_it_names_it(event: Event) -> None:
+    assert receiver().wants(event, "shop", resolved=False) is (event is not Event.SUCCEEDED)
+    assert receiver(events=("succeeded",)).wants(event, "shop", resolved=False) is (
+        event in (Event.SUCCEEDED, Event.TEST)
+    )
