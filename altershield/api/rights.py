@@ -5,6 +5,12 @@ from typing import Any
 
 from kube_base.resources import Resource
 
+APPROVE = "approve"
+"""The verb on ChangeWorkloads that a user needs to promote a step with `approval`."""
+
+OVERRIDE = "override"
+"""The verb on ReleaseOverrides in AlterShield's namespace that a user needs to pass gates of that namespace."""
+
 
 @dataclass(frozen=True)
 class Right:

@@ -15,9 +15,9 @@ from altershield.flow_control import breaker as breakers
 from altershield.flow_control.decision import Working
 from altershield.process import options
 from altershield.views import permission
+from altershield.views.current_user import user
 from altershield.views.releases import objects
 from command.columns import Columns
-from command.current_user import user
 from kube_base.access.client import Client
 from kube_base.access.errors import ForbiddenError, NotFoundError
 from kube_base.access.server_clock import ServerClock

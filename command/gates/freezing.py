@@ -13,9 +13,9 @@ from altershield.api.names import is_name
 from altershield.api.resources import RELEASE_FREEZES
 from altershield.process import options
 from altershield.views import permission
+from altershield.views.current_user import user
 from altershield.views.durations import seconds
 from altershield.views.gates.reading import GateError
-from command.current_user import user
 from command.namespace_option import Namespace, require_namespace
 from kube_base.access.client import Client
 from kube_base.access.errors import AlreadyExistsError, ForbiddenError, NotFoundError

@@ -10,11 +10,11 @@ from altershield.api.gates.overrides import MAX_USES, TTL_SECONDS, GateName
 from altershield.api.resources import RELEASE_OVERRIDES
 from altershield.process import options
 from altershield.views import permission
+from altershield.views.current_user import user
 from altershield.views.durations import seconds
 from altershield.views.gates.reading import GateError
 from altershield.views.selection import parse, types
 from altershield.workloads.adapter import Adapter
-from command.current_user import user
 from command.gates.command import named_one
 from command.namespace_option import Namespace, require_namespace
 from kube_base.access.client import Client

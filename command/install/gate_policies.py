@@ -7,6 +7,7 @@ the status of gates: whoever could write the times of a window could open it.
 
 from altershield.api import pages
 from altershield.api.resources import RELEASE_FREEZES, RELEASE_OVERRIDES
+from altershield.api.rights import OVERRIDE
 from altershield.gates.judge import GATES
 from command.install.admission_policy import USER, Object, admission_policy, validation
 
@@ -28,9 +29,6 @@ _SAME_STATUS = (
     "has(object.status) == has(oldObject.status) && (!has(object.status) || object.status == oldObject.status)"
 )
 
-
-OVERRIDE = "override"
-"""The verb on ReleaseOverrides in AlterShield's namespace that a user needs to pass gates of that namespace."""
 
 _MAY_OVERRIDE = f"""\
 !variables.system || authorizer.group('{RELEASE_OVERRIDES.group}').resource('{RELEASE_OVERRIDES.plural}')

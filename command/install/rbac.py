@@ -10,7 +10,7 @@ import yaml
 from altershield.api.budgets import BREAK_GLASS_GROUP
 from altershield.api.names import INSTALLED, SERVICE_ACCOUNT
 from altershield.api.resources import GROUP, POD_UNAVAILABLE_BUDGETS
-from altershield.api.rights import Right
+from altershield.api.rights import APPROVE, Right
 from altershield.gates.judge import GATES
 from altershield.workloads import ADAPTERS
 from kube_base.resources import (
@@ -164,10 +164,6 @@ VERDICT_RULES = (
 )
 """The permissions to give verdicts and to make requests. `kubectl patch --subresource=status` reads the object.
 `altershield approve` also creates a SelfSubjectReview, which every user may do."""
-
-APPROVE = "approve"
-"""The verb on ChangeWorkloads that a user needs to promote a release after a step with `approval`. An admission policy
-asks the authorizer about it."""
 
 APPROVAL_RULES = (
     _rule(GROUP, ["changeworkloads"], f"get list watch {APPROVE}"),

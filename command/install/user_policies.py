@@ -8,9 +8,9 @@ author of the policy may not do.
 from altershield.api import labels, pages
 from altershield.api.policy import MAX_CHECKS
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES
+from altershield.api.rights import APPROVE
 from altershield.releases import history
 from command.install.admission_policy import USER, Object, admission_policy, validation
-from command.install.rbac import APPROVE
 from kube_base.resources import JOBS, PODS, SECRETS
 
 _REQUEST = f"""\

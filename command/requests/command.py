@@ -15,13 +15,13 @@ from altershield.api.workload_requests import Request, Result, Verb
 from altershield.process import options
 from altershield.views import finding
 from altershield.views.asking import RequestError, ask, asked_for
+from altershield.views.current_user import user
 from altershield.views.durations import seconds
 from altershield.views.names import workload_name
 from altershield.views.releases import objects
 from altershield.views.releases.model import StoredRelease
 from altershield.views.selection import parse, types
 from altershield.workloads import named_kind
-from command.current_user import user
 from command.namespace_option import Namespace, require_namespace
 from command.requests.judging import judge
 from command.status.following import outcome_code

@@ -7,7 +7,7 @@ from altershield.api.pod_verdicts import Verdict
 from altershield.api.resources import CHANGE_PODS
 from altershield.views import finding, permission
 from altershield.views.asking import RequestError
-from command.current_user import user
+from altershield.views.current_user import user
 from kube_base.access.client import Client
 from kube_base.access.errors import ConflictError, ForbiddenError
 

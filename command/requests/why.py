@@ -2,38 +2,25 @@
 
 import asyncio
 import sys
-import time
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Annotated
 
-import msgspec
 import typer
 
-from altershield.api.change_pod import ChangePod
 from altershield.api.names import is_name
 from altershield.process import options
 from altershield.views import finding
-from altershield.views.gates.closed import closed_for
 from altershield.views.named import Named, named
-from altershield.views.releases import objects
-from altershield.views.releases.batches import batches_of
-from altershield.views.releases.model import Release, demand, outcomes, shown
-from altershield.views.releases.reading import Reader
-from altershield.views.releases.words import with_words
 from altershield.views.selection import Selection, is_type, parse, types
 from altershield.views.why.pod import ask_about
-from altershield.views.why.refusal import Outcome, described, explain_pod
-from altershield.views.why.release import explain
-from altershield.workloads import pods as pod_projections
-from altershield.workloads.blocking import blocking_pods
-from altershield.workloads.pods import Pod
-from altershield.workloads.workload import Workload
+from altershield.views.why.reading import explain
+from altershield.views.why.refusal import Outcome, PodExplanation, explain_pod
+from altershield.views.why.text import lines
 from command.app import called_as
 from command.namespace_option import Namespace, require_namespace
+from command.output import Format, Printed, write
 from command.status.exit_codes import exit_code
 from kube_base.access.client import Client
-from kube_base.access.errors import ForbiddenError
 from kube_base.errors import ReportedError, UsageError
 from kube_base.resources import PODS
 
@@ -42,11 +29,6 @@ EXIT_REFUSED = 3
 
 _POD = "pod"
 _POD_SHORT_NAMES = ("po",)
-
-
-class Format(StrEnum):
-    JSON = "json"
-    YAML = "yaml"
 
 
 def _types(incomplete: str) -> list[str]:
@@ -65,10 +47,7 @@ def why(
         ),
     ],
     namespace: Namespace = "",
-    output: Annotated[
-        Format | None,
-        typer.Option("--output", "-o", help="Of a pod, the format: json or yaml.", show_default=False),
-    ] = None,
+    output: Printed = None,
     system_namespace: options.SystemNamespace = options.SYSTEM_NAMESPACE,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
@@ -76,8 +55,8 @@ def why(
     """Explain the state of a workload's release, or who refuses the deletion of a pod.
 
     Of a workload: since when, why, which check and which pods, who decided what, which release gates are closed for it,
-    and what to do, with commands to paste. The exit code is that of `altershield status`: 3 if the release is
-    suspended, 4 if it is under way, 5 if it was rolled back, else 0.
+    and what to do, with commands to paste: those that you may run, and those that others may run. The exit code is that
+    of `altershield status`: 3 if the release is suspended, 4 if it is under way, 5 if it was rolled back, else 0.
 
     Of a pod: whether it could be deleted and evicted now by this user, and which budget, limit, policy or webhook
     refuses. The command asks the API server by dry runs, which delete nothing and count nowhere. The exit code is 3 if
@@ -89,11 +68,7 @@ def why(
         name = _pod_name(found)
         raise typer.Exit(asyncio.run(_pod(context, kubeconfig, namespace, name, output)))
     workload = finding.only(parse(target))
-    if output is not None:
-        where = f" -n {namespace}" if namespace else ""
-        run = f"{called_as(sys.argv[0])} status {' '.join(target)}{where} -o {output}"
-        raise UsageError(f"-o is for pods; for the release of a workload, run: {run}")
-    raise typer.Exit(asyncio.run(_workload(context, kubeconfig, namespace, workload, system_namespace)))
+    raise typer.Exit(asyncio.run(_workload(context, kubeconfig, namespace, workload, output, system_namespace)))
 
 
 def _is_pod(word: str | None) -> bool:
@@ -115,13 +90,11 @@ async def _pod(context: str | None, kubeconfig: str | None, namespace: str, name
     async with await Client.connect(kubeconfig, context=context) as client:
         where = namespace or client.namespace
         answers = await ask_about(client, where, name)
-    match output:
-        case Format.JSON:
-            sys.stdout.write(objects.to_json(described(name, where, *answers)))
-        case Format.YAML:
-            sys.stdout.write(objects.to_yaml(described(name, where, *answers)))
-        case _:
-            print("\n".join(explain_pod(name, where, *answers)))
+    made = PodExplanation(where, name, *answers)
+    if output is None:
+        print("\n".join(explain_pod(made)))
+    else:
+        write(made, output)
     found = {each.outcome for each in answers}
     if Outcome.REFUSED in found:
         return EXIT_REFUSED
@@ -129,38 +102,23 @@ async def _pod(context: str | None, kubeconfig: str | None, namespace: str, name
 
 
 async def _workload(
-    context: str | None, kubeconfig: str | None, namespace: str, selection: Selection, system_namespace: str
+    context: str | None,
+    kubeconfig: str | None,
+    namespace: str,
+    selection: Selection,
+    output: Format | None,
+    system_namespace: str,
 ) -> int:
+    program = called_as(sys.argv[0])
     async with await Client.connect(kubeconfig, context=context) as client:
-        where = namespace or client.namespace
-        snapshot = await Reader(client, where, [selection]).read()
-        demand(snapshot, [selection], where)
-        found = [each for each in shown(snapshot) if each.workload.metadata.name == selection.name]
-        found = await with_words(client, found, time.time())
-        for uid in dict.fromkeys(each.workload.metadata.uid for each in found):
-            own = [each for each in found if each.workload.metadata.uid == uid]
-            batches, blocking = await _batches(client, own), await _blocking(client, own[0].workload)
-            closed = await closed_for(client, own[0].workload, system_namespace, time.time())
-            print("\n".join(explain(own, batches, time.time(), called_as(sys.argv[0]), blocking, closed)))
-        return exit_code(outcomes(snapshot))
-
-
-async def _blocking(client: Client, workload: Workload) -> list[Pod]:
-    """The pods of older versions for which the workload's controller waits; empty if the user may not read pods."""
-    if not workload.waits_for_ready:
-        return []
-    try:
-        listed = await client.list(
-            PODS, workload.metadata.namespace, as_=msgspec.Raw, label_selector=workload.list_selector
-        )
-    except ForbiddenError:
-        return []
-    pods = map(pod_projections.read, listed.items)
-    found = blocking_pods(workload, (pod for pod in pods if pod.owner.uid == workload.metadata.uid))
-    return sorted(found, key=lambda pod: pod.metadata.name)
-
-
-async def _batches(client: Client, found: Sequence[Release]) -> list[ChangePod]:
-    """The ChangePods of the present release."""
-    present = next((each for each in found if each.present and each.stored is not None), None)
-    return [] if present is None or present.stored is None else await batches_of(client, present.stored)
+        found = await explain(client, namespace or client.namespace, selection, system_namespace, program)
+    if output is None:
+        for each in found.explanations:
+            print("\n".join(lines(each, program)))
+    elif len(found.explanations) == 1:
+        write(found.explanations[0], output)
+    else:
+        kinds = (each.workload.kind.lower() for each in found.explanations)
+        choice = " or ".join(f"{kind}/{selection.name}" for kind in kinds)
+        raise UsageError(f"several workloads have the name {selection.name}: with -o, name {choice}")
+    return exit_code(found.outcomes)

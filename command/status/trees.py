@@ -11,7 +11,8 @@ from rich.live import Live
 from altershield.api.change_pod import ChangePod
 from altershield.views.releases.batches import batches_of
 from altershield.views.releases.model import Release
-from altershield.views.releases.steps import has_steps, tree
+from altershield.views.releases.steps import has_steps
+from altershield.views.releases.tree import tree
 from command.app import called_as
 from command.status.printers import Printer
 from kube_base.access.client import Client

@@ -15,7 +15,7 @@ from altershield.api.resources import (
     RELEASE_OVERRIDES,
     RELEASE_WINDOWS,
 )
-from command.current_user import user
+from altershield.views.current_user import user
 from command.demo.sample import NAMESPACE, manifest
 from kube_base.access.client import Client, PatchType
 from kube_base.access.errors import ApiError

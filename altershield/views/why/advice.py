@@ -1,86 +1,222 @@
-"""What to do about a release, with commands that can be pasted. Pure functions."""
+"""What to do about a release, with commands that can be pasted, and what they need. Pure functions."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from altershield import releases
+from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.gates.overrides import GateName
 from altershield.api.meta import find_condition, has_reason
 from altershield.api.names import is_name
-from altershield.api.resources import RELEASE_FREEZES, RELEASE_WINDOWS
+from altershield.api.resources import (
+    CHANGE_WORKLOADS,
+    RELEASE_FREEZES,
+    RELEASE_LIMITS,
+    RELEASE_OVERRIDES,
+    RELEASE_WINDOWS,
+)
+from altershield.api.rights import APPROVE, OVERRIDE
 from altershield.api.rollout import Phase, RolloutStatus, WaitingFor
 from altershield.gates.release import Closed
 from altershield.releases import steps
 from altershield.releases.release import OBSERVING
+from altershield.views.access import Access
+from altershield.views.why.model import Advice
 from altershield.workloads import BY_KIND
 from altershield.workloads.pods import Pod
 from altershield.workloads.workload import Workload
+from kube_base.resources import DISRUPTION_BUDGETS, PODS, RESOURCE_QUOTAS, Resource
 
 _REASON = '-m "REASON"'
-_GATES = {RELEASE_WINDOWS.kind: GateName.WINDOW, RELEASE_FREEZES.kind: GateName.FREEZE}
+_GATES = {
+    RELEASE_WINDOWS.kind: GateName.WINDOW,
+    RELEASE_FREEZES.kind: GateName.FREEZE,
+    RELEASE_LIMITS.kind: GateName.LIMIT,
+}
 """The names of gates in an override, by their kind."""
 _CHECK_HELD = "CheckHeld"
 _PAUSED = "paused"  # the field by which kubectl pauses a rollout
+_VIEW, _EDIT = "view", "edit"
+_VERDICTS, _APPROVALS, _BREAKGLASS = "altershield-verdicts", "altershield-approvals", "altershield-breakglass"
 
 
-class Advice(NamedTuple):
+class Proposal(NamedTuple):
+    """A command, and what it needs."""
+
     when: str
     command: str
+    needs: tuple[Access, ...]
+    role: str
+    """The ClusterRole that allows it, in the namespace `where`."""
+    where: str
+    other_than: str = ""
+    """The user who may not run it, whatever the roles."""
+    instead: "Proposal | None" = None
+    """The same with other permissions, for a user who may not run this one."""
+
+
+def accesses(proposals: Sequence[Proposal]) -> list[Access]:
+    """What is to be asked about the proposals."""
+    found = [need for each in proposals for need in each.needs]
+    return found + [need for each in proposals if each.instead is not None for need in each.instead.needs]
+
+
+def advice(proposals: Sequence[Proposal], may: Mapping[Access, bool], user: str) -> tuple[Advice, ...]:
+    """The proposals, with whether this user may run them. `may`: the answers of the API server."""
+    return tuple(_advice(each, may, user) for each in proposals)
+
+
+def _advice(proposal: Proposal, may: Mapping[Access, bool], user: str) -> Advice:
+    allowed = _allowed(proposal, may, user)
+    if allowed is False and proposal.instead is not None and _allowed(proposal.instead, may, user):
+        proposal, allowed = proposal.instead, True
+    return Advice(proposal.when, proposal.command, allowed, proposal.role, proposal.where, proposal.other_than)
+
+
+def _allowed(proposal: Proposal, may: Mapping[Access, bool], user: str) -> bool | None:
+    answers = [may.get(each) for each in proposal.needs]
+    if False in answers or (user and user == proposal.other_than):
+        return False
+    return None if None in answers else True
 
 
 @dataclass(frozen=True, slots=True)
 class _Commands:
-    """Commands about a workload. `program`: the beginning of those of AlterShield."""
+    """Commands about a workload. `program`: the beginning of those of AlterShield. `change`: the ChangeWorkload of the
+    present version."""
 
     workload: Workload
     program: str
+    change: ChangeWorkload | None = None
 
     @property
     def namespace(self) -> str:
         return self.workload.metadata.namespace
 
-    def altershield(self, verb: str, *more: str) -> str:
+    @property
+    def resource(self) -> Resource:
+        return BY_KIND[self.workload.group_kind].resource
+
+    def text(self, verb: str, *more: str) -> str:
         name = f"{self.workload.kind.lower()}/{self.workload.metadata.name}"
         return " ".join((self.program, verb, name, "-n", self.namespace, *more))
 
-    def rollback(self, change: ChangeWorkload, when: str = "") -> Iterator[Advice]:
-        if change.status.previous.uid or change.status.rollback_target.uid:
-            command = self.altershield("rollback", _REASON)
-            yield Advice(f"{when}go back to the last version that passed", command)
+    def request(self, verb: str, when: str, instead: Proposal | None = None) -> Proposal:
+        """A request about the release, as `altershield approve`."""
+        needs = (self._on_release("patch", "status"),)
+        return Proposal(when, self.text(verb, _REASON), needs, _VERDICTS, self.namespace, instead=instead)
 
+    def repair(self, when: str) -> Proposal:
+        """`altershield repair`, or the label that it sets."""
+        name, kind = self.workload.metadata.name, self.workload.kind.lower()
+        label = f"kubectl label --overwrite {kind} -n {self.namespace} {name} {labels.IGNORED_SUSPEND}=true"
+        return self.request("repair", when, Proposal(when, label, (self.patch,), _EDIT, self.namespace))
 
-def about_blocking(pods: Sequence[Pod]) -> Iterator[Advice]:
-    """What to do about pods of older versions for which the workload's controller waits."""
-    if pods:
-        names = " ".join(pod.metadata.name for pod in pods)
-        yield Advice(
-            "the rollout must not wait: delete what it waits for",
-            f"kubectl delete pod -n {pods[0].metadata.namespace} {names}",
+    def promote(self, when: str, *, full: bool = False) -> Proposal:
+        """A promotion. That of a step with `approval` needs another right, and may need another user."""
+        proposal = self.request("promote", when)._replace(
+            command=self.text("promote", *(("--full",) if full else ()), _REASON)
         )
+        if self.change is None or not _needs_approval(self.change, full=full):
+            return proposal
+        rollout = self.change.spec.policy.rollout
+        other = self.change.spec.released_by if rollout is not None and rollout.other_approver else ""
+        needs = (*proposal.needs, self._on_release(APPROVE))
+        return proposal._replace(needs=needs, role=_APPROVALS, other_than=other)
+
+    def wait(self, when: str) -> Proposal:
+        needs = (Access("watch", CHANGE_WORKLOADS, self.namespace), Access("watch", self.resource, self.namespace))
+        return Proposal(when, self.text("wait"), needs, _VIEW, self.namespace)
+
+    def kubectl(self, when: str, command: str, need: Access, role: str) -> Proposal:
+        return Proposal(when, f"kubectl {command}", (need,), role, self.namespace)
+
+    def read(self, when: str, command: str, verb: str, resource: Resource, name: str = "") -> Proposal:
+        return self.kubectl(when, command, Access(verb, resource, self.namespace, name), _VIEW)
+
+    @property
+    def patch(self) -> Access:
+        """A change of the workload."""
+        return Access("patch", self.resource, self.namespace, self.workload.metadata.name)
+
+    def rollback(self, change: ChangeWorkload, when: str = "") -> Iterator[Proposal]:
+        if change.status.previous.uid or change.status.rollback_target.uid:
+            yield self.request("rollback", f"{when}go back to the last version that passed")
+
+    def _on_release(self, verb: str, subresource: str = "") -> Access:
+        name = self.change.metadata.name if self.change is not None else ""
+        return Access(verb, CHANGE_WORKLOADS, self.namespace, name, subresource)
 
 
-def about_gates(closed: Sequence[Closed], workload: Workload, program: str) -> Iterator[Advice]:
-    """What to do about a release that closed gates keep back. `program`: the beginning of AlterShield's commands."""
-    enforced = [each for each in closed if each.enforced]
-    if not enforced:
-        return
-    commands = _Commands(workload, program)
-    yield Advice("a gate is closed: wait until a release may begin", commands.altershield("wait", "--for=open"))
-    gates = ",".join(sorted({_GATES[each.kind] for each in enforced}))
-    everywhere = ("-A",) if any(each.namespace != commands.namespace for each in enforced) else ()
-    override = commands.altershield("override", *everywhere, "--gates", gates, _REASON)
-    yield Advice("it cannot wait: somebody with the right lets one release pass", override)
+def _needs_approval(change: ChangeWorkload, *, full: bool) -> bool:
+    """Whether the admission policy for requests demands the right to approve. A request before the first step, and one
+    to promote fully, may skip the approval of any step."""
+    rollout, number = change.spec.policy.rollout, change.status.rollout.step
+    approvals = [each.approval for each in rollout.steps] if rollout is not None else []
+    return any(approvals) if full or number < 1 else number <= len(approvals) and approvals[number - 1]
 
 
-def about_release(change: ChangeWorkload | None, workload: Workload, program: str, *, denied: bool) -> Iterator[Advice]:
+def proposals(
+    change: ChangeWorkload | None,
+    workload: Workload,
+    program: str,
+    *,
+    denied: bool,
+    blocking: Sequence[Pod],
+    closed: Sequence[Closed],
+) -> list[Proposal]:
     """What to do about the present version. `change`: its ChangeWorkload, or None if it has none yet. `program`: the
-    beginning of AlterShield's commands. `denied`: whether an earlier version is denied."""
-    commands = _Commands(workload, program)
+    beginning of AlterShield's commands. `denied`: whether an earlier version is denied. `blocking`: the pods of older
+    versions for which the workload's controller waits. `closed`: the gates that are closed for the next release."""
+    commands = _Commands(workload, program, change)
+    return [*_blocking(blocking, commands), *_gates(closed, commands), *_release(change, commands, denied=denied)]
+
+
+def _blocking(pods: Sequence[Pod], commands: _Commands) -> Iterator[Proposal]:
+    if pods:
+        names = [pod.metadata.name for pod in pods]
+        needs = tuple(Access("delete", PODS, commands.namespace, each) for each in names)
+        command = f"kubectl delete pod -n {commands.namespace} {' '.join(names)}"
+        when = "the rollout must not wait: delete what it waits for"
+        yield Proposal(when, command, needs, _EDIT, commands.namespace)
+
+
+def _gates(closed: Sequence[Closed], commands: _Commands) -> Iterator[Proposal]:
+    """What to do about a release that closed gates keep back."""
+    found = {(each.kind, each.namespace) for each in closed if each.enforced}
+    if found:
+        command = commands.text("wait", "--for=open")
+        when = "a gate is closed: wait until a release may begin"
+        yield Proposal(when, command, (commands.patch,), _EDIT, commands.namespace)
+    found |= set(_holding(commands.change))
+    if not found:
+        return
+    gates = ",".join(sorted({_GATES[kind] for kind, _ in found}))
+    others = {namespace for _, namespace in found} - {commands.namespace}
+    where = min(others, default=commands.namespace)  # there is one other: AlterShield's
+    needs = [Access("create", RELEASE_OVERRIDES, where)]
+    if others:
+        needs.append(Access(OVERRIDE, RELEASE_OVERRIDES, where))
+    command = commands.text("override", *(("-A",) if others else ()), "--gates", gates, _REASON)
+    when = "it cannot wait: let one release pass the gates"
+    yield Proposal(when, command, tuple(needs), _BREAKGLASS, where)
+
+
+def _holding(change: ChangeWorkload | None) -> Iterator[tuple[str, str]]:
+    """Kind and namespace of the gates that keep a release in steps from going on."""
+    status = change.status.rollout if change is not None else RolloutStatus()
+    for each in status.gates if steps.in_steps(status) else ():
+        kind, _, place = each.partition(" ")
+        if kind in _GATES:
+            yield kind, place.partition("/")[0]
+
+
+def _release(change: ChangeWorkload | None, commands: _Commands, *, denied: bool) -> Iterator[Proposal]:
     if change is None:
-        yield from _under_way(commands)
+        yield _wait(commands)
     else:
         match releases.state(change):
             case WorkloadState.SUSPEND:
@@ -92,119 +228,122 @@ def about_release(change: ChangeWorkload | None, workload: Workload, program: st
             case WorkloadState.SUCCESS:
                 yield from _succeeded(change, commands)
             case _:
-                stalled = releases.stalled(change)
-                if stalled is not None and stalled.reason == _CHECK_HELD:
-                    yield from _held(change, commands)
-                    return
-                yield from _in_steps(change.status.rollout, commands)
-                yield from _under_way(commands, change if stalled is not None else None)
-                if steps.in_steps(change.status.rollout) and stalled is None:
-                    yield from commands.rollback(change, "the version is bad: ")
-    if denied and not workload.suspended:
-        yield Advice(
-            "the denied version is good now: let it pass, then release it", commands.altershield("repair", _REASON)
-        )
+                yield from _running(change, commands)
+    if denied and not commands.workload.suspended:
+        yield commands.repair("the denied version is good now: let it pass, then release it")
 
 
-def _in_steps(status: RolloutStatus, commands: _Commands) -> Iterator[Advice]:
+def _running(change: ChangeWorkload, commands: _Commands) -> Iterator[Proposal]:
+    stalled = releases.stalled(change)
+    if stalled is not None and stalled.reason == _CHECK_HELD:
+        yield commands.request("approve", "the pods are good: accept them")
+        yield commands.request("retry", "the check has a result now: ask it again")
+        yield from commands.rollback(change, "they are not: ")
+        return
+    yield from _in_steps(change.status.rollout, commands)
+    yield _wait(commands)
+    if stalled is not None:
+        workload = commands.workload
+        name = workload.metadata.name
+        describe = f"describe {workload.kind.lower()} -n {commands.namespace} {name}"
+        yield commands.read("see the Events", describe, "get", commands.resource, name)
+    yield from commands.rollback(change, "the version is bad: ")
+    if commands.workload.suspended:
+        yield commands.repair("another fix is ready: let the next release pass, then release it")
+        yield commands.request("resume", "further releases must not wait for it")
+
+
+def _in_steps(status: RolloutStatus, commands: _Commands) -> Iterator[Proposal]:
     """How to let a release in steps go on, and how to hold it."""
     if not steps.in_steps(status):
         return
     if WaitingFor.CHECK in status.waiting_for:
-        yield Advice("the check does not matter: go on without it", commands.altershield("approve", _REASON))
-        yield Advice("the cause is gone: run the check now", commands.altershield("retry", _REASON))
-    yield from _waiting(status, commands.workload)
-    if steps.waits_for_person(status):
-        yield Advice("the version is good: let the next step begin", commands.altershield("promote", _REASON))
-        yield Advice("no step has to soak any more", commands.altershield("promote", "--full", _REASON))
+        yield commands.request("approve", "the check does not matter: go on without it")
+        yield commands.request("retry", "the cause is gone: run the check now")
+    yield from _waiting(status, commands)
+    verified = status.passed >= status.pods  # a promotion is refused before that, unless it ends a hold
+    if steps.waits_for_person(status) and (verified or status.phase != Phase.WAITING_FOR_APPROVAL):
+        yield commands.promote("the version is good: let the next step begin")
+        yield commands.promote("no step has to soak any more", full=True)
         return
-    if status.phase == Phase.SOAKING:
-        yield Advice("the rest of this soak is not needed", commands.altershield("promote", _REASON))
-    yield Advice("no further step must begin for now", commands.altershield("hold", _REASON))
+    if status.phase == Phase.SOAKING and verified:
+        yield commands.promote("the rest of this soak is not needed")
+    if status.phase not in (Phase.STOPPED, Phase.FINISHING, Phase.WAITING_FOR_APPROVAL):
+        yield commands.request("hold", "no further step must begin for now")
 
 
-def _waiting(status: RolloutStatus, workload: Workload) -> Iterator[Advice]:
+def _waiting(status: RolloutStatus, commands: _Commands) -> Iterator[Proposal]:
     """The command of kubectl that ends the wait of a step, or shows its cause."""
-    where = f"-n {workload.metadata.namespace}"
+    where, workload = f"-n {commands.namespace}", commands.workload
     if WaitingFor.PAUSED in status.waiting_for and BY_KIND[workload.group_kind].pause_field == _PAUSED:
-        resume = f"kubectl rollout resume {where} {workload.kind.lower()}/{workload.metadata.name}"
-        yield Advice("somebody paused the rollout: resume it", resume)
+        resume = f"rollout resume {where} {workload.kind.lower()}/{workload.metadata.name}"
+        yield commands.kubectl("somebody paused the rollout: resume it", resume, commands.patch, _EDIT)
     if WaitingFor.QUOTA in status.waiting_for:
-        yield Advice("a ResourceQuota is full: see which one", f"kubectl describe resourcequota {where}")
+        when, command = "a ResourceQuota is full: see which one", f"describe resourcequota {where}"
+        yield commands.read(when, command, "list", RESOURCE_QUOTAS)
     if WaitingFor.TERMINATION in status.waiting_for:
-        yield Advice("a pod does not end: see its finalizers and its node", f"kubectl get pods {where} -o yaml")
+        when, command = "a pod does not end: see its finalizers and its node", f"get pods {where} -o yaml"
+        yield commands.read(when, command, "list", PODS)
     if WaitingFor.EVICTION in status.waiting_for:
-        yield Advice("an eviction is refused: see by which budget", f"kubectl get poddisruptionbudget {where}")
+        when, command = "an eviction is refused: see by which budget", f"get poddisruptionbudget {where}"
+        yield commands.read(when, command, "list", DISRUPTION_BUDGETS)
 
 
-def _suspended(change: ChangeWorkload, commands: _Commands) -> Iterator[Advice]:
-    yield Advice("the failure is a false alarm: accept this version", commands.altershield("approve", _REASON))
-    yield Advice("the cause is gone: verify the failed pods again", commands.altershield("retry", _REASON))
+def _suspended(change: ChangeWorkload, commands: _Commands) -> Iterator[Proposal]:
+    yield commands.request("approve", "the failure is a false alarm: accept this version")
+    yield commands.request("retry", "the cause is gone: verify the failed pods again")
     if commands.workload.suspended:
-        repair = commands.altershield("repair", _REASON)
-        yield Advice("a fix is ready: let the next release pass, then release it", repair)
-        yield Advice("further releases must not wait", commands.altershield("resume", _REASON))
+        yield commands.repair("a fix is ready: let the next release pass, then release it")
+        yield commands.request("resume", "further releases must not wait")
     yield from commands.rollback(change)
     pods = releases.failures(change)
     if pods and is_name(pods[0].pod):  # users write these names, and people paste the command
-        yield Advice(
-            "only this pod is bad: its successor is verified",
-            f"kubectl delete pod -n {commands.namespace} {pods[0].pod}",
-        )
+        delete = Access("delete", PODS, commands.namespace, pods[0].pod)
+        command = f"delete pod -n {commands.namespace} {pods[0].pod}"
+        yield commands.kubectl("only this pod is bad: its successor is verified", command, delete, _EDIT)
 
 
-def _rolling_back(change: ChangeWorkload, commands: _Commands) -> Iterator[Advice]:
+def _rolling_back(change: ChangeWorkload, commands: _Commands) -> Iterator[Proposal]:
     if not has_reason(change.status.conditions, ConditionType.ROLLED_BACK, "WriteRefused"):
-        yield Advice("the rollback is in progress: wait for its end", commands.altershield("wait"))
+        yield commands.wait("the rollback is in progress: wait for its end")
         return
-    repair = commands.altershield("repair", _REASON)
-    yield Advice("the old version is not admitted any more: let one release pass", repair)
-    yield Advice("then release a fix that is admitted", f"kubectl apply -n {commands.namespace} -f FIX.yaml")
-    yield Advice("the API server admits the write now: try it again", commands.altershield("retry", _REASON))
-    yield Advice("keep this version: withdraw the rollback", commands.altershield("approve", _REASON))
+    yield commands.repair("the old version is not admitted any more: let one release pass")
+    apply = f"apply -n {commands.namespace} -f FIX.yaml"
+    yield commands.kubectl("then release a fix that is admitted", apply, commands.patch, _EDIT)
+    yield commands.request("retry", "the API server admits the write now: try it again")
+    yield commands.request("approve", "keep this version: withdraw the rollback")
+    if commands.workload.suspended:
+        yield commands.request("resume", "further releases must not wait")
 
 
-def _failed(change: ChangeWorkload, commands: _Commands) -> Iterator[Advice]:
+def _failed(change: ChangeWorkload, commands: _Commands) -> Iterator[Proposal]:
     reported = find_condition(change.status.conditions, ConditionType.REPORTED)
     if reported is not None and reported.status == "False":
-        retry = commands.altershield("retry", _REASON)
-        yield Advice("the AlterShield server admits it now: report it again", retry)
+        yield commands.request("retry", "the AlterShield server admits it now: report it again")
     yield from commands.rollback(change)
 
 
-def _succeeded(change: ChangeWorkload, commands: _Commands) -> Iterator[Advice]:
+def _succeeded(change: ChangeWorkload, commands: _Commands) -> Iterator[Proposal]:
     if commands.workload.suspended:
-        yield Advice("the suspension ends in a few seconds", commands.altershield("wait"))
+        yield commands.wait("the suspension ends in a few seconds")
     settling = releases.unsettled(change)
     if settling is not None and settling.reason != OBSERVING:
-        yield from _unsettled(change, commands.namespace)
+        yield from _unsettled(change, commands)
         yield from commands.rollback(change, "the version is bad: ")
 
 
-def _unsettled(change: ChangeWorkload, namespace: str) -> Iterator[Advice]:
+def _unsettled(change: ChangeWorkload, commands: _Commands) -> Iterator[Proposal]:
     """How to see why pods of a release that has not settled restart or are down."""
     restarting = [each.pod for each in change.status.settling.restarting if is_name(each.pod)]
     down = [each.pod for each in change.status.down_pods if is_name(each.pod)]
+    where = f"-n {commands.namespace}"
     if restarting:
-        logs = f"kubectl logs -n {namespace} {restarting[0]} --previous --all-containers"
-        yield Advice("containers restart: see what they said last", logs)
+        logs = f"logs {where} {restarting[0]} --previous --all-containers"
+        access = Access("get", PODS, commands.namespace, restarting[0], "log")
+        yield commands.kubectl("containers restart: see what they said last", logs, access, _VIEW)
     elif down:
-        yield Advice("pods are down: see why", f"kubectl describe pod -n {namespace} {down[0]}")
+        yield commands.read("pods are down: see why", f"describe pod {where} {down[0]}", "get", PODS, down[0])
 
 
-def _held(change: ChangeWorkload, commands: _Commands) -> Iterator[Advice]:
-    yield Advice("the pods are good: accept them", commands.altershield("approve", _REASON))
-    yield Advice("the check has a result now: ask it again", commands.altershield("retry", _REASON))
-    yield from commands.rollback(change, "they are not: ")
-
-
-def _under_way(commands: _Commands, stalled: ChangeWorkload | None = None) -> Iterator[Advice]:
-    """`stalled`: the release, if it is stalled."""
-    workload = commands.workload
-    yield Advice("the release is under way: wait for its end", commands.altershield("wait"))
-    if stalled is not None:
-        describe = f"kubectl describe {workload.kind.lower()} -n {commands.namespace} {workload.metadata.name}"
-        yield Advice("see the Events", describe)
-        yield from commands.rollback(stalled)
-    if workload.suspended:
-        yield Advice("further releases must not wait for it", commands.altershield("resume", _REASON))
+def _wait(commands: _Commands) -> Proposal:
+    return commands.wait("the release is under way: wait for its end")

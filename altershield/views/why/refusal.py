@@ -3,9 +3,11 @@
 import re
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Annotated
 
+from altershield.api.schema import doc
 from altershield.views import permission
+from altershield.views.document import Document, Part
 from altershield.views.names import printable
 from kube_base.access.errors import ApiError, ForbiddenError, InvalidError
 
@@ -25,22 +27,30 @@ class Outcome(StrEnum):
     """The API server did not ask whoever may refuse."""
 
 
-class Answer(NamedTuple):
+class Answer(Part, frozen=True):
     """What the API server says about a request that changes nothing."""
 
-    outcome: Outcome
-    by: str = ""
-    """The object and the webhook that refuse."""
-    message: str = ""
-    warnings: Sequence[str] = ()
+    outcome: Annotated[Outcome, doc("`unknown`: the API server did not ask whoever may refuse.")]
+    by: Annotated[str, doc("The object and the webhook that refuse; may be empty.")]
+    message: Annotated[str, doc("The reason; may be empty.")]
+    warnings: Annotated[tuple[str, ...], doc("The warnings of the answer.")]
+
+
+class PodExplanation(Document, frozen=True):
+    """Whether a pod could be deleted and evicted now by this user, and who refuses."""
+
+    namespace: Annotated[str, doc("The namespace of the pod.")]
+    name: Annotated[str, doc("The name of the pod.")]
+    deletion: Annotated[Answer, doc("The answer to a deletion.")]
+    eviction: Annotated[Answer, doc("The answer to an eviction.")]
 
 
 def answer(error: ApiError | None, warnings: Sequence[str]) -> Answer:
     """Read an answer. None: the request would pass."""
     if error is None:
-        return Answer(Outcome.ALLOWED, warnings=warnings)
+        return Answer(Outcome.ALLOWED, "", "", tuple(warnings))
     outcome, by, message = _refusal(error)
-    return Answer(outcome, by, message, warnings)
+    return Answer(outcome, by, message, tuple(warnings))
 
 
 def _refusal(error: ApiError) -> tuple[Outcome, str, str]:
@@ -72,26 +82,13 @@ def _by_webhook(webhook: str, message: str) -> str:
     return f"webhook {webhook}"
 
 
-def explain_pod(pod: str, namespace: str, deletion: Answer, eviction: Answer) -> list[str]:
+def explain_pod(of: PodExplanation) -> list[str]:
     """The lines about a pod."""
-    lines = [f"pod/{pod} in namespace {namespace}", *_lines("Deletion:", deletion), *_lines("Eviction:", eviction)]
-    return [printable(line) for line in lines]
+    first = f"pod/{of.name} in namespace {of.namespace}"
+    return [printable(line) for line in (first, *_lines("Deletion:", of.deletion), *_lines("Eviction:", of.eviction))]
 
 
 def _lines(title: str, answer: Answer) -> list[str]:
     by = f" by {answer.by}" if answer.by else ""
     more = [*([answer.message] if answer.message else ()), *(f"Warning: {each}" for each in answer.warnings)]
     return [f"{title:{_WIDTH}}{answer.outcome}{by}", *(f"{'':{_WIDTH}}{line}" for line in more)]
-
-
-def described(pod: str, namespace: str, deletion: Answer, eviction: Answer) -> dict[str, Any]:
-    """The same for scripts."""
-    answers = {"deletion": deletion, "eviction": eviction}
-    return {
-        "namespace": namespace,
-        "name": pod,
-        **{
-            name: {"outcome": str(each.outcome), "by": each.by, "message": each.message, "warnings": [*each.warnings]}
-            for name, each in answers.items()
-        },
-    }

@@ -94,10 +94,6 @@ def test_version_option_prints_the_version() -> None:
             'error: "a/b" is not the name of a namespace; use lower case letters, digits and "-"',
         ),
         (
-            ["why", "deploy/web", "-n", "shop", "-o", "json"],
-            "error: -o is for pods; for the release of a workload, run: altershield status deploy/web -n shop -o json",
-        ),
-        (
             ["status", "--kubeconfig", "/"],
             "error: no usable Kubernetes credentials in /: Is a directory: /; name a kubeconfig with --kubeconfig",
         ),

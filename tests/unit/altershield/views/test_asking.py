@@ -11,9 +11,9 @@ from altershield.api.change_workload import ChangeWorkload
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.workload_requests import Action, Request
 from altershield.views.asking import RequestError, ask
+from altershield.views.current_user import user
 from altershield.views.finding import batch_of, current
 from altershield.views.selection import parse
-from command.current_user import user
 from tests.fault.reconciler_cluster import Cluster, running_cluster
 from tests.support.polling import until
 from tests.unit.altershield.releases.builders import V1, V2, release

@@ -12,7 +12,8 @@ from altershield.api.rollout import Phase, Rollout, RolloutStatus, Step, Waiting
 from altershield.releases import Outcome
 from altershield.views.releases.goals import Goal, What, demand_step, parse_goal, reached
 from altershield.views.releases.model import Release, Snapshot, StatusError, outcomes
-from altershield.views.releases.steps import has_steps, tree
+from altershield.views.releases.steps import has_steps
+from altershield.views.releases.tree import tree
 from kube_base.errors import UsageError
 from kube_base.meta import ObjectMeta
 from kube_base.times import rfc3339

@@ -12,12 +12,12 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
 from altershield.views.releases.model import Release
 from altershield.views.releases.words import QUIET, with_words
-from altershield.views.why.release import explain
 from command.status.table import Layout, row
 from kube_base.access.errors import ForbiddenError
 from kube_base.resources import EVENTS, PODS, Resource
 from kube_base.times import rfc3339
 from tests.unit.altershield.views.builders import V1, release, stored, workload
+from tests.unit.altershield.views.why.explained import explain
 
 NOW = 1_700_000_000.0
 PROGRESS = Condition(ConditionType.VERIFIED, "Unknown", "InProgress", "0 of 1 pods passed, 1 coming up")

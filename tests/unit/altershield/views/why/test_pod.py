@@ -6,7 +6,7 @@ import pytest
 
 from altershield.views.asking import RequestError
 from altershield.views.why.pod import ask_about
-from altershield.views.why.refusal import Outcome, answer, explain_pod
+from altershield.views.why.refusal import Outcome, PodExplanation, answer, explain_pod
 from kube_base.access.errors import from_status
 from kube_base.resources import PODS
 from tests.support.stub_api import answer as answered
@@ -94,8 +94,8 @@ async def test_warnings_belong_to_the_request_that_they_answer() -> None:
         api.fault(lambda request: request.method == "DELETE", answered(403, "no", Warning=warning))
         api.fault(lambda request: request.method == "POST", answered(201))
         deletion, eviction = await ask_about(client, "shop", "web-1")
-    assert (deletion.warnings, eviction.warnings) == (['AlterShield: wait "a bit"'], [])
-    assert explain_pod("web-1", "shop", deletion, eviction) == [
+    assert (deletion.warnings, eviction.warnings) == (('AlterShield: wait "a bit"',), ())
+    assert explain_pod(PodExplanation("shop", "web-1", deletion, eviction)) == [
         "pod/web-1 in namespace shop",
         "Deletion:  refused by the API server",
         "           403 no",

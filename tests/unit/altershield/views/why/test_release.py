@@ -25,7 +25,6 @@ from altershield.api.rollout import Phase, WaitingFor
 from altershield.api.workload_requests import Action, Request
 from altershield.gates import freezes, windows
 from altershield.views.releases.model import Release
-from altershield.views.why.release import explain
 from altershield.workloads.workload import Held
 from kube_base.meta import ObjectMeta
 from kube_base.times import rfc3339
@@ -43,6 +42,7 @@ from tests.unit.altershield.views.builders import (
     stored,
     workload,
 )  # fmt: skip
+from tests.unit.altershield.views.why.explained import explain
 from tests.unit.altershield.workloads.objects import pod
 
 NOW = 1_700_000_000
@@ -85,7 +85,7 @@ WRITE_REFUSED = Condition(ConditionType.ROLLED_BACK, "False", "WriteRefused", "a
         (DONE, SUSPENDED, ["wait"]),
         (None, {}, ["wait"]),
         (status(WorkloadState.RUNNING), {}, ["wait"]),
-        (status(WorkloadState.RUNNING), SUSPENDED, ["wait", "resume"]),
+        (status(WorkloadState.RUNNING), SUSPENDED, ["wait", "repair", "resume"]),
         (status(WorkloadState.RUNNING, STALLED), {}, ["wait"]),
         (status(WorkloadState.RUNNING, STALLED, previous=PREVIOUS), {}, ["wait", "rollback"]),
         (FAILED, {}, ["approve", "retry"]),
@@ -324,6 +324,9 @@ def test_commands_to_paste_begin_as_the_user_called_the_command() -> None:
         ({"phase": Phase.VERIFYING}, ["hold", "wait"]),
         ({"phase": Phase.WAITING_FOR_APPROVAL}, ["promote", "promote", "wait"]),
         ({"waiting_for": (WaitingFor.PERSON,)}, ["promote", "promote", "wait"]),
+        ({"passed": 2}, ["hold", "wait"]),
+        ({"phase": Phase.WAITING_FOR_APPROVAL, "passed": 2}, ["wait"]),
+        ({"phase": Phase.FINISHING}, ["wait"]),
         ({"phase": Phase.DONE}, ["wait"]),
     ],
 )
@@ -349,6 +352,13 @@ def test_release_in_steps_that_waits_has_the_command_that_ends_the_wait_or_shows
 ) -> None:
     of = in_steps(ROLLOUT, msgspec.structs.replace(SOAKING, waiting_for=(what,)))
     assert f"  {command}" in explain([Release(scaled(10), stored(of))], [], NOW)
+
+
+def test_release_that_a_limit_keeps_back_may_pass_it_by_an_override() -> None:
+    waits = {"phase": Phase.HELD, "waiting_for": (WaitingFor.LIMIT,), "gates": (f"ReleaseLimit {SYSTEM_NAMESPACE}/l",)}
+    of = in_steps(ROLLOUT, msgspec.structs.replace(SOAKING, **waits))
+    found = explain([Release(scaled(10), stored(of))], [], NOW)
+    assert '  altershield override deployment/web -n shop -A --gates Limit -m "REASON"' in found
 
 
 def test_closed_gates_are_named_with_their_reason_and_what_to_do() -> None:

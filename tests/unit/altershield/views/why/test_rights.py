@@ -1,0 +1,134 @@
+"""`altershield why` suggests what this user may run, says who may run the rest, and leaves out nothing."""
+
+from collections.abc import Callable, Collection, Mapping
+from itertools import chain, combinations
+from typing import Any
+
+import pytest
+
+from altershield.api import labels
+from altershield.views.access import Access
+from altershield.views.why.advice import accesses, advice
+from altershield.views.why.explanation import Facts, explanation, proposed
+from altershield.views.why.model import Advice, ReleaseExplanation
+from altershield.views.why.text import lines
+from command.install.rbac import READER_RIGHTS, user_roles
+from kube_sandbox.apiserver.attributes import Attributes, User
+from kube_sandbox.apiserver.auth import authorization, default_roles
+
+from .states import STATES
+
+BUILT_IN = {each["metadata"]["name"]: each.get("rules") or [] for each in default_roles.objects() if "rules" in each}
+_READ = [right.rule for right in READER_RIGHTS]
+_VIEW = [*BUILT_IN["system:aggregate-to-view"], *_READ]
+ROLES: Mapping[str, list[Any]] = {
+    **{each["metadata"]["name"]: list(each["rules"]) for each in user_roles()},
+    "view": _VIEW,
+    "edit": [*_VIEW, *BUILT_IN["system:aggregate-to-edit"]],
+}
+BOUND = ("view", "edit", "altershield-verdicts", "altershield-approvals", "altershield-breakglass")
+OTHERS = "What others may do, and you may not:"
+SUBSETS = list(chain.from_iterable(combinations(BOUND, count) for count in range(len(BOUND) + 1)))
+
+
+def grants(role: str, wanted: Access) -> bool:
+    """Whether a ClusterRole allows a request in the namespace in which it is bound."""
+    asked = Attributes(
+        User("ann"), verb=wanted.verb, group=wanted.resource.group, plural=wanted.resource.plural,
+        subresource=wanted.subresource, namespace=wanted.namespace, name=wanted.name,
+    )  # fmt: skip
+    return any(authorization.allows(rule, asked) for rule in ROLES[role])
+
+
+def answers(facts: Facts, may: Callable[[Access], bool]) -> dict[Access, bool]:
+    return {each: may(each) for each in accesses(proposed(facts, "altershield"))}
+
+
+def told(facts: Facts, may: Mapping[Access, bool], user: str = "bob") -> ReleaseExplanation:
+    return explanation(facts, advice(proposed(facts, "altershield"), may, user))
+
+
+def runs(found: Collection[Advice]) -> list[str]:
+    return [each.command for each in found if each.allowed]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_role_that_is_named_allows_the_command(state: str) -> None:
+    for each in proposed(STATES[state], "altershield"):
+        for proposal in (each, *([each.instead] if each.instead is not None else [])):
+            assert proposal.needs
+            assert {need.namespace for need in proposal.needs} == {proposal.where}
+            assert all(grants(proposal.role, need) for need in proposal.needs), proposal.command
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_each_set_of_rights_gets_what_it_allows_and_nothing_is_left_out(state: str) -> None:
+    facts = STATES[state]
+    all_proposals = proposed(facts, "altershield")
+    for roles in SUBSETS:
+        may = answers(facts, lambda need, roles=roles: any(grants(role, need) for role in roles))
+        found = told(facts, may)
+        assert len(found.advice) == len(all_proposals)
+        for proposal, each in zip(all_proposals, found.advice, strict=True):
+            variants = [each for each in (proposal, proposal.instead) if each is not None]
+            works = [one for one in variants if all(may[need] for need in one.needs)]
+            assert each.allowed is bool(works)
+            assert each.command == (works or variants)[0].command
+        shown = lines(found, "altershield")
+        at = (
+            shown.index("What others may do, and you may not:")
+            if "What others may do, and you may not:" in shown
+            else None
+        )
+        own, others = shown[:at], shown[at:] if at is not None else []
+        for each in found.advice:
+            assert f"  {each.command}" in (own if each.allowed else others)
+            if not each.allowed:
+                who = f'the ClusterRole {each.role} in namespace "{each.role_namespace}"'
+                assert any(line.startswith(f"  # {each.when}; who may:") and who in line for line in others)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_user_without_any_right_is_told_whom_to_ask(state: str) -> None:
+    facts = STATES[state]
+    found = told(facts, answers(facts, lambda _: False))
+    assert runs(found.advice) == []
+    first = "What to do: ask somebody who may" if found.advice else "What to do: nothing"
+    assert first in lines(found, "altershield")
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_nothing_is_kept_back_if_the_api_server_does_not_say_what_the_user_may_do(state: str) -> None:
+    found = told(STATES[state], {})
+    assert all(each.allowed is None for each in found.advice)
+    assert OTHERS not in lines(found, "altershield")
+
+
+def test_user_who_may_only_release_gets_the_label_that_repairs() -> None:
+    facts = STATES["suspended"]
+    found = told(facts, answers(facts, lambda need: grants("edit", need)))
+    assert runs(found.advice) == [
+        f"kubectl label --overwrite deployment -n shop web {labels.IGNORED_SUSPEND}=true",
+        "kubectl delete pod -n shop web-1",
+    ]
+    decides = told(facts, answers(facts, lambda _: True))
+    assert not any("kubectl label" in each for each in runs(decides.advice))
+
+
+def test_step_with_approval_needs_the_right_to_approve_and_another_user() -> None:
+    facts = STATES["waits for approval"]
+    verdicts = told(facts, answers(facts, lambda need: grants("altershield-verdicts", need)))
+    assert not any("promote" in each for each in runs(verdicts.advice))
+    may = answers(facts, lambda need: grants("altershield-approvals", need))
+    assert sum("promote" in each for each in runs(told(facts, may).advice)) == 2
+    releaser = told(facts, may, user="ann")
+    assert not any("promote" in each for each in runs(releaser.advice))
+    assert any(
+        line.endswith('who may: a user other than ann with the ClusterRole altershield-approvals in namespace "shop"')
+        for line in lines(releaser, "altershield")
+    )
+    held = STATES["held by a person"]  # in a step without approval
+    found = told(held, answers(held, lambda need: grants("altershield-verdicts", need)))
+    assert [each for each in runs(found.advice) if "promote" in each] == [
+        'altershield promote deployment/web -n shop -m "REASON"'
+    ]
