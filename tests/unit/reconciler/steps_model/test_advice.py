@@ -8,7 +8,7 @@ import pytest
 from altershield.api.rollout import Phase, Rollout, Step
 from altershield.api.workload_requests import Result, Verb
 from altershield.releases import steps
-from tests.unit.reconciler.releases.test_advice import suggested
+from tests.unit.reconciler.releases.suggested import suggested
 
 from .cluster import Cluster, spec_of, with_second_version
 
