@@ -46,6 +46,9 @@ class Gates(Protocol):
     def may_hold(self, namespace: str) -> bool:
         """Whether a gate may hold releases of this namespace rather than deny them."""
 
+    def may_be_closed(self, namespace: str, now: float) -> bool:
+        """Whether a gate may be closed for a release of this namespace."""
+
     def closed(self, release: Judgeable, now: float) -> tuple[Closed, ...]:
         """The gates that are closed for the release."""
 

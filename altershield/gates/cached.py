@@ -18,6 +18,10 @@ NAMESPACE = "namespace"
 """The index of the informers' caches by namespace."""
 
 
+_Indexes = dict[Gate[Any, Any], Index[Placed]]
+_NONE: _Indexes = {}
+
+
 class Stored(msgspec.Struct, frozen=True):
     """What a gatekeeper keeps of an object: the times of a window as numbers."""
 
@@ -37,7 +41,7 @@ def reader(gate: Gate[Any, Any]) -> Callable[[bytes | msgspec.Raw], Stored]:
 
 
 class CachedGates:
-    """The gates that are in force. Those of a namespace are collected once after each change.
+    """The gates that are in force. Those of a kind and namespace are collected once after each change.
 
     `informers`: one for each kind of gates that this process asks. `in_force`: what of a cached object is in force.
     `namespaces`: the cache of namespaces, of which the labels are read.
@@ -54,10 +58,13 @@ class CachedGates:
         self._namespaces = namespaces
         self._system_namespace = system_namespace
         self._in_force = in_force
-        self._known: dict[tuple[Gate[Any, Any], str], Index[Placed]] = {}
+        self._known: dict[str, _Indexes] = {}
+        """By namespace: those that have objects."""
+        self._changed: dict[tuple[Gate[Any, Any], str], None] = {}
+        """What was not collected since it changed."""
         for gate, informer in informers.items():
             informer.add_index(NAMESPACE, lambda each: (each.metadata.namespace,))
-            informer.add_handler(partial(self._changed, gate))
+            informer.add_handler(partial(self._observe, gate))
 
     @property
     def filled(self) -> bool:
@@ -67,7 +74,8 @@ class CachedGates:
     @property
     def exist(self) -> bool:
         """Whether there is any object of any kind."""
-        return any(len(each) for each in self._informers.values())
+        self._collect()
+        return bool(self._known)
 
     def have(self, gate: Gate[Any, Any]) -> bool:
         """Whether there is any object of this kind."""
@@ -78,9 +86,17 @@ class CachedGates:
         found = self._namespaces.get("", namespace)
         return found.metadata.labels if found is not None else {}
 
+    def may_be_closed(self, namespace: str, now: float) -> bool:
+        """Whether a gate may be closed for a release of this namespace."""
+        for each in (self._system_namespace, namespace):
+            for gate, index in self._of(each).items():
+                if index.at(now, gate.may_be_closed).all:
+                    return True
+        return False
+
     def closed(self, release: Release, now: float) -> tuple[Closed, ...]:
         """The gates that are closed for the release."""
-        return judge(release, partial(self._objects, release), self._system_namespace, now)
+        return judge(release, partial(self._closing, release, now), self._system_namespace, now)
 
     def opens_at(self, release: Release, now: float) -> float:
         """When the release may begin, Unix seconds; 0: it is not known."""
@@ -95,29 +111,42 @@ class CachedGates:
 
     def may_hold(self, namespace: str) -> bool:
         """Whether a gate may hold releases of this namespace rather than deny them."""
-        indexes = (self._index(gate, each) for gate in self._informers for each in (self._system_namespace, namespace))
-        return any(each is not None and each.holds for each in indexes)
+        for each in (self._system_namespace, namespace):
+            for index in self._of(each).values():
+                if index.holds:
+                    return True
+        return False
 
     def paces(self, release: Release) -> bool:
         """Whether a ReleaseLimit holds the release until AlterShield lets it begin, also while it has room."""
         return any(each.paces for each in self.judging(LIMITS, release))
 
     def _objects(self, release: Release, gate: Gate[Any, Any], namespace: str) -> Sequence[Placed]:
-        found = self._index(gate, namespace)
+        found = self._of(namespace).get(gate)
         return found.candidates(release) if found is not None else ()
 
-    def _index(self, gate: Gate[Any, Any], namespace: str) -> Index[Placed] | None:
-        informer = self._informers.get(gate)
-        if informer is None or not informer.has_namespace(namespace):
-            return None
-        found = self._known.get((gate, namespace))
-        if found is None:
-            cached = (self._in_force(gate, each) for each in informer.by_index(NAMESPACE, namespace))
-            in_force = (each for each in cached if each is not None)
-            found = self._known[gate, namespace] = Index(in_force, self._system_namespace)
-        return found
+    def _closing(self, release: Release, now: float, gate: Gate[Any, Any], namespace: str) -> Sequence[Placed]:
+        found = self._of(namespace).get(gate)
+        return found.at(now, gate.may_be_closed).candidates(release) if found is not None else ()
 
-    def _changed(self, gate: Gate[Any, Any], old: Any, new: Any) -> None:
+    def _of(self, namespace: str) -> _Indexes:
+        self._collect()
+        return self._known.get(namespace, _NONE)
+
+    def _collect(self) -> None:
+        while self._changed:
+            (gate, namespace), _ = self._changed.popitem()
+            cached = self._informers[gate].by_index(NAMESPACE, namespace)
+            indexes = self._known.setdefault(namespace, {})
+            if cached:
+                in_force = (self._in_force(gate, each) for each in cached)
+                indexes[gate] = Index((each for each in in_force if each is not None), self._system_namespace)
+            else:
+                indexes.pop(gate, None)
+            if not indexes:
+                del self._known[namespace]
+
+    def _observe(self, gate: Gate[Any, Any], old: Any, new: Any) -> None:
         for each in (old, new):
             if each is not None:
-                self._known.pop((gate, each.metadata.namespace), None)
+                self._changed[gate, each.metadata.namespace] = None

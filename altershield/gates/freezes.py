@@ -1,12 +1,12 @@
 """ReleaseFreezes: no release may begin until a person, or a time, ends the freeze."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from altershield.api.gates.freezes import ReleaseFreeze, ReleaseFreezeSpec
 from altershield.api.resources import RELEASE_FREEZES
 from altershield.gates.gate import Gate
-from altershield.gates.release import Closed, Release, selects_any
+from altershield.gates.release import Closed, Release, selects_any, unchanged_until
 from kube_base.times import rfc3339, unix
 
 
@@ -69,4 +69,8 @@ def _is_repaired(freeze: Freeze, release: Release) -> bool:
     return fuse is not None and release.repairs and release.workload in fuse.workloads
 
 
-FREEZES = Gate(RELEASE_FREEZES, ReleaseFreeze, in_force, closed)
+def _may_be_closed(freezes: Sequence[Freeze], now: float) -> tuple[Sequence[Freeze], float]:
+    return [each for each in freezes if not each.is_open(now)], unchanged_until(freezes, now)
+
+
+FREEZES = Gate(RELEASE_FREEZES, ReleaseFreeze, in_force, closed, _may_be_closed)

@@ -1,5 +1,6 @@
 """A kind of gates."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -23,3 +24,6 @@ class Gate(Generic[O, G]):
     """What of an object is in force; None: it judges no release."""
     closed: Callable[[Sequence[G], Release, float], Iterator[Closed]]
     """Those of the objects of one namespace that are closed for a release at a time, Unix seconds."""
+    may_be_closed: Callable[[Sequence[G], float], tuple[Sequence[G], float]] = lambda found, _: (found, math.inf)
+    """Those of the objects of one namespace in which `closed` finds the same as in all of them at a time, and until
+    when, Unix seconds."""

@@ -1,6 +1,7 @@
-"""Finds the gates that may judge a release, without a look at all of them. Pure functions."""
+"""Finds the gates that may be closed for a release, without a look at all of them. Pure functions."""
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Generic, TypeVar
 
 from altershield.api.selectors import Selector
@@ -19,11 +20,14 @@ class Index(Generic[P]):
     namespaces."""
 
     def __init__(self, placed: Iterable[P], system_namespace: str) -> None:
+        self.all = tuple(placed)
+        self._system_namespace = system_namespace
         self._any: list[P] = []
         self._by_label: dict[_Key, list[P]] = {}
         self.holds = False
         """Whether one of them holds releases rather than denies them."""
-        for each in placed:
+        self._from, self._until = math.inf, -math.inf
+        for each in self.all:
             self.holds |= each.rules.holds
             key = _key(_WORKLOAD, each.rules.selector)
             if key is None and each.namespace == system_namespace:
@@ -32,6 +36,14 @@ class Index(Generic[P]):
                 self._any.append(each)
             else:
                 self._by_label.setdefault(key, []).append(each)
+
+    def at(self, now: float, may_be_closed: Callable[[Sequence[P], float], tuple[Iterable[P], float]]) -> "Index[P]":
+        """Those that may be closed at `now`, Unix seconds: few, as most windows and freezes are open most of the time.
+        They are looked for again when the next one closes or opens. `may_be_closed`: that of their kind (`Gate`)."""
+        if not self._from <= now < self._until:
+            found, self._until = may_be_closed(self.all, now)
+            self._from, self._at = now, Index(found, self._system_namespace)
+        return self._at
 
     def candidates(self, release: Release) -> list[P]:
         """Those that may select the workload or its namespace. All others do not."""

@@ -1,7 +1,8 @@
 """What is judged, and what a closed gate says about it."""
 
 import datetime
-from collections.abc import Callable, Collection, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -104,6 +105,24 @@ class Placed(Protocol):
     def name(self) -> str: ...
     @property
     def rules(self) -> GateScope: ...
+
+
+class Timed(Placed, Protocol):
+    """An object that is closed at some times. Times are Unix seconds; 0: it is not known."""
+
+    def is_open(self, now: float) -> bool: ...
+    def closes_at(self, now: float) -> float: ...
+    def opens_at(self, now: float) -> float: ...
+
+
+def changes_at(gate: Timed, now: float) -> float:
+    """When an open gate closes, or a closed one opens, Unix seconds; 0: it is not known."""
+    return gate.closes_at(now) if gate.is_open(now) else gate.opens_at(now)
+
+
+def unchanged_until(gates: Iterable[Timed], now: float) -> float:
+    """When the first of them closes or opens, Unix seconds; infinity: it is not known."""
+    return min((changes_at(each, now) or math.inf for each in gates), default=math.inf)
 
 
 def selects_namespace(gate: Placed, release: Release, system_namespace: str) -> bool:

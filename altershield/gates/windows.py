@@ -2,16 +2,18 @@
 
 import bisect
 import datetime
+import operator
 import zoneinfo
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from altershield.api.gates.windows import ReleaseWindow, ReleaseWindowSpec, WindowType
 from altershield.api.resources import RELEASE_WINDOWS
 from altershield.gates.gate import Gate
-from altershield.gates.release import Closed, Release, selects_all, selects_any
+from altershield.gates.release import Closed, Release, selects_all, selects_any, unchanged_until
 from kube_base.times import rfc3339, unix
 
+_from = operator.itemgetter(0)
 _NOT_ACCEPTED = "no spec of it was accepted yet"
 
 
@@ -35,7 +37,7 @@ class Window:
 
     def interval_at(self, now: float) -> tuple[float, float] | None:
         """The time of the schedules that `now` is in."""
-        number = bisect.bisect_right(self.intervals, now, key=lambda each: each[0])
+        number = bisect.bisect_right(self.intervals, now, key=_from)
         found = self.intervals[number - 1] if number else None
         return found if found is not None and now < found[1] else None
 
@@ -58,8 +60,9 @@ class Window:
         """When it closes after `now`, at which it is open; 0: not as far as its times reach."""
         if self.allows:
             found = self.interval_at(now)
-            return found[1] - self.rules.min_remaining_seconds if found is not None else 0.0
-        return next((from_ for from_, _ in self.intervals if from_ > now), 0.0)
+            return min(found[1] - self.rules.min_remaining_seconds, self.computed_until) if found is not None else 0.0
+        number = bisect.bisect_right(self.intervals, now, key=_from)
+        return self.intervals[number][0] if number < len(self.intervals) else 0.0
 
     def closed_since(self, now: float) -> float:
         """Since when it is closed; 0: it is not known."""
@@ -129,4 +132,11 @@ def _closed(window: Window, now: float) -> Closed:
     )
 
 
-WINDOWS = Gate(RELEASE_WINDOWS, ReleaseWindow, in_force, closed)
+def _may_be_closed(windows: Sequence[Window], now: float) -> tuple[Sequence[Window], float]:
+    """An open `Allow` matters only beside one that is closed."""
+    allows = any(each.allows and not each.is_open(now) for each in windows)
+    found = [each for each in windows if not each.is_open(now) or (each.allows and allows)]
+    return found, unchanged_until(windows, now)
+
+
+WINDOWS = Gate(RELEASE_WINDOWS, ReleaseWindow, in_force, closed, _may_be_closed)

@@ -15,6 +15,7 @@ from altershield.api.gates.windows import (
     WindowType,
 )
 from altershield.api.meta import Condition, set_condition
+from altershield.gates.release import changes_at
 from altershield.gates.windows import Window
 from kube_base.times import rfc3339
 from reconciler.cluster.accepted_specs import rejected, selector_not_allowed, turned
@@ -67,7 +68,7 @@ def status_of(
     known = in_force.times
     metadata = window.metadata
     judged = Window(metadata.namespace, metadata.name, in_force.spec, known.spans, known.until)
-    transition = judged.closes_at(now) if judged.is_open(now) else judged.opens_at(now)
+    transition = changes_at(judged, now)
     return ReleaseWindowStatus(
         open=judged.is_open(now),
         next_transition_time=rfc3339(transition) if now < transition < known.until else "",

@@ -11,6 +11,7 @@ from altershield.api.gates.rules import GateMode
 from altershield.api.gates.windows import ReleaseWindow
 from altershield.api.meta import Condition, find_condition
 from altershield.gates import freezes, limits, windows
+from altershield.gates.release import changes_at
 from kube_base.times import rfc3339
 
 
@@ -92,7 +93,7 @@ def _windows(found: Sequence[ReleaseWindow], now: float) -> Iterator[Gate]:
             effect=str(rules.type),
             open=is_open,
             since=_time(placed.closed_since(now)) if placed is not None and not is_open else "",
-            changes=_time(placed.closes_at(now) if is_open else placed.opens_at(now)) if placed is not None else "",
+            changes=_time(changes_at(placed, now)) if placed is not None else "",
             reason=rules.reason,
             problem=_not_accepted(window.status.conditions),
             times=_spans(placed) if placed is not None else (),
@@ -120,7 +121,7 @@ def _freezes(found: Sequence[ReleaseFreeze], now: float) -> Iterator[Gate]:
             effect="Freeze",
             open=is_open,
             since="" if is_open else _time(placed.closed_since(now)),
-            changes=_time(placed.closes_at(now) if is_open else placed.opens_at(now)),
+            changes=_time(changes_at(placed, now)),
             reason=freeze.spec.reason,
             problem="",
             times=((placed.begins, placed.ends),),

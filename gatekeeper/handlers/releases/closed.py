@@ -48,6 +48,8 @@ def closed_for(change: Change, listers: Listers) -> tuple[Closed, ...]:
         return ()
     if not gates.filled:
         raise ReviewError("the caches of release gates are not filled yet", 503)
+    if not gates.may_be_closed(change.namespace, change.received):
+        return ()
     return change.once(_closed, listers, version)
 
 

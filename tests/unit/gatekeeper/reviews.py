@@ -181,6 +181,9 @@ class StaticGates:
     def may_hold(self, namespace: str) -> bool:
         return True
 
+    def may_be_closed(self, namespace: str, now: float) -> bool:
+        return True
+
     def closed(self, release: Judgeable, now: float) -> tuple[Closed, ...]:
         return judge(release, self._objects, names.SYSTEM_NAMESPACE, now)
 
