@@ -17,8 +17,9 @@ from reconciler.gates.problems import Problem, Reason
 from reconciler.gates.question import Answer, Request
 from reconciler.gates.times import Times
 
-_SECONDS = 60.0
-"""A worker that has not answered by then is stopped. It gives up by itself after some seconds of CPU time."""
+_SECONDS = 300.0
+"""A worker that has not answered by then is stopped. It gives up by itself after some seconds of CPU time, which take
+long on a busy machine."""
 
 
 class StoppedError(Exception):

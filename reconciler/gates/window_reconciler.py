@@ -27,6 +27,9 @@ from reconciler.gates.question import Request
 from reconciler.gates.times import Times
 from reconciler.machinery.announcer import Announcer
 
+_AGAIN = 60.0
+"""Seconds after which it is tried again to work out times, if the worker was stopped."""
+
 logger = logging.getLogger(__name__)
 
 
@@ -58,6 +61,8 @@ class WindowReconciler:
         self._expand = expand
         self._worked_out: dict[Key, list[_WorkedOut]] = {}
         """By window: what was worked out last of its spec, and of the one in force."""
+        self._stopped: set[Key] = set()
+        """The windows whose times could not be worked out, because the worker was stopped."""
 
     async def reconcile(self, key: Key) -> float | None:
         """Update the status. Returns the seconds until the window opens or closes, or until its times are to be worked
@@ -65,7 +70,9 @@ class WindowReconciler:
         window = self._caches[WINDOWS].get(*key)
         if window is None or window.metadata.deletion_timestamp is not None:
             self._worked_out.pop(key, None)
+            self._stopped.discard(key)
             return None
+        self._stopped.discard(key)
         status, uid, now = await self._status(window), window.metadata.uid, self._clock()
         if status != window.status:
             new = announcements(window.status.conditions, status.conditions, now)
@@ -74,7 +81,8 @@ class WindowReconciler:
                 self._caches[WINDOWS], window, msgspec.structs.replace(status, announcements=left)
             )
         retry = self._announcer.write(ObjectRef.of(RELEASE_WINDOWS, window.metadata), uid, window.status.announcements)
-        return min((each for each in (retry, _next(window.status, now)) if each is not None), default=None)
+        again = _AGAIN if key in self._stopped else None
+        return min((each for each in (retry, again, _next(window.status, now)) if each is not None), default=None)
 
     async def _status(self, window: ReleaseWindow) -> ReleaseWindowStatus:
         known = window.status
@@ -103,7 +111,8 @@ class WindowReconciler:
             return known
         try:
             new = await self._expand(Request(spec, texts, now, now + times.REACH), key[0])
-        except StoppedError as error:  # a resync of the cache tries it again
+        except StoppedError as error:
+            self._stopped.add(key)
             logger.warning("could not work out a ReleaseWindow", extra={"object": "/".join(key), "cause": str(error)})
             reason = Reason.CALENDAR_INVALID if texts else Reason.SCHEDULE_INVALID
             return (

@@ -29,6 +29,9 @@ MEMORY = 96 * 2**20
 """The limit of the address space, in bytes. The process begins with a quarter of it, as much as the largest calendar
 needs that is no attack. It is far below the memory limit of the container."""
 
+_NICE = 10
+"""The weight is a tenth of that of the reconciler. With 19, a busy reconciler would leave the worker a hundredth."""
+
 _KILLED_AFTER = 2  # further seconds of CPU time
 _LARGE_CALENDARS = "the calendars need too much memory; remove events that are past"
 _LARGE_SCHEDULES = "the schedules need too much memory; write fewer or simpler ones"
@@ -51,7 +54,7 @@ def answer(request: Request) -> Answer:
 
 def main() -> None:
     """Answer the requests."""
-    os.nice(19)
+    os.nice(_NICE)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGXCPU, _out_of_time)
