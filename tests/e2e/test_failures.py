@@ -39,6 +39,8 @@ REPLICAS = 2
 _WAVE = 8  # releases at the same time; more would make the machine slow
 _PATIENTLY = {START_TIMEOUT_SECONDS: "300"}
 """The annotation of releases that are to succeed: on a busy machine, pods need longer than the start timeout."""
+_SAID_LATE = ("never-ready:1", "nosuch:1", "nosecret:1", "badconfig:1", "busybox:2")
+"""Images of pods of which the kubelet says why they are not ready. On a busy machine it takes long to say so."""
 _SETTLES_SOON = {"settleSeconds": 3}
 """The policy of releases with this annotation: without it, they settle after the start timeout."""
 _PAUSE = 1.5  # seconds between two waves of failing releases
@@ -77,6 +79,14 @@ class Case(NamedTuple):
     """The spec of a DefensePolicy for the failing release."""
     level: str = ""
     """The Pod Security level that the namespace enforces for the failing release."""
+
+    @property
+    def annotations(self) -> Json:
+        """Those of the release under test."""
+        if self.is_good:
+            return _PATIENTLY
+        is_late = self.image in _SAID_LATE and self.ends in (ROLLED_BACK, SUSPENDED) and self.policy is not SOON
+        return {START_TIMEOUT_SECONDS: "30"} if is_late else {}
 
     @property
     def is_good(self) -> bool:
@@ -300,7 +310,7 @@ class Failures:
         self._break_cluster()
         self._set_rules()
         for wave in _waves(self._cases):
-            self._apply([(case, case.image, case.pod, _PATIENTLY if case.is_good else {}) for case in wave])
+            self._apply([(case, case.image, case.pod, case.annotations) for case in wave])
             self._versions |= self._read_versions(wave)
             time.sleep(_PAUSE)
 
