@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from altershield.api.schema import doc
+from altershield.views.document import Document, Part
+from command.output import Format, Printed, write
 from kube_base.errors import ReportedError, UsageError
 from reconciler.notifications.occurrences import Occurrence
 from reconciler.notifications.sending import Sender, Sent
@@ -20,6 +23,19 @@ app = typer.Typer(help="Test the receivers of notifications.", no_args_is_help=T
 
 class NotSentError(ReportedError):
     """A receiver did not take the test notification."""
+
+
+class NotificationTest(Part, frozen=True):
+    """A test notification to a receiver."""
+
+    receiver: Annotated[str, doc("The name of the receiver.")]
+    problem: Annotated[str, doc("Why it did not take the notification; empty: it did.")]
+
+
+class NotificationTestList(Document, frozen=True):
+    """Test notifications to receivers."""
+
+    items: Annotated[tuple[NotificationTest, ...], doc("One entry for each receiver.")]
 
 
 @app.callback()
@@ -39,6 +55,7 @@ def send_test(
         str,
         typer.Option("--receiver", help="The name of one receiver. Default: all receivers.", show_default=False),
     ] = "",
+    output: Printed = None,
 ) -> None:
     """Check the file with the receivers of notifications, and send a test notification to each receiver, once."""
     found = read(file)
@@ -48,10 +65,10 @@ def send_test(
             raise UsageError(f"{file} has no receivers")
         there = ", ".join(each.name for each in found.receivers)
         raise UsageError(f"{file} has no receiver {receiver!r}; there are: {there}")
-    asyncio.run(_send(found, chosen))
+    asyncio.run(_send(found, chosen, output))
 
 
-async def _send(found: Receivers, chosen: list[Receiver]) -> None:
+async def _send(found: Receivers, chosen: list[Receiver], output: Format | None) -> None:
     now = int(time.time())
     occurrence = Occurrence(
         Event.TEST,
@@ -72,12 +89,17 @@ async def _send(found: Receivers, chosen: list[Receiver]) -> None:
         sent = [each for each, outcome in zip(chosen, outcomes, strict=True) if isinstance(outcome, Sent)]
         over = replace(occurrence, resolved=True)
         await asyncio.gather(*(sender.send(each, over, found.cluster) for each in sent if each.type == Type.PAGERDUTY))
-    failed = 0
-    for each, outcome in zip(chosen, outcomes, strict=True):
-        if isinstance(outcome, Sent):
-            print(f"{each.name}: sent")
-        else:
-            failed += 1
-            print(f"{each.name}: {outcome.reason}")
+    made = NotificationTestList(
+        tuple(
+            NotificationTest(each.name, "" if isinstance(outcome, Sent) else outcome.reason)
+            for each, outcome in zip(chosen, outcomes, strict=True)
+        )
+    )
+    if output is None:
+        for each in made.items:
+            print(f"{each.receiver}: {each.problem or 'sent'}")
+    else:
+        write(made, output)
+    failed = sum(bool(each.problem) for each in made.items)
     if failed:
         raise NotSentError(f"{failed} of {len(chosen)} receivers did not take the notification")

@@ -2,10 +2,8 @@
 done."""
 
 import asyncio
-import json
 import time
 from collections.abc import Iterable, Sequence
-from enum import StrEnum
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -14,11 +12,14 @@ import typer
 from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload, WorkloadState
 from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.api.schema import doc
 from altershield.process import options
 from altershield.releases import history, rolled_back
 from altershield.releases.enforcement import Would, would
 from altershield.views import permission
+from altershield.views.document import Document, Part, Time
 from command.namespace_option import require_namespace
+from command.output import Printed, write
 from kube_base.access.client import Client
 from kube_base.access.errors import ForbiddenError, NotFoundError
 from kube_base.errors import ReportedError
@@ -27,10 +28,6 @@ from kube_base.times import rfc3339, unix
 _DAY = 86_400
 _WEEK = 7
 _GAP = "   "
-
-
-class Format(StrEnum):
-    JSON = "json"
 
 
 class ReportError(ReportedError):
@@ -50,17 +47,23 @@ class Ended(NamedTuple):
     would: str
 
 
-class Line(msgspec.Struct, rename="camel"):
-    """The numbers of a namespace."""
+class Line(Part, frozen=True):
+    """How the releases of a namespace ended."""
 
-    namespace: str
-    releases: int = 0
-    observed: int = 0
-    """Releases under a policy that does not enforce."""
-    would_suspend: int = 0
-    would_roll_back: int = 0
-    suspended: int = 0
-    rolled_back: int = 0
+    namespace: Annotated[str, doc("The namespace.")]
+    releases: Annotated[int, doc("How many releases there were.")]
+    observed: Annotated[int, doc("How many were under a policy that only observes or warns.")]
+    would_suspend: Annotated[int, doc("How many of these `enforce` would have suspended.")]
+    would_roll_back: Annotated[int, doc("How many of these `enforce` would have rolled back.")]
+    suspended: Annotated[int, doc("How many others were suspended.")]
+    rolled_back: Annotated[int, doc("How many others were rolled back.")]
+
+
+class OutcomeReport(Document, frozen=True):
+    """How releases ended, and what the mode `enforce` of their policies would have done."""
+
+    since: Annotated[Time, doc("How far the report goes back.")]
+    namespaces: Annotated[tuple[Line, ...], doc("The namespaces, by name.")]
 
 
 def report(
@@ -75,10 +78,7 @@ def report(
         ),
     ] = "",
     days: Annotated[int, typer.Option("--days", min=1, max=3650, help="How many days the report goes back.")] = _WEEK,
-    output: Annotated[
-        Format | None,
-        typer.Option("--output", "-o", help="The format: json. Without this option: a table.", show_default=False),
-    ] = None,
+    output: Printed = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
@@ -91,9 +91,8 @@ def report(
     since = time.time() - days * _DAY
     releases = asyncio.run(_releases(context, kubeconfig, namespace))
     lines = count([each for each in releases if each.released >= since])
-    if output is Format.JSON:
-        shown = {"since": rfc3339(since), "namespaces": [msgspec.to_builtins(line) for line in lines]}
-        print(json.dumps(shown, indent=4))
+    if output is not None:
+        write(OutcomeReport(rfc3339(since), tuple(lines)), output)
         return
     for text in table(lines, since, days):
         print(text)
@@ -141,16 +140,22 @@ def _of_release(release: ChangeWorkload) -> Ended:
 
 def count(releases: Iterable[Ended]) -> list[Line]:
     """The numbers of each namespace, by name."""
-    lines: dict[str, Line] = {}
+    namespaces: dict[str, list[Ended]] = {}
     for each in releases:
-        line = lines.setdefault(each.namespace, Line(each.namespace))
-        line.releases += 1
-        line.observed += not each.enforced
-        line.would_suspend += each.would == Would.SUSPEND
-        line.would_roll_back += each.would == Would.ROLLBACK
-        line.suspended += each.enforced and each.state == WorkloadState.SUSPEND
-        line.rolled_back += each.rolled_back
-    return [lines[name] for name in sorted(lines)]
+        namespaces.setdefault(each.namespace, []).append(each)
+    return [_line(name, namespaces[name]) for name in sorted(namespaces)]
+
+
+def _line(namespace: str, ended: Sequence[Ended]) -> Line:
+    return Line(
+        namespace=namespace,
+        releases=len(ended),
+        observed=sum(not each.enforced for each in ended),
+        would_suspend=sum(each.would == Would.SUSPEND for each in ended),
+        would_roll_back=sum(each.would == Would.ROLLBACK for each in ended),
+        suspended=sum(each.enforced and each.state == WorkloadState.SUSPEND for each in ended),
+        rolled_back=sum(each.rolled_back for each in ended),
+    )
 
 
 def table(lines: Sequence[Line], since: float, days: int) -> list[str]:

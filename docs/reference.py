@@ -6,7 +6,7 @@ A page is what a function of `docs.pages` returns. A test compares the files wit
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.pages import commands, events, kinds, labels, metrics, notifications, settings
+from docs.pages import commands, events, kinds, labels, metrics, notifications, schemas, settings, views
 
 DIRECTORY = Path(__file__).with_suffix("")
 
@@ -18,14 +18,22 @@ PAGES: dict[str, Callable[[], str]] = {
     "metrics": metrics.page,
     "notifications": notifications.page,
     "settings": settings.page,
+    "views": views.page,
 }
 """The file's name, without its suffix, and what gives its text."""
+
+SCHEMAS = {each.__name__: each for each in views.DOCUMENTS}
+"""The name of a file in `views/`, without its suffix, and the document whose schema it has."""
 
 
 def main() -> None:
     DIRECTORY.mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (DIRECTORY / f"{name}.md").write_text(page(), encoding="utf-8")
+    folder = DIRECTORY / "views"
+    folder.mkdir(exist_ok=True)
+    for name, document in SCHEMAS.items():
+        (folder / f"{name}.json").write_text(schemas.text(document), encoding="utf-8")
 
 
 if __name__ == "__main__":

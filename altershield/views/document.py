@@ -4,15 +4,20 @@ docs/reference/views.md lists the kinds, and docs/reference/views/ has their JSO
 version, none is changed or removed.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from altershield.api.resources import GROUP
+from altershield.api.schema import extra
 from kube_base.times import rfc3339
 
 VERSION = f"view.{GROUP}/v1"
 """The `apiVersion` of all documents. They are no objects of the Kubernetes API."""
+
+
+Time = Annotated[str, extra(format="date-time")]
+"""A time in the format of Kubernetes: `2026-08-21T07:29:49Z`."""
 
 
 class Part(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):

@@ -1,7 +1,28 @@
 """Names and texts of objects, as they are shown."""
 
+from typing import Annotated
+
+from altershield.api.schema import doc
+from altershield.views.document import Part
 from altershield.workloads import BY_KIND
 from kube_base.resources import GroupKind, Resource
+
+
+class WorkloadName(Part, frozen=True):
+    """A workload."""
+
+    api_version: Annotated[str, doc("Its apiVersion.")]
+    kind: Annotated[str, doc("Its kind.")]
+    namespace: Annotated[str, doc("Its namespace.")]
+    name: Annotated[str, doc("Its name.")]
+
+    def __str__(self) -> str:
+        """As an argument of a command: `deployment/web`."""
+        return f"{self.kind.lower()}/{self.name}"
+
+
+def workload_of(resource: Resource, namespace: str, name: str) -> WorkloadName:
+    return WorkloadName(resource.api_version, resource.kind, namespace, name)
 
 
 def resource_name(resource: Resource, name: str) -> str:

@@ -1,16 +1,18 @@
 """Finds the protected objects of a cluster, and those that stay although their owner or namespace is deleted."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, REASON, Level, level, quotable
 from altershield.api.protected_kinds import KRUISE, PROTECTED_KINDS, ProtectedKind
+from altershield.api.schema import doc
 from altershield.views import permission
+from altershield.views.document import Document, Part
 from altershield.workloads import ADAPTERS
 from kube_base.access.client import Client
 from kube_base.access.errors import ApiError, ForbiddenError, NotFoundError
@@ -48,6 +50,48 @@ class Protected:
     @property
     def reason(self) -> str:
         return quotable(self.metadata.annotations.get(REASON, ""))
+
+
+class ProtectedObject(Part, frozen=True):
+    """An object that is protected from deletion."""
+
+    api_version: Annotated[str, doc("Its apiVersion.")]
+    kind: Annotated[str, doc("Its kind.")]
+    namespace: Annotated[str, doc("Its namespace; empty: it is in none.")]
+    name: Annotated[str, doc("Its name.")]
+    uid: Annotated[str, doc("Its uid.")]
+    level: Annotated[str | None, doc("`Always` or `Cascading`; null: the label has another value, and does nothing.")]
+    deletion: Annotated[
+        Deletion, doc("What a deletion would get now; `asks`: the gatekeeper reads the content; `begun`: it has begun.")
+    ]
+    because: Annotated[str, doc("What `Cascading` counts: `replicas 3`; may be empty.")]
+    reason: Annotated[str, doc("Why it is protected, by the person who did it; may be empty.")]
+    stays: Annotated[str, doc("Why it should be deleted already, and only its label keeps it; may be empty.")]
+
+
+class ProtectedObjectList(Document, frozen=True):
+    """The objects that are protected from deletion."""
+
+    items: Annotated[tuple[ProtectedObject, ...], doc("The objects.")]
+
+
+def protected_list(items: Iterable[Protected]) -> ProtectedObjectList:
+    return ProtectedObjectList(tuple(map(_shown, items)))
+
+
+def _shown(item: Protected) -> ProtectedObject:
+    return ProtectedObject(
+        api_version=item.kind.resource.api_version,
+        kind=item.kind.resource.kind,
+        namespace=item.metadata.namespace,
+        name=item.metadata.name,
+        uid=item.metadata.uid,
+        level=str(item.level) if item.level is not None else None,
+        deletion=item.deletion,
+        because=item.because,
+        reason=item.reason,
+        stays=item.stays,
+    )
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -16,8 +15,8 @@ from altershield.flow_control.decision import Working
 from altershield.process import options
 from altershield.views import permission
 from altershield.views.current_user import user
-from altershield.views.releases import objects
 from command.columns import Columns
+from command.output import ObjectFormat, PrintedObject, say, write_objects
 from kube_base.access.client import Client
 from kube_base.access.errors import ForbiddenError, NotFoundError
 from kube_base.access.server_clock import ServerClock
@@ -38,16 +37,7 @@ class BreakerError(ReportedError):
     """A breaker could not be shown or changed."""
 
 
-class Format(StrEnum):
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
-
-
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The PodDeletionFlowControl.", show_default=False)]
-Printed = Annotated[
-    Format | None, typer.Option("--output", "-o", help="Print the objects: json, yaml or name.", show_default=False)
-]
 
 
 @app.command()
@@ -55,7 +45,7 @@ def status(
     name: Annotated[
         str, typer.Argument(metavar="[NAME]", help="The PodDeletionFlowControl. Default: all.", show_default=False)
     ] = "",
-    output: Printed = None,
+    output: PrintedObject = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
@@ -66,7 +56,7 @@ def status(
     found, now = asyncio.run(_read(context, kubeconfig, name))
     works = [Working(policy, now) for policy in found]
     if output is not None:
-        _print(found, output, single=bool(name))
+        write_objects([msgspec.to_builtins(each) for each in found], output, single=bool(name))
     elif works:
         rows = [_HEADER, *map(_row, works)]
         sys.stdout.writelines(f"{line}\n" for line in Columns(len(_HEADER)).lines(rows))
@@ -78,7 +68,7 @@ def status(
 @app.command(name="open")
 def open_(
     name: Name,
-    output: Printed = None,
+    output: PrintedObject = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
@@ -95,7 +85,7 @@ def open_(
 @app.command()
 def reset(
     name: Name,
-    output: Printed = None,
+    output: PrintedObject = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
@@ -183,21 +173,6 @@ def _row(work: Working) -> tuple[str, ...]:
     )
 
 
-def _report(policy: PodDeletionFlowControl, text: str, output: Format | None) -> None:
-    line = f"PodDeletionFlowControl {policy.metadata.name}: {text}"
-    print(line, file=sys.stderr if output else sys.stdout, flush=True)
-    if output is not None:
-        _print([policy], output, single=True)
-
-
-def _print(policies: list[PodDeletionFlowControl], output: Format, *, single: bool) -> None:
-    found = [msgspec.to_builtins(policy) for policy in policies]
-    whole = found[0] if single else objects.as_list(found)
-    match output:
-        case Format.JSON:
-            sys.stdout.write(objects.to_json(whole))
-        case Format.YAML:
-            sys.stdout.write(objects.to_yaml(whole))
-        case Format.NAME:
-            plural = POD_DELETION_FLOW_CONTROLS.full_name
-            sys.stdout.writelines(f"{plural}/{each.metadata.name}\n" for each in policies)
+def _report(policy: PodDeletionFlowControl, text: str, output: ObjectFormat | None) -> None:
+    say(f"PodDeletionFlowControl {policy.metadata.name}: {text}", output)
+    write_objects([msgspec.to_builtins(policy)], output, single=True)

@@ -3,19 +3,21 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from altershield.api.names import is_name
 from altershield.api.resources import POD_UNAVAILABLE_BUDGETS
 from altershield.process import options
+from altershield.views.budgets.documents import budget_detail, budget_list
 from altershield.views.budgets.figures import Figures, detail, figures
 from altershield.views.budgets.reading import around, budget_of, budgets_of
+from altershield.views.document import Document
 from altershield.views.names import resource_name
-from altershield.views.releases import objects
 from command.budgets import printing
 from command.namespace_option import Namespace, require_namespace
+from command.output import write
 from command.status.printers import Output
 from kube_base.access.client import Client
 from kube_base.access.server_clock import ServerClock
@@ -74,7 +76,7 @@ async def _all(
         where = client.namespace if namespace is None else namespace
         shown = [figures(each, clock()) for each in await budgets_of(client, where)]
     if output in (Output.JSON, Output.YAML, Output.NAME):
-        _print(output, {"items": [printing.described(each) for each in shown]}, shown)
+        _print(output, budget_list(shown), shown)
     elif shown:
         _print_lines(printing.table(shown, namespaces=not where, wide=output is Output.WIDE))
     else:
@@ -95,7 +97,7 @@ async def _one(
         found = await around(client, budget)
         shown = detail(budget, found.surroundings, clock())
     if output in (Output.JSON, Output.YAML, Output.NAME):
-        _print(output, printing.described_detail(shown), [shown.figures])
+        _print(output, budget_detail(shown), [shown.figures])
     else:
         _print_lines(printing.lines(shown, clock(), wide=output is Output.WIDE))
     if found.problems:
@@ -103,14 +105,11 @@ async def _one(
     return [shown.figures]
 
 
-def _print(output: Output, whole: dict[str, Any], shown: Sequence[Figures]) -> None:
-    match output:
-        case Output.JSON:
-            sys.stdout.write(objects.to_json(whole))
-        case Output.YAML:
-            sys.stdout.write(objects.to_yaml(whole))
-        case _:
-            _print_lines([resource_name(POD_UNAVAILABLE_BUDGETS, each.budget.metadata.name) for each in shown])
+def _print(output: Output, whole: Document, shown: Sequence[Figures]) -> None:
+    if output is Output.NAME:
+        _print_lines([resource_name(POD_UNAVAILABLE_BUDGETS, each.budget.metadata.name) for each in shown])
+    else:
+        write(whole, output)
 
 
 def _print_lines(found: Sequence[str]) -> None:

@@ -1,7 +1,6 @@
 """Budgets as a table, as lines and as data. Pure functions."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from altershield.api.budgets import PodUnavailableBudgetSpec
 from altershield.budgets.coverage import as_query
@@ -9,7 +8,6 @@ from altershield.budgets.texts import amount
 from altershield.views.budgets.figures import Detail, Figures, record_line
 from altershield.views.names import printable
 from command.columns import Columns
-from kube_base.times import rfc3339
 
 _UNKNOWN = "<unknown>"
 
@@ -63,38 +61,3 @@ def lines(shown: Detail, now: float, *, wide: bool) -> list[str]:
 def _listed(title: str, entries: Sequence[tuple[str, str]]) -> list[str]:
     width = max((len(name) for name, _ in entries), default=0)
     return [f"{title}:", *(f"  {name.ljust(width)}   {text}" for name, text in entries)] if entries else []
-
-
-def described(shown: Figures) -> dict[str, Any]:
-    """A budget for scripts."""
-    metadata, found = shown.budget.metadata, shown.numbers
-    return {
-        "namespace": metadata.namespace,
-        "name": metadata.name,
-        "mode": str(shown.budget.spec.mode),
-        "allowed": found.allowed if found else None,
-        "available": found.current if found else None,
-        "desired": found.desired if found else None,
-        "total": found.total if found else None,
-        "problems": list(shown.problems),
-        "records": [
-            {
-                "pod": each.pod,
-                "operation": str(each.operation),
-                "by": each.by,
-                "since": rfc3339(each.since),
-                "runsOut": rfc3339(each.runs_out),
-            }
-            for each in shown.records
-        ],
-    }
-
-
-def described_detail(shown: Detail) -> dict[str, Any]:
-    """One budget for scripts."""
-    return {
-        **described(shown.figures),
-        "unavailablePods": [{"name": each.pod, "why": each.why} for each in shown.away],
-        "missingPods": shown.missing,
-        "blockingPodDisruptionBudgets": list(shown.blocking),
-    }

@@ -16,9 +16,11 @@ from altershield.views import permission
 from command.check.governed import require_governed
 from command.check.objects import NAME, RESOURCE, manifest, pull_secret
 from command.check.restrictions import restricted
+from command.check.result import Told
 from command.check.steps import Steps
 from command.check.waiting import CheckFailedError
 from command.namespace_option import require_namespace
+from command.output import Format, Printed
 from kube_base.access.client import Client
 from kube_base.access.errors import ForbiddenError
 from kube_base.errors import UsageError
@@ -60,6 +62,7 @@ def check(
             "the check. They apply to the account of `helm test`.",
         ),
     ] = "",
+    output: Printed = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
@@ -80,7 +83,8 @@ def check(
         secrets = [pull_secret(file) for file in files]
     except OSError as error:
         raise UsageError(f"--pull-secrets cannot be read: {error.filename}: {error.strerror}") from error
-    asyncio.run(_run(kubeconfig, context, namespace, manifest(image, fields, secrets), secrets, ungoverned_pod))
+    made = manifest(image, fields, secrets)
+    asyncio.run(_run(kubeconfig, context, namespace, made, secrets, ungoverned_pod, output))
 
 
 async def _run(
@@ -90,44 +94,52 @@ async def _run(
     manifest: dict[str, Any],
     secrets: Sequence[dict[str, Any]],
     ungoverned_pod: str,
+    output: Format | None,
 ) -> None:
     cancel_on(signal.SIGTERM, signal.SIGHUP)
     async with await Client.connect(kubeconfig, context=context) as client:
-        await carry_out(client, Steps(client, namespace, manifest, secrets), namespace, ungoverned_pod)
+        await carry_out(client, Steps(client, namespace, manifest, secrets), namespace, ungoverned_pod, output)
 
 
-async def carry_out(client: Client, steps: Steps, namespace: str, ungoverned_pod: str = "") -> None:
+async def carry_out(
+    client: Client, steps: Steps, namespace: str, ungoverned_pod: str = "", output: Format | None = None
+) -> None:
     """Carry out the check, and print the result of each step. UsageError: the namespace is not governed.
     CheckFailedError: AlterShield does not work, or this user lacks a permission."""
     await require_governed(client, namespace)
+    told = Told(output)
     try:
-        await _carry_out(client, steps, namespace, ungoverned_pod)
+        await _carry_out(client, steps, namespace, ungoverned_pod, told)
     except ForbiddenError as error:
         roles = f"the ClusterRoles edit and altershield-verdicts {permission.place(namespace)}"
         attempt = f"carry out the check {permission.place(namespace)}"
-        raise CheckFailedError(permission.refused(attempt, error, roles)) from error
+        failed = CheckFailedError(permission.refused(attempt, error, roles))
+        told.end(str(failed))
+        raise failed from error
+    except CheckFailedError as failed:
+        told.end(str(failed))
+        raise
+    told.end("")
 
 
-async def _carry_out(client: Client, steps: Steps, namespace: str, ungoverned_pod: str) -> None:
+async def _carry_out(client: Client, steps: Steps, namespace: str, ungoverned_pod: str, told: Told) -> None:
     async with steps.cleaning_up():
         version = await steps.admitted()
-        print(f"admitted: {RESOURCE.kind} {namespace}/{NAME} got the version {version}", flush=True)
+        told.step("admitted", f"{RESOURCE.kind} {namespace}/{NAME} got the version {version}")
         pod = await steps.verified(version)
-        print(f"verified: its pod {pod} came up and passed", flush=True)
+        told.step("verified", f"its pod {pod} came up and passed")
         if ungoverned_pod:
             refused = await restricted(client, namespace, ungoverned_pod)
-            print(
-                f"restricted: the admission policies for AlterShield's account refused {refused} changes",
-                flush=True,
-            )
+            told.step("restricted", f"the admission policies for AlterShield's account refused {refused} changes")
         else:
-            print(
-                "restricted: not tested, because --ungoverned-pod is not set; `helm test` sets this option, and "
-                "the admission policies for AlterShield's account apply to its account",
-                flush=True,
+            told.step(
+                "restricted",
+                "not tested, because --ungoverned-pod is not set; `helm test` sets this option, and the admission "
+                "policies for AlterShield's account apply to its account",
+                tested=False,
             )
         since = await steps.suspended(version)
-        print(f"suspended: after the verdict {Verdict.UNPASS}, since {rfc3339(int(since))}", flush=True)
-        print(f"denied: {await steps.denied()}", flush=True)
+        told.step("suspended", f"after the verdict {Verdict.UNPASS}, since {rfc3339(int(since))}")
+        told.step("denied", await steps.denied())
     await steps.collected(version)
-    print(f"cleaned up: the {RESOURCE.kind} and its ChangeWorkload are deleted", flush=True)
+    told.step("cleaned up", f"the {RESOURCE.kind} and its ChangeWorkload are deleted")

@@ -9,29 +9,26 @@ from typing import Annotated
 import typer
 
 from altershield.process import options
+from altershield.views.gates.documents import NEVER, Entry, time_list
 from altershield.views.gates.model import Gate
 from altershield.views.gates.reading import read
 from altershield.views.names import printable
-from altershield.views.releases import objects
 from command.columns import Columns
-from command.gates.command import Format
+from command.gates.command import warn_of
 from command.namespace_option import Namespace, require_namespace
+from command.output import Printed, write
 from kube_base.access.client import Client
 from kube_base.access.server_clock import ServerClock
-from kube_base.times import rfc3339
 
 _MAX_DAYS = 35  # so far the times of windows reach
 _DAY = 86_400
-_NEVER = float("inf")
 _EFFECTS = {"Allow": "releases may begin", "Deny": "closed", "Freeze": "closed"}
 
 
 def calendar(
     namespace: Namespace = "",
     days: Annotated[int, typer.Option("--days", min=1, max=_MAX_DAYS, help="How many days to show.")] = 31,
-    output: Annotated[
-        Format | None, typer.Option("--output", "-o", help="The format: json or yaml.", show_default=False)
-    ] = None,
+    output: Printed = None,
     system_namespace: options.SystemNamespace = options.SYSTEM_NAMESPACE,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
@@ -53,15 +50,10 @@ def calendar(
     shown, unread, now = asyncio.run(run())
     times = entries(shown, now, now + days * _DAY)
     if output is not None:
-        whole = {"times": [_described(*each) for each in times]}
-        sys.stdout.write(objects.to_json(whole) if output is Format.JSON else objects.to_yaml(whole))
+        write(time_list(times, unread), output)
     else:
         sys.stdout.writelines(f"{line}\n" for line in table(times, now))
-    for each in unread:
-        print(f"Warning: you may not read the gates of the namespace {each}; ask for the role view", file=sys.stderr)
-
-
-Entry = tuple[float, float, Gate]
+    warn_of(unread)
 
 
 def entries(shown: Sequence[Gate], since: float, until: float) -> list[Entry]:
@@ -75,7 +67,7 @@ def table(times: Sequence[Entry], now: float) -> list[str]:
     there once."""
     if not times:
         return ["No gate closes, and none opens, in these days."]
-    edges = [_local(at) for from_, to, _ in times for at in (from_, to) if at != _NEVER]
+    edges = [_local(at) for from_, to, _ in times for at in (from_, to) if at != NEVER]
     zone = "/".join(dict.fromkeys(each.tzname() or "local" for each in edges))
     has_utc = any(each.utcoffset() for each in edges)
     header = [f"FROM ({zone})", f"TO ({zone})", *(("FROM (UTC)", "TO (UTC)") if has_utc else ())]
@@ -98,20 +90,8 @@ def _local(at: float) -> datetime.datetime:
 
 
 def _shown(at: float) -> str:
-    return "a person ends it" if at == _NEVER else _local(at).strftime("%a %Y-%m-%d %H:%M")
+    return "a person ends it" if at == NEVER else _local(at).strftime("%a %Y-%m-%d %H:%M")
 
 
 def _utc(at: float) -> str:
-    return "" if at == _NEVER else datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%m-%d %H:%M")
-
-
-def _described(from_: float, to: float, gate: Gate) -> dict[str, str | None]:
-    return {
-        "from": rfc3339(from_),
-        "to": None if to == _NEVER else rfc3339(to),
-        "effect": gate.effect,
-        "mode": gate.mode,
-        "kind": gate.kind,
-        "gate": f"{gate.namespace}/{gate.name}",
-        "reason": gate.reason,
-    }
+    return "" if at == NEVER else datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%m-%d %H:%M")

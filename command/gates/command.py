@@ -3,7 +3,6 @@
 import asyncio
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -11,16 +10,17 @@ import typer
 from altershield.api.names import is_name
 from altershield.process import options
 from altershield.views.durations import age
-from altershield.views.gates.model import Gate, described
-from altershield.views.gates.reading import Verdict, ask, ask_about, read
+from altershield.views.gates.documents import answer_list, gate_list
+from altershield.views.gates.model import Gate
+from altershield.views.gates.reading import Asked, ask, ask_about, read
 from altershield.views.names import printable
-from altershield.views.releases import objects
 from altershield.views.selection import Selection, parse, types
 from altershield.workloads import ADAPTERS
 from altershield.workloads.adapter import Adapter
 from command import manifests
 from command.columns import Columns
 from command.namespace_option import Namespace, require_namespace
+from command.output import Format, Printed, write
 from kube_base.access.client import Client
 from kube_base.access.errors import ApiError, NotFoundError
 from kube_base.access.server_clock import ServerClock
@@ -31,11 +31,6 @@ EXIT_CLOSED = 3
 """Of `altershield gates`: the workload may not be released now, or without a workload: a gate is closed."""
 
 _HEADER = ("KIND", "GATE", "EFFECT", "MODE", "STATE", "CHANGES", "REASON")
-
-
-class Format(StrEnum):
-    JSON = "json"
-    YAML = "yaml"
 
 
 def gates(
@@ -53,9 +48,7 @@ def gates(
         str,
         typer.Option("--filename", "-f", help="A file with workloads: would kubectl apply release them now? -: stdin."),
     ] = "",
-    output: Annotated[
-        Format | None, typer.Option("--output", "-o", help="The format: json or yaml.", show_default=False)
-    ] = None,
+    output: Printed = None,
     system_namespace: options.SystemNamespace = options.SYSTEM_NAMESPACE,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
@@ -108,53 +101,50 @@ async def _run(
     async with await Client.connect(kubeconfig, context=context) as client:
         client.on_date(clock.update)
         where = namespace or client.namespace
-        verdicts: dict[str, Verdict] = {}
+        answers: list[Asked] = []
         if named is not None:
-            verdicts |= await asked(client, named, where, clock())
+            answers.append(await asked(client, named, where, clock()))
         for adapter, manifest in files:
-            name = manifest["metadata"]["name"]
             place = str(manifest["metadata"].get("namespace") or where)
-            verdicts[f"{adapter.resource.kind.lower()}/{name}"] = await ask_about(client, adapter, manifest, place)
-        found = await read(client, (where, system_namespace), clock()) if not verdicts or output is None else None
+            answers.append(await ask_about(client, adapter, manifest, place))
+        found = await read(client, (where, system_namespace), clock()) if not answers or output is None else None
         now = clock()
-    shown = found.gates if found is not None else []
+    shown, unread = (found.gates, found.unread) if found is not None else ([], ())
     if output is not None:
-        whole = (
-            {"gates": [described(each) for each in shown]}
-            if not verdicts
-            else {"releases": [_described(name, each) for name, each in verdicts.items()]}
-        )
-        sys.stdout.write(objects.to_json(whole) if output is Format.JSON else objects.to_yaml(whole))
+        write(answer_list(answers) if answers else gate_list(shown, unread), output)
     else:
-        for name, verdict in verdicts.items():
-            _lines(explained(name, verdict, now))
+        for each in answers:
+            _lines(explained(each, now))
         _lines(table(shown))
-        for each in found.unread if found is not None else ():
-            print(
-                f"Warning: you may not read the gates of the namespace {each}; ask for the role view", file=sys.stderr
-            )
-    if verdicts:
-        return 0 if all(each.allowed for each in verdicts.values()) else EXIT_CLOSED
+        warn_of(unread)
+    if answers:
+        return 0 if all(each.verdict.allowed for each in answers) else EXIT_CLOSED
     return EXIT_CLOSED if any(each.refuses for each in shown) else 0
 
 
-async def asked(client: Client, named: Selection, namespace: str, now: float) -> dict[str, Verdict]:
+def warn_of(unread: Sequence[str]) -> None:
+    """Warn of the namespaces whose gates are missing in what is printed."""
+    for each in unread:
+        print(f"Warning: you may not read the gates of the namespace {each}; ask for the role view", file=sys.stderr)
+
+
+async def asked(client: Client, named: Selection, namespace: str, now: float) -> Asked:
     """The answer about a workload. Without a type, the first kind that has one of this name."""
     missing: NotFoundError | None = None
     for adapter in named.adapters:
         try:
-            verdict = await ask(client, adapter, named.name, namespace, now)
+            return await ask(client, adapter, named.name, namespace, now)
         except NotFoundError as error:
             missing = error
             continue
         except ApiError as error:
             raise ReportedError(f"cannot ask about {named.argument}: {error}") from error
-        return {f"{adapter.resource.kind.lower()}/{named.name}": verdict}
     raise UsageError(f"{named.described} not found in namespace {namespace}: {missing}")
 
 
-def explained(name: str, verdict: Verdict, now: float) -> list[str]:
+def explained(asked: Asked, now: float) -> list[str]:
     """The lines about one workload."""
+    name, verdict = asked
     if verdict.allowed:
         return [f"{name} may be released now."]
     lines = [f"{name} may not be released now:", f"  {printable(verdict.message)}"]
@@ -187,19 +177,6 @@ def _state(gate: Gate) -> str:
     if gate.open is None:
         return "by fields"
     return "open" if gate.open else f"closed since {gate.since}" if gate.since else "closed"
-
-
-def _described(name: str, verdict: Verdict) -> dict[str, Any]:
-    return {
-        "workload": name,
-        "allowed": verdict.allowed,
-        "message": verdict.message,
-        "opensAt": verdict.opens_at or None,
-        "closed": [
-            {"kind": each.get("reason"), "gate": each.get("field"), "message": each.get("message")}
-            for each in verdict.causes
-        ],
-    }
 
 
 def _lines(found: Sequence[str]) -> None:

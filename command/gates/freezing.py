@@ -5,6 +5,7 @@ import datetime
 import re
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from altershield.api.gates.freezes import ReleaseFreeze
@@ -17,6 +18,7 @@ from altershield.views.current_user import user
 from altershield.views.durations import seconds
 from altershield.views.gates.reading import GateError
 from command.namespace_option import Namespace, require_namespace
+from command.output import Object, ObjectFormat, PrintedObject, say, write_objects
 from kube_base.access.client import Client
 from kube_base.access.errors import AlreadyExistsError, ForbiddenError, NotFoundError
 from kube_base.access.server_clock import ServerClock
@@ -56,6 +58,7 @@ def freeze(
     warn: Annotated[bool, typer.Option("--warn", help="Releases pass with a warning.")] = False,
     everywhere: Annotated[bool, typer.Option("--all-namespaces", "-A", help="Freeze all governed namespaces.")] = False,
     namespace: Namespace = "",
+    output: PrintedObject = None,
     system_namespace: options.SystemNamespace = options.SYSTEM_NAMESPACE,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
@@ -81,12 +84,20 @@ def freeze(
     async def run() -> None:
         async with await Client.connect(kubeconfig, context=context) as client:
             where = system_namespace if everywhere else namespace or client.namespace
-            await _freeze(client, name, where, wanted, everywhere=everywhere)
+            await _freeze(client, name, where, wanted, output, everywhere=everywhere)
 
     asyncio.run(run())
 
 
-async def _freeze(client: Client, name: str, namespace: str, wanted: dict[str, Any], *, everywhere: bool) -> None:
+async def _freeze(
+    client: Client,
+    name: str,
+    namespace: str,
+    wanted: dict[str, Any],
+    output: ObjectFormat | None,
+    *,
+    everywhere: bool,
+) -> None:
     """Create the freeze, and say what it does. The times are those of the options."""
     clock = ServerClock()
     client.on_date(clock.update)
@@ -95,12 +106,13 @@ async def _freeze(client: Client, name: str, namespace: str, wanted: dict[str, A
     times = {key: _time(wanted[key], now, f"--{key}") for key in ("from", "until") if wanted[key]}
     spec = {**{key: value for key, value in wanted.items() if value}, **times, "requestedBy": by}
     made = name or f"freeze-{datetime.datetime.fromtimestamp(now, datetime.UTC):%Y%m%d-%H%M%S}"
-    await _create(client, made, namespace, spec)
+    obj = await _create(client, made, namespace, spec)
     start = f"from {times['from']} on, " if "from" in times else ""
     effect = "releases get a warning" if "mode" in spec else "no release may begin"
     scope = "all governed namespaces" if everywhere else f"the namespace {namespace}"
     end = times.get("until") or f"a person ends it: altershield unfreeze {made} -n {namespace}"
-    print(f"ReleaseFreeze {namespace}/{made}: {start}{effect} in {scope} until {end}")
+    say(f"ReleaseFreeze {namespace}/{made}: {start}{effect} in {scope} until {end}", output)
+    write_objects([obj], output, single=True)
 
 
 def unfreeze(
@@ -109,6 +121,7 @@ def unfreeze(
     everywhere: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="It is a freeze of all governed namespaces.")
     ] = False,
+    output: PrintedObject = None,
     system_namespace: options.SystemNamespace = options.SYSTEM_NAMESPACE,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
@@ -125,28 +138,31 @@ def unfreeze(
             where = system_namespace if everywhere else namespace or client.namespace
             by = await user(client)
             try:
-                found = await client.get(RELEASE_FREEZES, name, where, as_=ReleaseFreeze)
+                obj: Object = await client.get(RELEASE_FREEZES, name, where)
+                found = msgspec.convert(obj, ReleaseFreeze)
                 now = clock()
                 if found.spec.until and unix(found.spec.until) <= now:
-                    print(f"ReleaseFreeze {where}/{name} ended at {found.spec.until}")
+                    say(f"ReleaseFreeze {where}/{name} ended at {found.spec.until}", output)
+                    write_objects([obj], output, single=True)
                     return
                 end = max(int(now), int(unix(found.spec.from_)))  # a freeze that has not begun never begins
                 change = {
                     "metadata": {"resourceVersion": found.metadata.resource_version},
                     "spec": {"until": rfc3339(end), "endedBy": by},
                 }
-                await client.patch(RELEASE_FREEZES, change, name, where)
+                obj = await client.patch(RELEASE_FREEZES, change, name, where)
             except NotFoundError as error:
                 raise GateError(f"there is no ReleaseFreeze {name} in namespace {where}: {error}") from error
             except ForbiddenError as error:
                 asked = permission.role(_MANAGERS, where)
                 raise GateError(permission.refused(f"end ReleaseFreeze {where}/{name}", error, asked)) from error
-        print(f"ReleaseFreeze {where}/{name} is ended: releases may begin, as far as no other gate is closed")
+        say(f"ReleaseFreeze {where}/{name} is ended: releases may begin, as far as no other gate is closed", output)
+        write_objects([obj], output, single=True)
 
     asyncio.run(run())
 
 
-async def _create(client: Client, name: str, namespace: str, spec: dict[str, Any]) -> None:
+async def _create(client: Client, name: str, namespace: str, spec: dict[str, Any]) -> Object:
     obj = {
         "apiVersion": RELEASE_FREEZES.api_version,
         "kind": RELEASE_FREEZES.kind,
@@ -154,7 +170,7 @@ async def _create(client: Client, name: str, namespace: str, spec: dict[str, Any
         "spec": spec,
     }
     try:
-        await client.create(RELEASE_FREEZES, obj, namespace)
+        made: Object = await client.create(RELEASE_FREEZES, obj, namespace)
     except AlreadyExistsError:
         raise GateError(f"a ReleaseFreeze {name} exists in namespace {namespace}; choose another name") from None
     except NotFoundError as error:
@@ -162,6 +178,7 @@ async def _create(client: Client, name: str, namespace: str, spec: dict[str, Any
     except ForbiddenError as error:
         asked = permission.role(_MANAGERS, namespace)
         raise GateError(permission.refused(f"create ReleaseFreeze {namespace}/{name}", error, asked)) from error
+    return made
 
 
 def _labels(selector: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ from altershield.views.selection import parse, types
 from altershield.workloads.adapter import Adapter
 from command.gates.command import named_one
 from command.namespace_option import Namespace, require_namespace
+from command.output import Object, PrintedObject, say, write_objects
 from kube_base.access.client import Client
 from kube_base.access.errors import ForbiddenError, InvalidError, NotFoundError
 from kube_base.access.server_clock import ServerClock
@@ -45,6 +46,7 @@ def override(
         bool, typer.Option("--all-gates", "-A", help="Pass the gates of AlterShield's namespace, too.")
     ] = False,
     namespace: Namespace = "",
+    output: PrintedObject = None,
     system_namespace: options.SystemNamespace = options.SYSTEM_NAMESPACE,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
@@ -72,16 +74,18 @@ def override(
         async with await Client.connect(kubeconfig, context=context) as client:
             target = namespace or client.namespace
             where = system_namespace if system else target
-            name = await _create(client, named.adapters[0], named.name, target, where, spec)
-        print(f"ReleaseOverride {where}/{name}: {uses} version(s) of {workload[0]} may pass {gates} within {ttl}")
+            made = await _create(client, named.adapters[0], named.name, target, where, spec)
+        name = f"{where}/{made['metadata']['name']}"
+        say(f"ReleaseOverride {name}: {uses} version(s) of {workload[0]} may pass {gates} within {ttl}", output)
+        write_objects([made], output, single=True)
 
     asyncio.run(run())
 
 
 async def _create(
     client: Client, adapter: Adapter, name: str, target: str, namespace: str, spec: dict[str, object]
-) -> str:
-    """Create the override, and return its name."""
+) -> Object:
+    """Create the override, and return it."""
     clock = ServerClock()
     client.on_date(clock.update)
     by = await user(client)
@@ -97,7 +101,7 @@ async def _create(
         },
     }
     try:
-        await client.create(RELEASE_OVERRIDES, obj, namespace)
+        return await client.create(RELEASE_OVERRIDES, obj, namespace)
     except InvalidError as error:
         raise UsageError(f"the API server refuses the ReleaseOverride: {error}") from error
     except NotFoundError as error:
@@ -105,4 +109,3 @@ async def _create(
     except ForbiddenError as error:
         asked = permission.role("altershield-breakglass", namespace)
         raise GateError(permission.refused(f"create a ReleaseOverride in {namespace}", error, asked)) from error
-    return made

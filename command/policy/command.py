@@ -8,7 +8,9 @@ import typer
 
 from altershield.process import options
 from command.namespace_option import Namespace, require_namespace
+from command.output import Printed, write
 from command.policy.checking import Checked, locally, on_server
+from command.policy.documents import policy_check_list
 from command.policy.file import read
 from command.policy.printing import lines
 from kube_base.access.client import Client
@@ -48,6 +50,7 @@ def check(
         ),
     ] = False,
     namespace: Namespace = "",
+    output: Printed = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
@@ -67,8 +70,12 @@ def check(
             return [await on_server(client, each, namespace or client.namespace) for each in found]
 
     checked = asyncio.run(run())
-    for each in checked:
-        sys.stdout.writelines(f"{line}\n" for line in lines(each, replicas))
+    made = policy_check_list(checked, replicas)
+    if output is None:
+        for each in made.items:
+            sys.stdout.writelines(f"{line}\n" for line in lines(each))
+    else:
+        write(made, output)
     refused = [each.name for each in checked if each.problem]
     if refused:
         sys.stdout.flush()

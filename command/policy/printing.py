@@ -1,17 +1,14 @@
 """What `altershield policy check` prints. Pure functions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from altershield.api.check_specs import CheckPhase
-from altershield.api.policy import DefensePolicySpec, Mode
-from altershield.api.rollout import Rollout
-from altershield.releases import steps
-from altershield.releases.steps import StepState, StepView
-from altershield.rollout.obstacles import NO_STEPS
-from altershield.rollout.steps import of_kind
+from altershield.api.policy import Mode
+from altershield.releases.steps import StepState
 from altershield.views.durations import age
 from altershield.views.names import printable
-from command.policy.checking import Checked
+from altershield.views.releases.steps import Step
+from command.policy.documents import PhaseChecks, Plan, PolicyCheck, pods
 
 _WHEN = {
     CheckPhase.PRE_RELEASE: "Checks that have to pass before any pod has the version",
@@ -20,75 +17,57 @@ _WHEN = {
 }
 
 
-def lines(checked: Checked, replicas: int) -> list[str]:
-    """The lines about a policy. `replicas`: those of the workload whose release is shown."""
-    found = [f"defensepolicy {checked.name}: {f'not accepted: {checked.problem}' if checked.problem else 'accepted'}"]
-    if not checked.problem and checked.spec is not None:
-        found += _steps(checked.spec, replicas)
-        found += _checks(checked.spec)
+def lines(of: PolicyCheck) -> list[str]:
+    """The lines about a policy."""
+    name = f"{of.namespace}/{of.name}"
+    found = [f"defensepolicy {name}: {f'not accepted: {of.problem}' if of.problem else 'accepted'}"]
+    if not of.problem:
+        found += _steps(of)
+        found += _checks(of.checks)
     return [printable(line) for line in found]
 
 
-def _steps(spec: DefensePolicySpec, replicas: int) -> Iterator[str]:
-    if spec.rollout is None:
+def _steps(of: PolicyCheck) -> Iterator[str]:
+    if not of.plans:
         yield "No steps: the workload's own strategy applies."
         return
-    match spec.mode:
-        case Mode.OBSERVE | Mode.WARN:
-            yield f"The mode {spec.mode.value} holds nothing: a release takes no steps. With the mode enforce:"
-        case Mode.ENFORCE:
-            pass
-    if not replicas:
-        yield "No steps: a workload with 0 replicas is released as without steps."
-        return
-    if any(each.node_selector for each in spec.rollout.steps):
-        yield from _of_kind(spec.rollout, replicas, f"a DaemonSet on {replicas} nodes", evicts=True)
-        yield from _of_kind(spec.rollout, replicas, f"another kind, of {_pods(replicas)}", evicts=False)
-    else:
-        yield from _plan(spec.rollout, replicas, _pods(replicas))
+    if of.mode != Mode.ENFORCE:
+        yield f"The mode {of.mode} holds nothing: a release takes no steps. With the mode enforce:"
+    for plan in of.plans:
+        yield from _plan(plan, alone=len(of.plans) == 1)
 
 
-def _checks(spec: DefensePolicySpec) -> Iterator[str]:
+def _checks(checks: Sequence[PhaseChecks]) -> Iterator[str]:
     """The checks that are about no batch of pods."""
     for phase, when in _WHEN.items():
-        names = [each.name for each in spec.checks if each.phase is phase]
+        names = [name for each in checks if each.phase == phase for name in each.names]
         if names:
             yield f"{when}: {', '.join(names)}"
 
 
-def _of_kind(rollout: Rollout, replicas: int, what: str, *, evicts: bool) -> Iterator[str]:
-    own = of_kind(rollout, evicts=evicts)
-    if own is None:
-        yield f"No steps of a release of {what}: {NO_STEPS}."
-    else:
-        yield from _plan(own, replicas, what)
+def _plan(plan: Plan, *, alone: bool) -> Iterator[str]:
+    if plan.no_steps:
+        yield f"No steps: {plan.no_steps}." if alone else f"No steps of a release of {plan.of}: {plan.no_steps}."
+        return
+    yield f"Steps of a release of {plan.of}:"
+    for each in plan.steps:
+        last = each is plan.steps[-1]
+        count = "its nodes" if each.pods is None or each.nodes else pods(each.pods)
+        yield f"{'└─' if last else '├─'} {each.number:<3} {count:<11} {_step(each, last=last)}"
+    yield f"Least time: {age(plan.least_seconds)}, {_without(plan)}"
 
 
-def _plan(rollout: Rollout, replicas: int, what: str) -> Iterator[str]:
-    yield f"Steps of a release of {what}:"
-    plan = steps.plan(rollout, replicas)
-    for each in plan:
-        edge = "└─" if each is plan[-1] else "├─"
-        pods = "its nodes" if each.nodes else _pods(each.pods)
-        yield f"{edge} {each.number:<3} {pods:<11} {_step(each, plan)}"
-    yield f"Least time: {age(steps.least_seconds(rollout, replicas))}, {_without(plan, rollout)}"
-
-
-def _step(step: StepView, plan: list[StepView]) -> str:
+def _step(step: Step, *, last: bool) -> str:
     if step.state == StepState.SKIPPED:
         return "skipped: it has no more pods than an earlier step"
     details = [f"the pods on nodes with {step.nodes}"] if step.nodes else []
     details += [f"soak {age(step.soak_seconds)}" if step.soak_seconds else "no soak"]
     details += ["then a person has to promote the release"] if step.approval else []
-    details += ["by the workload's own strategy"] if step is plan[-1] else []
+    details += ["by the workload's own strategy"] if last else []
     return ", ".join(details)
 
 
-def _without(plan: list[StepView], rollout: Rollout) -> str:
-    approvals = sum(each.approval for each in plan if each.state != StepState.SKIPPED)
-    people = f" and for {approvals} approval{'s' if approvals > 1 else ''}" if approvals else ""
-    return f"without waiting for pods and checks{people}; a step fails after {age(rollout.step_deadline_seconds)}"
-
-
-def _pods(count: int) -> str:
-    return "1 pod" if count == 1 else f"{count} pods"
+def _without(plan: Plan) -> str:
+    count = plan.approvals
+    people = f" and for {count} approval{'s' if count > 1 else ''}" if count else ""
+    return f"without waiting for pods and checks{people}; a step fails after {age(plan.step_deadline_seconds)}"

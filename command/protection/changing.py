@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -11,9 +10,9 @@ from altershield.api.deletion_protection import CASCADING_LABEL, LABEL, MAX_REAS
 from altershield.api.protected_kinds import KRUISE, ProtectedKind
 from altershield.process import options
 from altershield.views import permission
-from altershield.views.releases import objects
 from command.install.deletion_policies import PREFIX
 from command.namespace_option import Namespace, require_namespace
+from command.output import ObjectFormat, PrintedObject, say, write_objects
 from command.protection.arguments import NamedObject, kinds, parse
 from kube_base.access.client import Client
 from kube_base.access.errors import ApiError, ForbiddenError, NotFoundError
@@ -21,12 +20,6 @@ from kube_base.errors import ReportedError, UsageError
 from kube_base.resources import ADMISSION_POLICY_BINDINGS
 
 Object = dict[str, Any]
-
-
-class Format(StrEnum):
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
 
 
 class ProtectionError(ReportedError):
@@ -41,9 +34,6 @@ Arguments = Annotated[
         help="The objects: deploy/web, ns/shop, crd/widgets.example.com, svc/web, pvc/data, or deploy web api.",
         show_default=False,
     ),
-]
-Printed = Annotated[
-    Format | None, typer.Option("--output", "-o", help="Print the objects: json, yaml or name.", show_default=False)
 ]
 
 
@@ -62,7 +52,7 @@ def protect(
         typer.Option("--reason", "-m", help="Why it is protected. Refused deletions quote it.", show_default=False),
     ] = "",
     namespace: Namespace = "",
-    output: Printed = None,
+    output: PrintedObject = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
@@ -88,7 +78,7 @@ def protect(
 def unprotect(
     target: Arguments,
     namespace: Namespace = "",
-    output: Printed = None,
+    output: PrintedObject = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
@@ -107,7 +97,7 @@ async def _patch(
     namespace: str,
     named: list[NamedObject],
     metadata: Object,
-    output: Format | None,
+    output: ObjectFormat | None,
 ) -> None:
     require_namespace(namespace)
     found: list[Object] = []
@@ -128,18 +118,17 @@ async def _patch(
                 raise ProtectionError(
                     permission.refused(f"{verb} {each}{where_it_is}", error, _role(each.kind, inside))
                 ) from error
-            obj["metadata"].pop("managedFields", None)
             found.append(obj)
             result = level(obj["metadata"].get("labels") or {})
             line = f"{each} {f'is protected: {result}' if result else 'is not protected'}"
-            print(line, file=sys.stderr if output else sys.stdout, flush=True)
+            say(line, output)
         if metadata["labels"][LABEL] and not await _enforced(client):
             print(
                 "Warning: the cluster has no ValidatingAdmissionPolicies of AlterShield that refuse deletions, so the "
                 "label has no effect; install AlterShield with protection.deletion.enabled",
                 file=sys.stderr,
             )
-    _print(found, named, output)
+    write_objects(found, output, single=len(found) == 1)
 
 
 def _not_found(each: NamedObject, namespace: str) -> str:
@@ -163,14 +152,3 @@ async def _enforced(client: Client) -> bool:
     except ApiError:
         return True
     return any(f"-{PREFIX}" in binding["metadata"]["name"] for binding in bindings.items)
-
-
-def _print(found: list[Object], named: list[NamedObject], output: Format | None) -> None:
-    whole = found[0] if len(found) == 1 else objects.as_list(found)
-    match output:
-        case Format.JSON:
-            sys.stdout.write(objects.to_json(whole))
-        case Format.YAML:
-            sys.stdout.write(objects.to_yaml(whole))
-        case Format.NAME:
-            sys.stdout.writelines(f"{each}\n" for each in named)

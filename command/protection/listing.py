@@ -3,16 +3,16 @@
 import asyncio
 import sys
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from altershield.process import options
 from altershield.views.names import resource_name
-from altershield.views.protection import Deletion, Found, Protected, find, staying
-from altershield.views.releases import objects
+from altershield.views.protection import Deletion, Found, Protected, find, protected_list, staying
 from command.columns import Columns
 from command.namespace_option import Namespace, require_namespace
+from command.output import write
 from kube_base.access.client import Client
 from kube_base.errors import ReportedError
 
@@ -70,10 +70,8 @@ async def _find(context: str | None, kubeconfig: str | None, namespace: str | No
 
 def _print(items: list[Protected], output: Format | None, namespace: str) -> None:
     match output:
-        case Format.JSON:
-            sys.stdout.write(objects.to_json({"items": [_described(item) for item in items]}))
-        case Format.YAML:
-            sys.stdout.write(objects.to_yaml({"items": [_described(item) for item in items]}))
+        case Format.JSON | Format.YAML:
+            write(protected_list(items), output)
         case Format.NAME:
             sys.stdout.writelines(f"{resource_name(item.kind.resource, item.metadata.name)}\n" for item in items)
         case _ if items:
@@ -97,18 +95,3 @@ def _row(item: Protected) -> tuple[str, ...]:
         item.reason,
         item.stays,
     )
-
-
-def _described(item: Protected) -> dict[str, Any]:
-    return {
-        "apiVersion": item.kind.resource.api_version,
-        "kind": item.kind.resource.kind,
-        "namespace": item.metadata.namespace,
-        "name": item.metadata.name,
-        "uid": item.metadata.uid,
-        "level": item.level,
-        "deletion": item.deletion,
-        "because": item.because,
-        "reason": item.reason,
-        "stays": item.stays,
-    }

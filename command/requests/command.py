@@ -8,6 +8,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Annotated
 
+import msgspec
 import typer
 
 from altershield.api.pod_verdicts import Verdict
@@ -23,6 +24,7 @@ from altershield.views.releases.model import StoredRelease
 from altershield.views.selection import parse, types
 from altershield.workloads import named_kind
 from command.namespace_option import Namespace, require_namespace
+from command.output import ObjectFormat, PrintedObject, say, write_objects
 from command.requests.judging import judge
 from command.status.following import outcome_code
 from kube_base.access.client import Client
@@ -30,12 +32,6 @@ from kube_base.errors import UsageError
 from kube_base.times import rfc3339
 
 _MAX_REASON = 512  # of the field in the CRD
-
-
-class Format(StrEnum):
-    JSON = "json"
-    YAML = "yaml"
-    NAME = "name"
 
 
 class Word(StrEnum):
@@ -57,10 +53,6 @@ Workload = Annotated[
 Reason = Annotated[
     str, typer.Option("--message", "-m", help="The reason, for other people. It is stored.", show_default=False)
 ]
-Printed = Annotated[
-    Format | None,
-    typer.Option("--output", "-o", help="Print the ChangeWorkload: json, yaml or name.", show_default=False),
-]
 Wait = Annotated[bool, typer.Option("--wait", help="Then wait until the release is not under way any more.")]
 Timeout = Annotated[str, typer.Option("--timeout", help="The timeout of --wait, as 90s, 5m or 1h30m. 0: no timeout.")]
 
@@ -74,7 +66,7 @@ def _command(verb: Verb, text: str) -> Callable[..., None]:
         namespace: Namespace = "",
         wait: Wait = False,
         timeout: Timeout = "0",
-        output: Printed = None,
+        output: PrintedObject = None,
         context: options.Context = None,
         kubeconfig: options.Kubeconfig = None,
     ) -> None:
@@ -134,7 +126,7 @@ def promote(
     namespace: Namespace = "",
     wait: Wait = False,
     timeout: Timeout = "0",
-    output: Printed = None,
+    output: PrintedObject = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
@@ -162,7 +154,7 @@ def rollback(
     namespace: Namespace = "",
     wait: Wait = False,
     timeout: Timeout = "0",
-    output: Printed = None,
+    output: PrintedObject = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
@@ -175,6 +167,7 @@ def verdict(
     word: Annotated[Word, typer.Argument(metavar="pass|fail", help="The verdict.", show_default=False)],
     message: Reason = "",
     namespace: Namespace = "",
+    output: PrintedObject = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
@@ -186,7 +179,8 @@ def verdict(
     async def run() -> None:
         async with await Client.connect(kubeconfig, context=context) as client:
             batch = await judge(client, namespace or client.namespace, name, result, message)
-            print(f"pod/{name}: {result} (changepod/{batch.metadata.name})")
+            say(f"pod/{name}: {result} (changepod/{batch.metadata.name})", output)
+            write_objects([msgspec.to_builtins(batch)], output, single=True)
 
     asyncio.run(run())
 
@@ -198,7 +192,7 @@ def _run(
     namespace: str,
     wait: bool,
     timeout: str,
-    output: Format | None,
+    output: ObjectFormat | None,
     context: str | None,
     kubeconfig: str | None,
     *,
@@ -218,7 +212,8 @@ def _run(
             answer = await ask(client, found, request)
             if answer.action.result == Result.REFUSED:
                 raise RequestError(f"{_name(found)}: {answer.action.outcome}")
-            _print(answer.release, answer.action.outcome, output)
+            say(f"{_name(answer.release)}: {answer.action.outcome}", output)
+            write_objects(objects.objects([answer.release]), output, single=True)
             if not wait:
                 return 0
             # with -o, stdout has only the object
@@ -228,22 +223,6 @@ def _run(
                 )
 
     raise typer.Exit(asyncio.run(run()))
-
-
-def _print(release: StoredRelease, outcome: str, output: Format | None) -> None:
-    line = f"{_name(release)}: {outcome}"
-    if output is None:
-        print(line)
-        return
-    print(line, file=sys.stderr)
-    (obj,) = objects.objects([release])
-    match output:
-        case Format.JSON:
-            sys.stdout.write(objects.to_json(obj))
-        case Format.YAML:
-            sys.stdout.write(objects.to_yaml(obj))
-        case Format.NAME:
-            print(objects.names([release])[0])
 
 
 def _name(release: StoredRelease) -> str:

@@ -11,7 +11,9 @@ from altershield.views.releases.goals import What, parse_goal
 from altershield.views.selection import parse, types
 from command.gates.opening import OPEN, wait_until_open
 from command.namespace_option import Namespace, require_namespace
+from command.output import Format
 from command.status.command import Mode, show
+from command.status.printers import Output
 from kube_base.access.client import Client
 
 _SHOWN_STEPS = 5  # that the completion names
@@ -46,6 +48,15 @@ def wait(
         str,
         typer.Option("--timeout", help="Stop after this time with the exit code 4, as 90s or 5m. 0: no timeout."),
     ] = "0",
+    output: Annotated[
+        Format | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="The format: json or yaml (as of `altershield status`; with --for=open: of `altershield gates`).",
+            show_default=False,
+        ),
+    ] = None,
     context: options.Context = None,
     kubeconfig: options.Kubeconfig = None,
 ) -> None:
@@ -58,12 +69,14 @@ def wait(
     require_namespace(namespace)
     limit, selections = seconds(timeout, "--timeout"), parse(workload)
     if until == OPEN:
-        raise typer.Exit(asyncio.run(wait_until_open(context, kubeconfig, namespace, selections, limit or None)))
+        waits = wait_until_open(context, kubeconfig, namespace, selections, limit or None, output)
+        raise typer.Exit(asyncio.run(waits))
     goal = parse_goal(until)
 
     async def run() -> int:
         async with await Client.connect(kubeconfig, context=context) as client:
             mode = Mode(watch=False, wait=True, timeout=limit or None, goal=goal)
-            return await show(client, namespace or client.namespace, selections, None, mode)
+            printed = Output(output) if output is not None else None
+            return await show(client, namespace or client.namespace, selections, printed, mode)
 
     raise typer.Exit(asyncio.run(run()))

@@ -76,7 +76,7 @@ def test_a_guarded_field_does_not_change_and_other_fields_do(
     assert "decreases" in altershield("gates", "-f", str(file), code=EXIT_CLOSED).stdout
     (row,) = [each for each in altershield("gates").stdout.splitlines() if each.startswith("FieldGuard")]
     assert row.split()[2:5] == ["Guard", "enforce", "by"]
-    assert json.loads(altershield("gates", "-o", "json").stdout)["gates"][0]["open"] is None
+    assert json.loads(altershield("gates", "-o", "json").stdout)["items"][0]["open"] is None
     kubectl("set", "image", "deployment/sleep", "sleep=other")
     kubectl("rollout", "restart", "deployment/sleep")
     kubectl("set", "resources", "deployment/sleep", "--limits=memory=128Mi")
@@ -151,7 +151,7 @@ def test_gates_foresee_what_the_guard_says_about_kubectl_apply(
     succeed(kubectl, kubectl.labels("deployment", "sleep")[VERSION])
     known(kubectl, git, *options)
     asked = altershield("gates", "-f", str(file), "-o", "json", code=EXIT_CLOSED).stdout
-    (answer,) = json.loads(asked)["releases"]
+    (answer,) = json.loads(asked)["items"]
     refused = kubectl.run("apply", *options, "-f", "-", stdin=git).stderr
     assert f"{FIELD} is 128Mi now, was 64Mi in the last release by {USER} with kubectl" in refused
     assert answer["message"].partition(" denied the request: ")[2] in refused

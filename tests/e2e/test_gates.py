@@ -80,14 +80,14 @@ def test_people_freeze_and_unfreeze_and_ask_whether_they_may_release(
     assert "deployment/sleep may not be released now:" in shown
     assert "It may be released from 20" in shown
     assert "sale week" in shown.splitlines()[-1]
-    found = json.loads(altershield("gates", "sleep", "-o", "json", code=EXIT_CLOSED).stdout)["releases"][0]
-    assert found["closed"][0]["gate"] == f"{kubectl.namespace}/sale"
+    found = json.loads(altershield("gates", "sleep", "-o", "json", code=EXIT_CLOSED).stdout)["items"][0]
+    assert (found["closed"][0]["namespace"], found["closed"][0]["name"]) == (kubectl.namespace, "sale")
     assert found["opensAt"] > "2026"
     assert "may not be released" in altershield("gates", "-f", str(file), code=EXIT_CLOSED).stdout
     explained = altershield("why", "deploy/sleep").stdout
     assert f"Gates:     ReleaseFreeze {kubectl.namespace}/sale: no release may begin: sale week; since" in explained
     assert f"altershield wait deployment/sleep -n {kubectl.namespace} --for=open" in explained
-    listed = json.loads(altershield("gates", "-o", "json", code=EXIT_CLOSED).stdout)["gates"]
+    listed = json.loads(altershield("gates", "-o", "json", code=EXIT_CLOSED).stdout)["items"]
     assert [(each["name"], each["open"], each["effect"]) for each in listed] == [("sale", False, "Freeze")]
     assert "sale week" in altershield("calendar").stdout
     altershield("wait", "deploy/sleep", "--for=open", "--timeout=1s", code=EXIT_UNDER_WAY)

@@ -1,7 +1,7 @@
 """The gates of a namespace, as they are now. Pure functions."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from altershield.api.condition_types import ConditionType
 from altershield.api.gates.field_guards import FieldGuard
@@ -62,22 +62,6 @@ def gates(
 
 def _order(gate: Gate) -> tuple[bool, bool, str, str]:
     return gate.open is not False, gate.mode != GateMode.ENFORCE, gate.namespace, gate.name
-
-
-def described(gate: Gate) -> dict[str, Any]:
-    """A gate for scripts."""
-    return {
-        "kind": gate.kind,
-        "namespace": gate.namespace,
-        "name": gate.name,
-        "mode": gate.mode,
-        "effect": gate.effect,
-        "open": gate.open,
-        "since": gate.since or None,
-        "changes": gate.changes or None,
-        "reason": gate.reason,
-        "problem": gate.problem,
-    }
 
 
 def _windows(found: Sequence[ReleaseWindow], now: float) -> Iterator[Gate]:

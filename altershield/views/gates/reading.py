@@ -12,6 +12,7 @@ from altershield.api.resources import FIELD_GUARDS, RELEASE_FREEZES, RELEASE_LIM
 from altershield.views import permission
 from altershield.views.gates import applying
 from altershield.views.gates.model import Gate, gates
+from altershield.views.names import WorkloadName, workload_of
 from altershield.workloads.adapter import Adapter
 from kube_base.access.client import Client, PatchType
 from kube_base.access.errors import ApiError, ForbiddenError, NotFoundError, TooManyRequestsError
@@ -34,6 +35,13 @@ class Verdict(NamedTuple):
     """When the release may begin, in the format of Kubernetes; empty: it is not known."""
     causes: tuple[Object, ...] = ()
     """The closed gates: `reason` is the kind, `field` is NAMESPACE/NAME."""
+
+
+class Asked(NamedTuple):
+    """A workload, and what the API server says about its release."""
+
+    workload: WorkloadName
+    verdict: Verdict
 
 
 class Found(NamedTuple):
@@ -70,7 +78,7 @@ async def read(client: Client, namespaces: Sequence[str], now: float) -> Found:
     return Found(gates(windows, freezes, limits, guards, now), tuple(unread))
 
 
-async def ask(client: Client, adapter: Adapter, name: str, namespace: str, now: float) -> Verdict:
+async def ask(client: Client, adapter: Adapter, name: str, namespace: str, now: float) -> Asked:
     """Whether another template of the workload would be admitted now. The request changes nothing: it is a dry run.
 
     NotFoundError: there is no such workload. ForbiddenError: this user may not release it.
@@ -78,18 +86,20 @@ async def ask(client: Client, adapter: Adapter, name: str, namespace: str, now: 
     change = {"spec": {"template": {"metadata": {"annotations": {PROBE: rfc3339(now)}}}}}
     try:
         await client.patch(adapter.resource, change, name, namespace, dry_run=True)
+        verdict = Verdict(allowed=True)
     except (ForbiddenError, TooManyRequestsError) as error:
-        return _verdict(error)
-    return Verdict(allowed=True)
+        verdict = _verdict(error)
+    return Asked(workload_of(adapter.resource, namespace, name), verdict)
 
 
-async def ask_about(client: Client, adapter: Adapter, manifest: Object, namespace: str) -> Verdict:
+async def ask_about(client: Client, adapter: Adapter, manifest: Object, namespace: str) -> Asked:
     """Whether `kubectl apply` of this manifest would be admitted now. A conflict of field managers does not count."""
     try:
         await dry_apply(client, adapter, manifest, namespace)
+        verdict = Verdict(allowed=True)
     except (ForbiddenError, TooManyRequestsError) as error:
-        return _verdict(error)
-    return Verdict(allowed=True)
+        verdict = _verdict(error)
+    return Asked(workload_of(adapter.resource, namespace, manifest["metadata"]["name"]), verdict)
 
 
 async def dry_apply(client: Client, adapter: Adapter, manifest: Object, namespace: str) -> Object:

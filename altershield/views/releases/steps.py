@@ -14,7 +14,7 @@ from altershield.api.schema import doc
 from altershield.releases import steps
 from altershield.releases.enforcement import only_text
 from altershield.releases.steps import StepState, StepView
-from altershield.views.document import Part, time
+from altershield.views.document import Part, Time, time
 from altershield.views.releases.model import Release
 
 
@@ -34,8 +34,8 @@ class Step(Part, frozen=True):
     nodes: Annotated[str, doc("The labels of the nodes whose pods it has, as `kubectl get nodes -l` takes them.")]
     state: Annotated[str, doc("`Passed`, `Pending` or `Skipped`; of the present step, its phase.")]
     present: Annotated[bool, doc("Whether the release is in this step.")]
-    began: Annotated[str | None, doc("When it began.")]
-    ended: Annotated[str | None, doc("When it was over.")]
+    began: Annotated[Time | None, doc("When it began.")]
+    ended: Annotated[Time | None, doc("When it was over.")]
     soak_seconds: Annotated[int, doc("Seconds for which its pods have to stay verified.")]
     approval: Annotated[bool, doc("Whether a person has to promote the release after the step.")]
     promoted_by: Annotated[str, doc("The user who promoted it; may be empty.")]
@@ -49,12 +49,12 @@ class Steps(Part, frozen=True):
     phase: Annotated[str, doc("The phase of the present step, as in `status.rollout.phase`.")]
     updated: Annotated[int, doc("How many pods have the version now.")]
     passed: Annotated[int, doc("How many of them are verified.")]
-    soak_ends: Annotated[str | None, doc("When the soak ends; null: none is under way.")]
+    soak_ends: Annotated[Time | None, doc("When the soak ends; null: none is under way.")]
     steps: Annotated[tuple[Step, ...], doc("All steps.")]
     after_release: Annotated[tuple[CheckState, ...], doc("The checks after the last step.")]
     waits_for: Annotated[tuple[str, ...], doc("Why the release does not go on.")]
     checks_say: Annotated[tuple[str, ...], doc("What the checks said that run before the present step.")]
-    earliest_end: Annotated[str | None, doc("When it can end, without waiting for pods and for people.")]
+    earliest_end: Annotated[Time | None, doc("When it can end, without waiting for pods and for people.")]
     waits_for_person: Annotated[bool, doc("Whether it goes on only after a person promotes it.")]
     outcome: Annotated[str, doc("Of a release that does not take these steps: what would have become of it.")]
 
@@ -84,7 +84,7 @@ def steps_of(release: Release, batches: Sequence[ChangePod], now: float) -> Step
         updated=status.updated,
         passed=status.passed,
         soak_ends=time(status.soak_end_time_unix),
-        steps=tuple(_step(each, batches) for each in steps.views(change, replicas)),
+        steps=tuple(shown_step(each, batches) for each in steps.views(change, replicas)),
         after_release=_check_states(after),
         waits_for=tuple(steps.reasons(status)),
         checks_say=tuple(_said(batches)),
@@ -110,7 +110,7 @@ def _observed(change: ChangeWorkload, rollout: Rollout, replicas: int) -> Steps:
         updated=0,
         passed=0,
         soak_ends=None,
-        steps=tuple(_step(each, ()) for each in plan),
+        steps=tuple(shown_step(each, ()) for each in plan),
         after_release=(),
         waits_for=(),
         checks_say=(),
@@ -120,7 +120,8 @@ def _observed(change: ChangeWorkload, rollout: Rollout, replicas: int) -> Steps:
     )
 
 
-def _step(step: StepView, batches: Sequence[ChangePod]) -> Step:
+def shown_step(step: StepView, batches: Sequence[ChangePod]) -> Step:
+    """A step. `batches`: the ChangePods of its release."""
     return Step(
         number=step.number,
         pods=step.pods if step.pods or not step.nodes else None,

@@ -15,6 +15,7 @@ from altershield.gates.release import Closed
 from altershield.releases.enforcement import only_text
 from altershield.releases.texts import why_failed
 from altershield.views.document import time
+from altershield.views.names import workload_of
 from altershield.views.releases.model import Release, waits
 from altershield.views.releases.steps import steps_of
 from altershield.views.why.advice import Proposal, proposals
@@ -31,7 +32,6 @@ from altershield.views.why.model import (
     Policy,
     ReleaseExplanation,
     Suspension,
-    WorkloadName,
 )
 from altershield.workloads import BY_KIND
 from altershield.workloads.pods import Pod
@@ -86,12 +86,12 @@ def explanation(facts: Facts, advice: tuple[Advice, ...]) -> ReleaseExplanation:
     """What is so, and why."""
     present, change = facts.present, facts.change
     workload = present.workload
-    resource, metadata = BY_KIND[workload.group_kind].resource, workload.metadata
+    metadata = workload.metadata
     policy = change.spec.policy if change is not None else None
     settling = releases.unsettled(change) if change is not None else None
     request = change.status.request if change is not None else None
     return ReleaseExplanation(
-        workload=WorkloadName(resource.api_version, resource.kind, metadata.namespace, metadata.name),
+        workload=workload_of(BY_KIND[workload.group_kind].resource, metadata.namespace, metadata.name),
         time=rfc3339(facts.now),
         state=str(releases.state(change) if change is not None else WorkloadState.INIT),
         waits="" if change is not None else waits(present),
@@ -168,7 +168,7 @@ def _gate(closed: Closed) -> ClosedGate:
         name=closed.name,
         enforced=closed.enforced,
         since=closed.since or None,
-        opens=closed.opens_at or None,
+        opens_at=closed.opens_at or None,
         reason=closed.reason,
         message=texts.sentence(closed),
     )

@@ -3,23 +3,15 @@
 from typing import Annotated
 
 from altershield.api.schema import doc
-from altershield.views.document import Document, Part
+from altershield.views.document import Document, Part, Time
+from altershield.views.names import WorkloadName
 from altershield.views.releases.steps import Steps
-
-
-class WorkloadName(Part, frozen=True):
-    """A workload."""
-
-    api_version: Annotated[str, doc("Its apiVersion.")]
-    kind: Annotated[str, doc("Its kind.")]
-    namespace: Annotated[str, doc("Its namespace.")]
-    name: Annotated[str, doc("Its name.")]
 
 
 class Suspension(Part, frozen=True):
     """Releases of the workload are suspended."""
 
-    since: Annotated[str | None, doc("Since when.")]
+    since: Annotated[Time | None, doc("Since when.")]
     next_passes: Annotated[bool, doc("Whether the next release passes, because a person asked for it.")]
 
 
@@ -34,7 +26,7 @@ class Policy(Part, frozen=True):
 class Pause(Part, frozen=True):
     """AlterShield paused the rollout after a failure."""
 
-    until: Annotated[str | None, doc("When it ends by itself; null: when a person decides, or with the next release.")]
+    until: Annotated[Time | None, doc("When it ends by itself; null: when a person decides, or with the next release.")]
     continues: Annotated[
         bool | None,
         doc("What follows then: true: the rollout continues; false: the last version that passed is released again."),
@@ -62,7 +54,7 @@ class BlockingPod(Part, frozen=True):
     """A pod of an older version that is not ready, and for which the workload's controller waits."""
 
     pod: Annotated[str, doc("Its name.")]
-    since: Annotated[str | None, doc("Since when it blocks the rollout.")]
+    since: Annotated[Time | None, doc("Since when it blocks the rollout.")]
     message: Annotated[str, doc("Why it is not ready; may be empty.")]
 
 
@@ -73,8 +65,8 @@ class ClosedGate(Part, frozen=True):
     namespace: Annotated[str, doc("Its namespace.")]
     name: Annotated[str, doc("Its name.")]
     enforced: Annotated[bool, doc("Whether it denies or holds releases; false: they pass with a warning.")]
-    since: Annotated[str | None, doc("Since when it is closed.")]
-    opens: Annotated[str | None, doc("When it opens; null: that is not known, or a person decides.")]
+    since: Annotated[Time | None, doc("Since when it is closed.")]
+    opens_at: Annotated[Time | None, doc("When it opens; null: that is not known, or a person decides.")]
     reason: Annotated[str, doc("Why, by the person who wrote it; may be empty.")]
     message: Annotated[str, doc("The same as a sentence.")]
 
@@ -90,7 +82,7 @@ class PendingRequest(Part, frozen=True):
 class Decided(Part, frozen=True):
     """What a person decided about the release."""
 
-    time: Annotated[str | None, doc("When.")]
+    time: Annotated[Time | None, doc("When.")]
     verb: Annotated[str, doc("As in `status.actions[].verb`.")]
     by: Annotated[str, doc("The user; empty: not known.")]
     reason: Annotated[str, doc("The reason that the user gave; may be empty.")]
@@ -103,7 +95,7 @@ class EarlierVersion(Part, frozen=True):
 
     version: Annotated[str, doc("The version.")]
     denied: Annotated[bool, doc("Whether it was rolled back, so that it is denied; false: it failed.")]
-    since: Annotated[str | None, doc("Since when.")]
+    since: Annotated[Time | None, doc("Since when.")]
     reason: Annotated[str, doc("Why; may be empty.")]
 
 
@@ -122,14 +114,14 @@ class ReleaseExplanation(Document, frozen=True):
     """The state of a workload's release, the reason for it, and what to do."""
 
     workload: Annotated[WorkloadName, doc("The workload.")]
-    time: Annotated[str, doc("When this was read.")]
+    time: Annotated[Time, doc("When this was read.")]
     state: Annotated[
         str, doc("The state, as in `status.status` of the ChangeWorkload. `Init`, if `waits` is not empty.")
     ]
     waits: Annotated[str, doc("Why the reconciler has not processed the release yet; empty: it has.")]
-    since: Annotated[str | None, doc("Since when it has this state.")]
+    since: Annotated[Time | None, doc("Since when it has this state.")]
     version: Annotated[str, doc("The version.")]
-    released: Annotated[str | None, doc("When it was released.")]
+    released: Annotated[Time | None, doc("When it was released.")]
     reason: Annotated[str, doc("The reason for the state, in one line; may be empty.")]
     suspension: Annotated[Suspension | None, doc("Whether releases are suspended; null: they are not.")]
     restored_fields: Annotated[str, doc("Which fields a rollback brought back that the version had removed.")]

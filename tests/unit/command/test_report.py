@@ -65,8 +65,8 @@ def test_release_that_the_history_has_counts_as_rolled_back_only_if_it_was() -> 
     entry = Entry(ObjectMeta(name="web", namespace="shop"), "", {}, 1)
     refused = _of_record(entry, Record(state="Failed", reason="OrderRefused"))
     undone = _of_record(entry, Record(state="Failed", reason="PodNotUp", rolled_back=True))
-    assert count([refused]) == [Line("shop", 1)]
-    assert count([undone]) == [Line("shop", 1, rolled_back=1)]
+    assert count([refused]) == [Line("shop", 1, 0, 0, 0, 0, 0)]
+    assert count([undone]) == [Line("shop", 1, 0, 0, 0, 0, 1)]
 
 
 def test_table_has_a_total_and_says_what_it_covers() -> None:

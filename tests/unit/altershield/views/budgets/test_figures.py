@@ -10,8 +10,9 @@ from altershield.api.meta import Condition
 from altershield.budget_caches.disruption_budgets import DisruptionBudget
 from altershield.budgets.index import PodIndex
 from altershield.budgets.numbers import Numbers
+from altershield.views.budgets.documents import budget_list
 from altershield.views.budgets.figures import Surroundings, detail, figures, record_line
-from command.budgets.printing import described, lines, table
+from command.budgets.printing import lines, table
 from kube_base.times import rfc3339
 from tests.unit.altershield.budgets.builders import LABELS, NOW, budget, pod, web
 
@@ -43,7 +44,7 @@ def test_numbers_of_a_status_that_nobody_has_written_are_unknown() -> None:
     (problem,) = shown.problems
     assert problem.startswith("no reconciler has counted its pods yet: check that the reconciler runs and that the ")
     assert table([shown], namespaces=True, wide=False)[1].split()[:4] == ["shop", "web", "Enforce", "<unknown>"]
-    assert described(shown)["allowed"] is None
+    assert budget_list([shown]).items[0].allowed is None
 
 
 def test_status_of_an_older_spec_and_conditions_are_problems() -> None:

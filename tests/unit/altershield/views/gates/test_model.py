@@ -4,7 +4,8 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.gates.field_guards import FieldGuard, FieldGuardSpec, FieldGuardStatus, FieldRule
 from altershield.api.gates.freezes import ReleaseFreeze, ReleaseFreezeSpec
 from altershield.api.meta import Condition
-from altershield.views.gates.model import described, gates
+from altershield.views.gates.documents import gate_list
+from altershield.views.gates.model import gates
 from kube_base.meta import ObjectMeta
 
 
@@ -20,6 +21,6 @@ def test_a_guard_is_neither_open_nor_closed() -> None:
     found = gates([], [freeze], [], [FieldGuard(metadata, edited, status)], 2e9)
     assert [each.kind for each in found] == ["ReleaseFreeze", "FieldGuard"]
     assert [each.refuses for each in found] == [True, False]
-    guard = described(found[1])
-    assert (guard["open"], guard["effect"], guard["changes"]) == (None, "Guard", None)
-    assert (guard["reason"], guard["problem"]) == ("rules: memory, images", "rule x is wrong")
+    guard = gate_list(found, ()).items[1]
+    assert (guard.open, guard.effect, guard.changes) == (None, "Guard", None)
+    assert (guard.reason, guard.problem) == ("rules: memory, images", "rule x is wrong")
