@@ -53,13 +53,13 @@ _HEAD = f"""\
 
 {GENERATED}
 
-With `-o json` or `-o yaml`, a command prints one document on stdout; warnings, errors and progress go to stderr. The exit
-code is the same as without the option. The web console reads the same values.
+With `-o json` or `-o yaml`, a command prints one document on stdout; warnings, errors and progress go to stderr. The
+exit code is the same as without the option. The web console reads the same values.
 
 Documents have the `apiVersion` `{VERSION}` and a `kind`, but they are no objects of the
 cluster. **Within a version, fields are added; none is changed or removed.** So ignore fields that you do not know. All
-fields of a document are always there; what is not known or does not apply is `null`, or an empty text or list. Times are
-in UTC, as in Kubernetes.
+fields of a document are always there; what is not known or does not apply is `null`, or an empty text or list. Times
+are in UTC, as in Kubernetes.
 
 """
 
