@@ -1,6 +1,7 @@
 """The permissions of the roles of AlterShield, on the RBAC of the API server."""
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import yaml
 
 from altershield.api.resources import API_VERSION, CHANGE_WORKLOADS
 from command import main
-from tests.e2e.sleep import SLEEP
+from tests.e2e.sleep import SLEEP, TEMPLATE_PATCH, VERSION, suspend
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import Done, call, command
@@ -97,13 +98,20 @@ def test_role_policies_may_write_policies_but_not_their_status(kubectl: Kubectl)
 @pytest.fixture
 def viewer(released: Kubectl, tmp_path: Path) -> Path:
     """The kubeconfig of a ServiceAccount that has the role view in its namespace."""
-    released("create", "serviceaccount", "viewer")
-    released("create", "rolebinding", "viewer", "--clusterrole=view", f"--serviceaccount={released.namespace}:viewer")
+    return account(released, tmp_path, "viewer", "view")
+
+
+def account(released: Kubectl, directory: Path, name: str, *roles: str) -> Path:
+    """The kubeconfig of a ServiceAccount that has these ClusterRoles in its namespace."""
+    released("create", "serviceaccount", name)
+    for role in roles:
+        binding = (f"{name}-{role}", f"--clusterrole={role}", f"--serviceaccount={released.namespace}:{name}")
+        released("create", "rolebinding", *binding)
     config = released.config()
-    config["users"] = [{"name": "it", "user": {"token": released("create", "token", "viewer").strip()}}]
+    config["users"] = [{"name": "it", "user": {"token": released("create", "token", name).strip()}}]
     context = {"cluster": config["clusters"][0]["name"], "user": "it", "namespace": released.namespace}
     config |= {"contexts": [{"name": "it", "context": context}], "current-context": "it"}
-    path = tmp_path / "viewer.kubeconfig"
+    path = directory / f"{name}.kubeconfig"
     path.touch(mode=0o600)
     path.write_text(yaml.safe_dump(config))
     return path
@@ -145,3 +153,48 @@ def test_budgets_command_works_with_the_role_view_and_why_says_that_it_may_not_a
     assert 'Deletion:  unknown\n           you may not do this, so nobody else was asked: pods "' in asked.stdout
     assert 'cannot create resource "pods/eviction"' in asked.stdout
     assert released.exists("pod", pod)
+
+
+ENDS = {
+    # the roles of a user; the commands that `why` suggests about a suspended release, the first one to end it
+    ("view",): [],
+    ("edit",): ["kubectl label", "kubectl delete"],
+    ("view", "altershield-verdicts"): ["altershield repair", "altershield approve", "altershield retry"],
+}
+
+
+@pytest.mark.parametrize("roles", ENDS, ids="+".join)
+def test_why_suggests_what_the_user_may_run_and_it_works(
+    released: Kubectl, tmp_path: Path, capsys: pytest.CaptureFixture[str], roles: tuple[str, ...]
+) -> None:
+    version = released.labels("deployment", "sleep")[VERSION]
+    eventually(lambda: released.exists("changepod", f"sleep--x--{version}--x--1"), "the first ChangePod")
+    suspend(released, version)
+    path = account(released, tmp_path, "somebody", *roles)
+
+    def why(*output: str) -> Done:
+        return call(main, "altershield", "why", "deploy/sleep", *output, f"--kubeconfig={path}", capture=capsys)
+
+    eventually(lambda: why().returncode == 3, "the roles to be in effect")
+    advice = json.loads(why("-o", "json").stdout)["advice"]
+    own = [each["command"] for each in advice if each["allowed"]]
+    assert all(any(command.startswith(each) for command in own) for each in ENDS[roles])
+    assert bool(own) == bool(ENDS[roles])
+    others = {each["role"] for each in advice if not each["allowed"]}
+    assert others == {"altershield-verdicts", "edit"} - set(roles)
+    shown = why().stdout
+    at = shown.index("What others may do, and you may not:")
+    for each in advice:
+        assert each["command"] in (shown[:at] if each["allowed"] else shown[at:])
+    if not own:
+        assert "What to do: ask somebody who may" in shown
+        return
+    first = next(each for each in own if each.startswith(ENDS[roles][0]))
+    program, *words = shlex.split(first)
+    if program == "altershield":
+        done = call(main, program, *words, f"--kubeconfig={path}", capture=capsys)
+        assert done.returncode == 0, done.stderr
+    else:
+        Kubectl(path, released.namespace)(*words)
+    released("patch", "deployment", "sleep", "-p", TEMPLATE_PATCH)
+    assert released.labels("deployment", "sleep")[VERSION] != version, "the next release passed"
