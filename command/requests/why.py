@@ -114,7 +114,7 @@ async def _workload(
         found = await explain(client, namespace or client.namespace, selection, system_namespace, program)
     if output is None:
         for each in found.explanations:
-            print("\n".join(lines(each, program)))
+            print("\n".join(lines(each)))
     elif len(found.explanations) == 1:
         write(found.explanations[0], output)
     else:

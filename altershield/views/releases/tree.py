@@ -17,22 +17,20 @@ _AFTER_SOAK = (Phase.WAITING_FOR_APPROVAL, Phase.STOPPED, *ENDED)
 
 
 def tree(release: Release, batches: Sequence[ChangePod], now: float, program: str) -> list[str]:
-    """The steps of a release as in `lines`. Empty if it is not the present release, or has no steps. `batches`: its
-    ChangePods."""
+    """The steps of a release as in `lines`, and the command that lets it go on. Empty if it is not the present release,
+    or has no steps. `batches`: its ChangePods. `program`: the beginning of the command."""
     found, workload = steps_of(release, batches, now), release.workload
-    name = workload_name(workload.group_kind, workload.metadata.name)
-    promote = promote_command(workload.kind, workload.metadata.name, workload.metadata.namespace, program)
-    return lines(found, name, release.version, promote, now) if found is not None else []
+    if found is None:
+        return []
+    name, metadata = workload_name(workload.group_kind, workload.metadata.name), workload.metadata
+    promote = f"{program} promote {workload.kind.lower()}/{metadata.name} -n {metadata.namespace}"
+    more = [f"{'To go on:':<14}{promote}"] if found.waits_for_person else []
+    return [*lines(found, name, release.version, now), *more]
 
 
-def promote_command(kind: str, name: str, namespace: str, program: str) -> str:
-    """The command that promotes the release of a workload."""
-    return f"{program} promote {kind.lower()}/{name} -n {namespace}"
-
-
-def lines(found: Steps, name: str, version: str, promote: str, now: float) -> list[str]:
-    """The steps of a release, what it waits for, its earliest end, and the command `promote`. If its policy only
-    observes or warns: the steps that it would take, and what would have become of them. `name`: of the workload."""
+def lines(found: Steps, name: str, version: str, now: float) -> list[str]:
+    """The steps of a release, what it waits for, and its earliest end. If its policy only observes or warns: the steps
+    that it would take, and what would have become of them. `name`: of the workload."""
     if found.not_held:
         return [printable(line) for line in _would_be(found, name)]
     shown = [f"Steps of {name}, version {version[:_DIGITS]}:"]
@@ -41,7 +39,7 @@ def lines(found: Steps, name: str, version: str, promote: str, now: float) -> li
         shown.append(f"{'└─' if last else '├─'} {_line(each, found, now)}".rstrip())
         shown += [f"{'  ' if last else '│ '}      checks: {_checks(each.checks)}"] if each.checks else []
     shown += [f"After the release: {_checks(found.after_release)}"] if found.after_release else []
-    shown += _about(found, promote, now)
+    shown += _about(found, now)
     return [printable(line) for line in shown]
 
 
@@ -91,15 +89,13 @@ def _left(at: str | None, now: float) -> str:
     return f" (in {age(unix(at) - now)})" if unix(at) > now else " (now)"
 
 
-def _about(found: Steps, promote: str, now: float) -> Iterator[str]:
+def _about(found: Steps, now: float) -> Iterator[str]:
     for index, each in enumerate(found.waits_for):
         yield f"{'Waits for:' if not index else '':<14}{each}"
     yield from (f"{'Checks say:':<14}{each}" for each in found.checks_say)
     if found.earliest_end:
         left = _left(found.earliest_end, now)
         yield f"{'Earliest end:':<14}{found.earliest_end}{left}, without waiting for pods and for people"
-    if found.waits_for_person:
-        yield f"{'To go on:':<14}{promote}"
 
 
 def _checks(states: Sequence[CheckState]) -> str:

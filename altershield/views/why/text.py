@@ -36,15 +36,14 @@ _JUDGES = {
 Field = tuple[str, str]
 
 
-def lines(of: ReleaseExplanation, program: str) -> list[str]:
-    """The lines about one workload. `program`: the beginning of the commands to paste."""
+def lines(of: ReleaseExplanation) -> list[str]:
+    """The lines about one workload."""
     now, workload = unix(of.time), of.workload
     resource = BY_KIND[GroupKind(workload.api_version.rpartition("/")[0], workload.kind)].resource
     name = resource_name(resource, workload.name)
     found = [f"{name} in namespace {workload.namespace}", *_fields(_about(of, now))]
     if of.steps is not None:
-        promote = tree.promote_command(workload.kind, workload.name, workload.namespace, program)
-        found += tree.lines(of.steps, name, of.version, promote, now)
+        found += tree.lines(of.steps, name, of.version, now)
     for title, pods in (
         ("Failed pods", of.failed_pods),
         ("Pods that are down", of.down_pods),

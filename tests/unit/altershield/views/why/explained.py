@@ -27,4 +27,4 @@ def explain(
     closed: Sequence[Closed] = (),
 ) -> list[str]:
     """The lines for a user who may do everything."""
-    return lines(explained(Facts(found, batches, blocking, closed, now), program), program)
+    return lines(explained(Facts(found, batches, blocking, closed, now), program))

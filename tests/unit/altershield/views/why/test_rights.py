@@ -74,7 +74,7 @@ def test_each_set_of_rights_gets_what_it_allows_and_nothing_is_left_out(state: s
             works = [one for one in variants if all(may[need] for need in one.needs)]
             assert each.allowed is bool(works)
             assert each.command == (works or variants)[0].command
-        shown = lines(found, "altershield")
+        shown = lines(found)
         at = (
             shown.index("What others may do, and you may not:")
             if "What others may do, and you may not:" in shown
@@ -94,14 +94,14 @@ def test_user_without_any_right_is_told_whom_to_ask(state: str) -> None:
     found = told(facts, answers(facts, lambda _: False))
     assert runs(found.advice) == []
     first = "What to do: ask somebody who may" if found.advice else "What to do: nothing"
-    assert first in lines(found, "altershield")
+    assert first in lines(found)
 
 
 @pytest.mark.parametrize("state", STATES)
 def test_nothing_is_kept_back_if_the_api_server_does_not_say_what_the_user_may_do(state: str) -> None:
     found = told(STATES[state], {})
     assert all(each.allowed is None for each in found.advice)
-    assert OTHERS not in lines(found, "altershield")
+    assert OTHERS not in lines(found)
 
 
 def test_user_who_may_only_release_gets_the_label_that_repairs() -> None:
@@ -125,7 +125,7 @@ def test_step_with_approval_needs_the_right_to_approve_and_another_user() -> Non
     assert not any("promote" in each for each in runs(releaser.advice))
     assert any(
         line.endswith('who may: a user other than ann with the ClusterRole altershield-approvals in namespace "shop"')
-        for line in lines(releaser, "altershield")
+        for line in lines(releaser)
     )
     held = STATES["held by a person"]  # in a step without approval
     found = told(held, answers(held, lambda need: grants("altershield-verdicts", need)))
