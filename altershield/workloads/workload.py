@@ -20,6 +20,7 @@ from altershield.api.released_by import ANNOTATION as RELEASED_BY
 from altershield.workloads.applied import digest
 from altershield.workloads.hold import PAUSE, Hold
 from altershield.workloads.hold import read as read_hold
+from altershield.workloads.images import Images, images_in
 from altershield.workloads.meta import Meta, WorkloadMeta
 from altershield.workloads.releasers import other_releaser
 from altershield.workloads.start_budget import StartBudget, start_budget
@@ -134,6 +135,8 @@ class Workload(msgspec.Struct, frozen=True, gc=False):
     """Which other controller releases it, as a sentence; empty if none is known (`releasers.other_releaser`)."""
     obstacle: str = ""
     """Why its spec does not allow a release in steps; empty if it does (`Adapter.obstacle`)."""
+    images: Images = ()
+    """The images of its template."""
     start: StartBudget = StartBudget()
     """How long its pods may take to start, by the probes of its template."""
 
@@ -290,5 +293,6 @@ def common(
         "releaser": sys.intern(
             other_releaser(metadata.owner_references, chain(metadata.labels or (), metadata.annotations or ()))
         ),
+        "images": images_in(template.spec),
         "start": start_budget(template.spec, progress_deadline),
     }

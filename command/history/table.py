@@ -11,7 +11,8 @@ from altershield.views.durations import age
 from altershield.views.history import Found
 from altershield.views.names import printable
 from altershield.views.releases import objects
-from command.columns import Columns
+from altershield.workloads.images import Images, images_of, named
+from command.columns import Columns, room
 from kube_base.times import rfc3339
 
 _DIGITS = 12  # of a version, unless the table is wide
@@ -27,6 +28,8 @@ class _Line(NamedTuple):
     record: Record
     present: bool
     """Whether the workload has this release now."""
+    before: Images = ()
+    """The images of the release before."""
 
 
 def table(found: Found, *, wide: bool) -> list[str]:
@@ -38,7 +41,9 @@ def table(found: Found, *, wide: bool) -> list[str]:
         for record in each.entry.releases
     ]
     lines.sort(key=lambda line: (line.record.number, line.record.released, line.entry.revision), reverse=True)
-    return Columns(len(header)).lines([header, *(_row(each, wide=wide) for each in lines)])
+    before = (*(images_of(each.entry.template) for each in lines[1:]), ())
+    lines = [line._replace(before=images) for line, images in zip(lines, before, strict=False)]
+    return Columns(len(header)).lines([header, *(_row(each, wide=wide) for each in lines)], room(wide=wide))
 
 
 def difference(old: Entry, new: Entry) -> str:
@@ -70,22 +75,15 @@ def about(entry: Entry) -> list[str]:
 def _row(line: _Line, *, wide: bool) -> Sequence[str]:
     record, entry = line.record, line.entry
     version = entry.version if wide else entry.version[:_DIGITS]
-    images = entry.images if wide else tuple(short(each) for each in entry.images)
+    images = ",".join(entry.images) if wide else named(images_of(entry.template), line.before)
     more = (record.reason or _UNKNOWN, _checks(record.checks), _steps(record.steps)) if wide else ()
     cells = (
-        *(str(record.number or _UNKNOWN), version + ("*" if line.present else ""), ",".join(images) or _UNKNOWN),
+        *(str(record.number or _UNKNOWN), version + ("*" if line.present else ""), images or _UNKNOWN),
         *(record.way or _UNKNOWN, record.released or _UNKNOWN, record.released_by or _UNKNOWN),
         *(_state(record, present=line.present), record.since or _UNKNOWN),
         *(*more, record.message),
     )
     return [printable(cell) for cell in cells]
-
-
-def short(image: str) -> str:
-    """An image without its registry and path: `web:1.2`. A digest is cut to 12 digits."""
-    name = image.rpartition("/")[2]
-    name, at, digest = name.partition("@")
-    return f"{name}@{digest.rpartition(':')[2][:_DIGITS]}" if at else name
 
 
 def _state(record: Record, *, present: bool) -> str:

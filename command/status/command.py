@@ -15,6 +15,7 @@ from altershield.releases import Outcome
 from altershield.views.durations import age, seconds
 from altershield.views.releases.attention import triage
 from altershield.views.releases.goals import Goal, demand_step, reached
+from altershield.views.releases.images import ImagesReader
 from altershield.views.releases.model import Release, Snapshot, StatusError, demand, outcomes, shown, under_way
 from altershield.views.releases.nothing import demand_namespace, why_nothing
 from altershield.views.releases.reading import Reader
@@ -148,7 +149,7 @@ async def show(
     client: Client, namespace: str, selections: Sequence[Selection], output: Output | None, mode: Mode
 ) -> int:
     """Show the releases of the selections, and return the exit code. An empty namespace means all namespaces."""
-    reader, printer = Reader(client, namespace, selections), Printer(output, namespace)
+    reader, printer, images = Reader(client, namespace, selections), Printer(output, namespace), ImagesReader(client)
     trees = Trees(client, printer, wanted=printer.is_table and any(selection.name for selection in selections))
     snapshot = await reader.read()
     if not snapshot.workloads and any(selection.name for selection in selections):
@@ -158,11 +159,13 @@ async def show(
     if mode.watch and not mode.wait and not shown(snapshot):
         print(f"{await why_nothing(client, namespace, selections)}; waiting for releases", file=sys.stderr, flush=True)
     if mode.urgent and shown(snapshot):
-        await _urgent(client, printer, shown(snapshot))
+        await _urgent(client, printer, images, shown(snapshot))
+        if mode.watch:
+            printer.known(await images.added(shown(snapshot), shown(snapshot)))
     if mode.watch or (mode.wait and Outcome.UNDER_WAY in mode.outcomes(snapshot)):
         try:
             async with asyncio.timeout(mode.timeout), trees.drawn_again():
-                snapshot = await _follow(reader, printer, trees, selections, namespace, mode)
+                snapshot = await _follow(reader, printer, images, trees, selections, namespace, mode)
         except TimeoutError:
             snapshot = await reader.read()
             _report_timeout(snapshot, mode)
@@ -173,31 +176,40 @@ async def show(
         print(text, file=sys.stderr)
     if not mode.watch and not mode.urgent:
         found = shown(snapshot)
-        printer.whole(await with_words(client, found, time.time()) if printer.is_table else found)
+        if printer.is_table:
+            found = await with_words(client, await images.added(found, found), time.time())
+        printer.whole(found)
         await trees.whole(found)
     return exit_code(mode.outcomes(snapshot))
 
 
-async def _urgent(client: Client, printer: Printer, found: Sequence[Release]) -> None:
+async def _urgent(client: Client, printer: Printer, images: ImagesReader, found: Sequence[Release]) -> None:
     """Print the releases that need somebody or are under way, and how many workloads are not shown."""
     urgent = triage(found)
-    printer.changes(await with_words(client, urgent.releases, time.time()))
-    printer.known(found)
+    printer.changes(await with_words(client, await images.added(urgent.releases, found), time.time()))
     if urgent.summary:
         print(urgent.summary, file=sys.stderr, flush=True)
 
 
 async def _follow(
-    reader: Reader, printer: Printer, trees: Trees, selections: Sequence[Selection], namespace: str, mode: Mode
+    reader: Reader,
+    printer: Printer,
+    images: ImagesReader,
+    trees: Trees,
+    selections: Sequence[Selection],
+    namespace: str,
+    mode: Mode,
 ) -> Snapshot:
     """Show the changes. With --wait, return the first snapshot in which each release has come as far as the goal, or is
     not under way."""
     said = ""
     async with aclosing(reader.changes()) as snapshots:
         async for snapshot in snapshots:
-            if mode.watch and not await trees.draw(shown(snapshot)):
-                printer.changes(shown(snapshot))
-                await trees.changes(shown(snapshot))
+            if mode.watch:
+                found = await images.added(shown(snapshot), shown(snapshot)) if printer.is_table else shown(snapshot)
+                if not await trees.draw(found):
+                    printer.changes(found)
+                    await trees.changes(found)
             if not mode.wait:
                 continue
             demand(snapshot, selections, namespace)

@@ -32,7 +32,7 @@ class Layout(NamedTuple):
     def header(self) -> tuple[str, ...]:
         return (
             *(("NAMESPACE",) if self.namespaces else ()),
-            *("NAME", "VERSION", "STATE", "PASSED", "FAILED", "WAITING", "AGE"),
+            *("NAME", "VERSION", "IMAGES", "STATE", "PASSED", "FAILED", "WAITING", "AGE"),
             *(("SINCE", "POLICY") if self.wide else ()),
             "MESSAGE",
         )
@@ -67,7 +67,7 @@ def row(release: Release, layout: Layout, now: float) -> Row:
     digits = release.version if layout.wide else release.version[:_VERSION_DIGITS]
     before = (
         *((namespace,) if layout.namespaces else ()),
-        *(name, digits + ("*" if release.present else ""), state.value, *counts),
+        *(name, digits + ("*" if release.present else ""), printable(release.images) or _UNKNOWN, state.value, *counts),
     )
     after = (
         *((rfc3339(since) if since else _UNKNOWN, policy) if layout.wide else ()),
@@ -86,5 +86,5 @@ def _policy(policy: AppliedPolicy, namespace: str) -> str:
 
 def progress(release: Release) -> str:
     """The line that --wait prints for a release."""
-    name, _, state, *_, message = row(release, Layout(), 0).cells
+    name, _, _, state, *_, message = row(release, Layout(), 0).cells
     return f"Waiting for the release of {name}: {state}" + (f", {message}" if message else "")

@@ -57,9 +57,10 @@ class Plugin:
         return done.stdout
 
     def rows(self, *arguments: str, code: int = 0) -> list[list[str]]:
-        """The first cells of the table's rows: name, version, state, pods passed, failed, waiting."""
+        """The first cells of the table's rows, without the images: name, version, state, pods passed, failed,
+        waiting."""
         _, *lines = self.status(*arguments, code=code).splitlines()
-        return [line.split()[:6] for line in lines]
+        return [[*line.split()[:2], *line.split()[3:7]] for line in lines]
 
     def objects(self, output: str) -> list[Json]:
         listed: Json = yaml.safe_load(self.status("-o", output))  # JSON is YAML, too
@@ -193,7 +194,7 @@ def test_output_objects_equal_those_of_kubectl_get(plugin: Plugin) -> None:
     eventually(lambda: plugin.objects("yaml") == plugin.kubectl.json("changeworkloads")["items"], "the same as YAML")
     header, row = plugin.status("--all", "-o", "wide").splitlines()
     assert header.split() == [
-        *("NAME", "VERSION", "STATE", "PASSED", "FAILED", "WAITING", "AGE", "SINCE", "POLICY", "MESSAGE"),
+        *("NAME", "VERSION", "IMAGES", "STATE", "PASSED", "FAILED", "WAITING", "AGE", "SINCE", "POLICY", "MESSAGE"),
     ]
     assert row.split()[1] == f"{name.rpartition('--x--')[2]}*"
 
@@ -237,7 +238,7 @@ def test_watch_with_wait_shows_each_change_and_ends_with_the_release(plugin: Plu
     assert (watch.returncode, err) == (0, "")
     assert header.split()[0] == "NAME"
     assert [row.split()[0] for row in rows] == ["deployment.apps/web"] * len(rows)
-    assert rows[-1].split()[2] == "Success"
+    assert rows[-1].split()[3] == "Success"
 
 
 def test_watch_continues_after_the_end_of_a_release(plugin: Plugin) -> None:

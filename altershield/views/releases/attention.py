@@ -64,8 +64,7 @@ def triage(found: Sequence[Release]) -> Triage:
     """`found`: the releases of all workloads, as `model.shown` returns them."""
     families: dict[tuple[str, str, GroupKind], list[Release]] = {}
     for each in found:
-        metadata = each.workload.metadata
-        families.setdefault((metadata.namespace, metadata.name, each.workload.group_kind), []).append(each)
+        families.setdefault(each.key, []).append(each)
     judged = sorted(((attention(each), each) for each in families.values()), key=lambda pair: pair[0])
     counts = [level for level, _ in judged]
     return Triage(

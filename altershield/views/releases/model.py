@@ -12,9 +12,11 @@ from altershield.api.change_workload import ChangeWorkload, WorkloadRef
 from altershield.releases import Outcome, steps
 from altershield.views.selection import Selection
 from altershield.workloads import BY_KIND
+from altershield.workloads.images import Images, named
 from altershield.workloads.workload import Workload
 from kube_base.errors import ReportedError
 from kube_base.meta import ObjectMeta
+from kube_base.resources import GroupKind
 
 
 class StatusError(ReportedError):
@@ -42,6 +44,20 @@ class Release(NamedTuple):
 
     words: str = ""
     """Why its pods are not up, if the ChangeWorkload does not say it and the pods were read."""
+    older_images: Images = ()
+    """The images of its template, if it is not the present one and they were read."""
+    images_before: Images = ()
+    """The images of the version before, if they were read."""
+
+    @property
+    def key(self) -> tuple[str, str, GroupKind]:
+        """The namespace, the name and the kind of the workload."""
+        return self.workload.metadata.namespace, self.workload.metadata.name, self.workload.group_kind
+
+    @property
+    def images(self) -> str:
+        """The images of the version in a short text, those that it changed first; empty if they are not known."""
+        return named(self.workload.images if self.present else self.older_images, self.images_before)
 
     @property
     def version(self) -> str:

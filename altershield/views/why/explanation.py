@@ -66,8 +66,10 @@ class Facts(NamedTuple):
         return present.stored.release if present.stored is not None and not present.pending else None
 
     @property
-    def earlier(self) -> list[ChangeWorkload]:
-        return [each.stored.release for each in self.releases if each is not self.present and each.stored is not None]
+    def earlier(self) -> list[tuple[Release, ChangeWorkload]]:
+        """The other versions, with their ChangeWorkloads."""
+        others = ((each, each.stored) for each in self.releases if each is not self.present)
+        return [(each, stored.release) for each, stored in others if stored is not None]
 
 
 def proposed(facts: Facts, program: str) -> list[Proposal]:
@@ -76,7 +78,7 @@ def proposed(facts: Facts, program: str) -> list[Proposal]:
         facts.change,
         facts.present.workload,
         program,
-        denied=any(map(releases.rolled_back, facts.earlier)),
+        denied=any(releases.rolled_back(change) for _, change in facts.earlier),
         blocking=facts.blocking[:_MAX_DELETED],
         closed=facts.closed,
     )
@@ -97,6 +99,7 @@ def explanation(facts: Facts, advice: tuple[Advice, ...]) -> ReleaseExplanation:
         waits="" if change is not None else waits(present),
         since=time(releases.since(change)) if change is not None else None,
         version=present.version,
+        images=present.images,
         released=time(change.spec.create_time_unix) if change is not None else None,
         reason=present.message if change is not None else "",
         suspension=_suspension(workload),
@@ -193,9 +196,9 @@ def _decided(change: ChangeWorkload) -> Iterator[Decided]:
         yield Decided(each.time or None, str(each.verb), each.by, each.reason, str(each.result), each.outcome)
 
 
-def _earlier(changes: Sequence[ChangeWorkload]) -> Iterator[EarlierVersion]:
-    for each in changes:
-        denied = releases.rolled_back(each)
-        if denied or releases.state(each) is WorkloadState.SUSPEND:
-            reason = releases.why(each, current=True).removeprefix("" if denied else "failed: ")
-            yield EarlierVersion(releases.version_of(each), denied, time(releases.since(each)), reason)
+def _earlier(versions: Sequence[tuple[Release, ChangeWorkload]]) -> Iterator[EarlierVersion]:
+    for release, change in versions:
+        denied = releases.rolled_back(change)
+        if denied or releases.state(change) is WorkloadState.SUSPEND:
+            reason = releases.why(change, current=True).removeprefix("" if denied else "failed: ")
+            yield EarlierVersion(release.version, release.images, denied, time(releases.since(change)), reason)

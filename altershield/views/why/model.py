@@ -94,6 +94,7 @@ class EarlierVersion(Part, frozen=True):
     """An earlier version that still matters."""
 
     version: Annotated[str, doc("The version.")]
+    images: Annotated[str, doc("Its images in short; empty: not known.")]
     denied: Annotated[bool, doc("Whether it was rolled back, so that it is denied; false: it failed.")]
     since: Annotated[Time | None, doc("Since when.")]
     reason: Annotated[str, doc("Why; may be empty.")]
@@ -121,6 +122,7 @@ class ReleaseExplanation(Document, frozen=True):
     waits: Annotated[str, doc("Why the reconciler has not processed the release yet; empty: it has.")]
     since: Annotated[Time | None, doc("Since when it has this state.")]
     version: Annotated[str, doc("The version.")]
+    images: Annotated[str, doc("Its images in short, those that it changed first; empty: not known.")]
     released: Annotated[Time | None, doc("When it was released.")]
     reason: Annotated[str, doc("The reason for the state, in one line; may be empty.")]
     suspension: Annotated[Suspension | None, doc("Whether releases are suspended; null: they are not.")]

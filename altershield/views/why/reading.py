@@ -12,6 +12,7 @@ from altershield.views.access import allowed
 from altershield.views.current_user import user
 from altershield.views.gates.closed import closed_for
 from altershield.views.releases.batches import batches_of
+from altershield.views.releases.images import ImagesReader
 from altershield.views.releases.model import Release, demand, outcomes, shown
 from altershield.views.releases.reading import Reader
 from altershield.views.releases.words import with_words
@@ -42,7 +43,7 @@ async def explain(
     snapshot = await Reader(client, namespace, [selection]).read()
     demand(snapshot, [selection], namespace)
     found = [each for each in shown(snapshot) if each.workload.metadata.name == selection.name]
-    found = await with_words(client, found, time.time())
+    found = await with_words(client, await ImagesReader(client).added(found, found), time.time())
     made = []
     for uid in dict.fromkeys(each.workload.metadata.uid for each in found):
         own = [each for each in found if each.workload.metadata.uid == uid]

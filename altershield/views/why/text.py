@@ -57,10 +57,10 @@ def lines(of: ReleaseExplanation) -> list[str]:
 def _about(of: ReleaseExplanation, now: float) -> Iterator[Field]:
     if of.waits:
         yield "State", of.waits
-        yield "Version", of.version
+        yield "Version", _version(of)
     else:
         yield "State", f"{of.state} since {_time(of.since, now)}"
-        yield "Version", f"{of.version}, released {_time(of.released, now)}"
+        yield "Version", f"{_version(of)}, released {_time(of.released, now)}"
     if of.suspension is not None:
         yield "Releases", _suspension(of.suspension, now)
     if not of.waits:
@@ -78,6 +78,11 @@ def _about(of: ReleaseExplanation, now: float) -> Iterator[Field]:
     yield from _checks(of.checks)
     yield from _blocking(of.blocking_pods, now)
     yield from _gates(of.gates)
+
+
+def _version(of: ReleaseExplanation | EarlierVersion) -> str:
+    """The version, with its images if they are known."""
+    return f"{of.version} ({of.images})" if of.images else of.version
 
 
 def _suspension(suspension: Suspension, now: float) -> str:
@@ -141,8 +146,8 @@ def _decisions(of: ReleaseExplanation, now: float) -> list[str]:
 
 def _earlier(each: EarlierVersion, now: float) -> str:
     if each.denied:
-        return f"Version {each.version} is denied: {each.reason}"
-    return f"Version {each.version} failed at {_time(each.since, now)}: {each.reason}"
+        return f"Version {_version(each)} is denied: {each.reason}"
+    return f"Version {_version(each)} failed at {_time(each.since, now)}: {each.reason}"
 
 
 def _advice(advice: Sequence[Advice]) -> Iterator[str]:

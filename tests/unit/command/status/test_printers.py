@@ -53,11 +53,11 @@ def test_watch_prints_only_changed_rows(capsys: pytest.CaptureFixture[str]) -> N
     printer = Printer(None, "shop")
     printer.changes([OLD])
     header, first = capsys.readouterr().out.splitlines()
-    assert header.split()[:3] == ["NAME", "VERSION", "STATE"]
-    assert first.split()[2] == "Success"
+    assert header.split()[:3] == ["NAME", "VERSION", "IMAGES"]
+    assert first.split()[3] == "Success"
     printer.changes([OLD, NEW])
     (second,) = capsys.readouterr().out.splitlines()
-    assert second.split()[:3] == ["deployment.apps/web", f"{V2[:12]}*", "Running"]
+    assert second.split()[:4] == ["deployment.apps/web", f"{V2[:12]}*", "busybox", "Running"]
     printer.changes([OLD, NEW])
     assert capsys.readouterr().out == ""
 

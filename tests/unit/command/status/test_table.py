@@ -14,7 +14,8 @@ from altershield.views.releases.model import Release
 from altershield.workloads.workload import Workload
 from command.columns import Columns
 from command.status.table import Layout, progress, row
-from tests.unit.altershield.views.builders import DONE, V1, V2, release, stored, workload
+from tests.support.workloads import BY_NAME
+from tests.unit.altershield.views.builders import DONE, V1, V2, manifest, release, stored, workload
 
 NOW = 1683791475.0
 FAILED = ChangeWorkloadStatus(
@@ -36,6 +37,7 @@ def test_row_has_the_columns_and_a_star_at_the_present_version() -> None:
     assert shown == {
         "NAME": "statefulset.apps/db",
         "VERSION": f"{V1[:12]}*",
+        "IMAGES": "busybox",
         "STATE": "Suspend",
         "PASSED": "0",
         "FAILED": "1",
@@ -44,7 +46,7 @@ def test_row_has_the_columns_and_a_star_at_the_present_version() -> None:
         "MESSAGE": "failed: db-0 (x)",
     }
     superseded = cells(release(FAILED, "StatefulSet", "db"), workload("StatefulSet", "db", V2))
-    assert superseded["VERSION"] == V1[:12]
+    assert (superseded["VERSION"], superseded["IMAGES"]) == (V1[:12], "<unknown>")
 
 
 def test_namespace_is_a_column_if_all_namespaces_are_shown() -> None:
@@ -78,6 +80,21 @@ def test_row_of_a_release_that_is_not_processed_has_no_age_and_a_message() -> No
         assert (shown["VERSION"], shown["STATE"], shown["PASSED"]) == (f"{V1}*", "Init", "0")
         assert (shown["AGE"], shown["SINCE"], shown["POLICY"]) == ("<unknown>",) * 3
         assert shown["MESSAGE"] == "admitted, not yet processed"
+
+
+def test_row_names_the_images_of_the_version_and_first_those_that_it_changed() -> None:
+    layout = Layout()
+    older = Release(workload(version=V2), stored(release()), older_images=(("web", "web:1"),))
+    assert row(older, layout, NOW).cells[layout.header.index("IMAGES")] == "web:1"
+    obj = manifest()
+    containers = [{"name": name, "image": f"registry.example/team/{name}:2"} for name in ("proxy", "web", "log")]
+    obj["spec"]["template"]["spec"]["containers"] = containers
+    its = BY_NAME["Deployment"].read(msgspec.json.encode(obj))
+    before = (("proxy", "proxy:2"), ("web", "web:1"), ("log", "log:2"))
+    shown = row(Release(its, stored(release()), images_before=before), layout, NOW)
+    assert shown.cells[layout.header.index("IMAGES")] == "<unknown>", "the template is not that of the version"
+    present = Release(its, None, reviewed=False, images_before=before)
+    assert row(present, layout, NOW).cells[layout.header.index("IMAGES")] == "web:2,proxy:2 +1"
 
 
 def test_message_contains_no_control_characters() -> None:

@@ -98,7 +98,7 @@ def test_template_that_no_gatekeeper_reviewed_is_shown_as_not_verified(changes: 
     assert (present.stored, present.present, under_way(present)) == (None, True, True)
     assert present.version == changed.fingerprint
     cells = row(present, Layout(), 0).cells
-    assert (cells[2], cells[-1]) == ("Init", "the present pod template is not verified yet")
+    assert (cells[3], cells[-1]) == ("Init", "the present pod template is not verified yet")
 
 
 def test_template_that_changed_twice_is_not_shown_as_the_version_of_the_label() -> None:

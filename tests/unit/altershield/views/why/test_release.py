@@ -141,7 +141,7 @@ def test_suspension_is_shown_with_time_reason_judge_and_pods() -> None:
     assert shown[:9] == [
         "deployment.apps/web in namespace shop",
         f"State:     Suspend since {rfc3339(NOW - 600)} (10m ago)",
-        f"Version:   {V1}, released {rfc3339(NOW - 900)} (15m ago)",
+        f"Version:   {V1} (busybox), released {rfc3339(NOW - 900)} (15m ago)",
         f"Releases:  suspended since {rfc3339(NOW - 300)} (5m ago): further releases are denied, except a repair",
         "Reason:    failed: web-1 (find error)",
         "Failed by: a person",
