@@ -17,10 +17,10 @@ from altershield.api.annotations import GENERATE, START_TIMEOUT
 from altershield.api.fingerprint import Template, canonical, fingerprint
 from altershield.api.label_selectors import selects
 from altershield.api.released_by import ANNOTATION as RELEASED_BY
+from altershield.images import Images, images_in
 from altershield.workloads.applied import digest
 from altershield.workloads.hold import PAUSE, Hold
 from altershield.workloads.hold import read as read_hold
-from altershield.workloads.images import Images, images_in
 from altershield.workloads.meta import Meta, WorkloadMeta
 from altershield.workloads.releasers import other_releaser
 from altershield.workloads.start_budget import StartBudget, start_budget

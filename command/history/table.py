@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from altershield.api.change_workload import WorkloadState
 from altershield.api.rollout import PassedStep
+from altershield.images import Images, images_of, named
 from altershield.releases.history import CheckOutcome, Entry, Record
 from altershield.views.durations import age
 from altershield.views.history import Found
 from altershield.views.names import printable
 from altershield.views.releases import objects
-from altershield.workloads.images import Images, images_of, named
 from command.columns import Columns, room
 from kube_base.times import rfc3339
 

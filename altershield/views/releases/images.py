@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from altershield import releases
+from altershield.images import Images, images_of
 from altershield.releases import history
 from altershield.views.releases.model import Release
-from altershield.workloads.images import Images, images_of
 from kube_base.access.client import Client
 from kube_base.access.errors import KubernetesError
 

@@ -9,10 +9,10 @@ import msgspec
 from altershield import releases
 from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload, WorkloadRef
+from altershield.images import Images, named
 from altershield.releases import Outcome, steps
 from altershield.views.selection import Selection
 from altershield.workloads import BY_KIND
-from altershield.workloads.images import Images, named
 from altershield.workloads.workload import Workload
 from kube_base.errors import ReportedError
 from kube_base.meta import ObjectMeta

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from altershield.workloads.images import Images, images_in, images_of, named, short
+from altershield.images import Images, images_in, images_of, named, short
 
 DIGEST = "sha256:" + "4f53cda18c2baa0c" * 4
 
