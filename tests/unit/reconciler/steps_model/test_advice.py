@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from altershield.api.rollout import Phase, Rollout, Step
-from altershield.api.workload_requests import Result, Verb
+from altershield.api.workload_requests import Action, Result, Verb
 from altershield.releases import steps
 from tests.unit.reconciler.releases.suggested import suggested
 
@@ -31,6 +31,14 @@ def moments(world: Cluster, image: str) -> Iterator[Cluster]:
             world.request(Verb.HOLD)
 
 
+def answer(world: Cluster, verb: Verb) -> Action:
+    """The answer of a copy of this world to a request about the present version."""
+    tried, own = copy.deepcopy(world), world.image
+    tried.request(verb, image=own)
+    tried.go_on(10.0)
+    return [each for each in tried.status(own).actions if each.verb == verb][-1]
+
+
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
 @pytest.mark.parametrize("image", ["good-3", "bad-3", "dud-3"])
 def test_each_suggested_request_works(kind: str, image: str) -> None:
@@ -41,13 +49,9 @@ def test_each_suggested_request_works(kind: str, image: str) -> None:
         found = set(suggested(moment))
         if steps.waits_for_person(moment.steps_status):
             assert {Verb.PROMOTE, Verb.PROMOTE_FULL} <= found
-        own = moment.image
         for verb in found:
-            tried = copy.deepcopy(moment)
-            tried.request(verb, image=own)
-            tried.go_on(10.0)
-            (answer,) = [each for each in tried.status(own).actions if each.verb == verb][-1:]
-            assert answer.result == Result.DONE, (moment.steps_status, answer)
+            told = answer(moment, verb)
+            assert told.result == Result.DONE, (moment.steps_status, told)
             seen.add((moment.steps_status.phase, verb))
     phases = {phase for phase, _ in seen}
     assert phases >= ({Phase.ROLLING} if image == "dud-3" else {Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING})
