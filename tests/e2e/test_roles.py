@@ -183,7 +183,7 @@ def test_why_suggests_what_the_user_may_run_and_it_works(
     others = {each["role"] for each in advice if not each["allowed"]}
     assert others == {"altershield-verdicts", "edit"} - set(roles)
     shown = why().stdout
-    at = shown.index("What others may do, and you may not:")
+    at = shown.index("Others may run, with the ClusterRole ")
     for each in advice:
         assert each["command"] in (shown[:at] if each["allowed"] else shown[at:])
     if not own:

@@ -154,14 +154,21 @@ def _advice(advice: Sequence[Advice]) -> Iterator[str]:
     own = [each for each in advice if each.allowed is not False]
     others = [each for each in advice if each.allowed is False]
     yield "What to do:" if own else "What to do: nothing" if not others else "What to do: ask somebody who may"
-    for each in own:
+    yield from _commands(own)
+    for who in dict.fromkeys(map(_who, others)):
+        yield f"{who}:"
+        yield from _commands([each for each in others if _who(each) == who])
+
+
+def _who(advice: Advice) -> str:
+    """Who may run a command that this user may not run."""
+    others = f"Users other than {advice.other_than}" if advice.other_than else "Others"
+    return f"{others} may run, with {permission.role(advice.role, advice.role_namespace)}"
+
+
+def _commands(advice: Sequence[Advice]) -> Iterator[str]:
+    for each in advice:
         yield from (f"  # {each.when}", f"  {each.command}")
-    if others:
-        yield "What others may do, and you may not:"
-    for each in others:
-        user = f"a user other than {each.other_than}" if each.other_than else "a user"
-        who = f"{user} with {permission.role(each.role, each.role_namespace)}"
-        yield from (f"  # {each.when}; who may: {who}", f"  {each.command}")
 
 
 def _fields(fields: Iterable[Field]) -> list[str]:
