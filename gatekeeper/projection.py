@@ -38,6 +38,7 @@ class Spec(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     create_time_unix: int = 0
     policy: Policy = _NO_POLICY
     written: msgspec.Raw = _NOTHING
+    not_decided_by: str = ""
 
 
 class Status(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -85,6 +86,8 @@ def read(data: bytes | msgspec.Raw) -> Release:
     if workload is not _NO_WORKLOAD:
         replace(workload, "api_version", sys.intern(workload.api_version))
         replace(workload, "kind", sys.intern(workload.kind))
+    if release.spec.not_decided_by:
+        replace(release.spec, "not_decided_by", sys.intern(release.spec.not_decided_by))
     if release.spec.written:
         replace(release, "packed", zlib.compress(memoryview(release.spec.written)))
         replace(release.spec, "written", _NOTHING)

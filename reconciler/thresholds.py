@@ -1,4 +1,4 @@
-"""The thresholds and limits of the reconciler, as options of the commands that run a reconciler."""
+"""The thresholds, limits and rules of the reconciler, as options of the commands that run a reconciler."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -85,6 +85,14 @@ LeaseDuration = Annotated[
         help="Seconds after which another reconciler may replace a leader that does not renew its Lease.",
     ),
 ]
+SeparationOfDuties = Annotated[
+    bool,
+    typer.Option(
+        "--separation-of-duties",
+        envvar="ALTERSHIELD_SEPARATION_OF_DUTIES",
+        help="The user who releases a version may not approve, repair, resume or retry it if it fails.",
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +106,7 @@ class Thresholds:
     post_timeout: PostTimeout = POST_TIMEOUT
     history_limit: HistoryLimit = HISTORY_LIMIT
     lease_duration: LeaseDuration = LEASE_DURATION
+    separation_of_duties: SeparationOfDuties = False
 
     @property
     def arguments(self) -> list[str]:

@@ -86,6 +86,7 @@ REGISTRY: tuple[Registration, ...] = (
     Registration("releases.released_by:attribute", _MUTATE, WORKLOADS, (_CREATE, _UPDATE), condition=MUTABLE),
     Registration("releases.steps:hold", _MUTATE, WORKLOADS, (_CREATE, _UPDATE), condition=MUTABLE),
     Registration("releases.rollback_only:deny_other_templates", _VALIDATE, WORKLOADS, (_UPDATE,), condition=STEPPED),
+    Registration("releases.duties:deny_own_repair", _VALIDATE, WORKLOADS, (_CREATE, _UPDATE), condition=STEPPED),
     Registration("releases.suspension:deny_suspended", _VALIDATE, WORKLOADS, (_UPDATE,), condition=STEPPED),
     Registration("releases.only_warns:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=STEPPED),
     Registration("releases.leftovers:warn", _VALIDATE, WORKLOADS, (_UPDATE,), condition=STEPPED),

@@ -63,6 +63,9 @@ class ChangePodSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename="cam
     workload_generation: Annotated[
         Generation, doc("With `phase`: `spec.workloadGeneration` of the release, which tells releases of a version.")
     ] = 0
+    not_decided_by: Annotated[
+        Text, doc("With separation of duties: the user who may not give its pods the verdict `pass`; empty: nobody.")
+    ] = ""
 
 
 _POD_STATUS_NAMES = {"post_timeout_threshold": "postTimeOutThreshold"}

@@ -194,6 +194,13 @@ class ChangeWorkloadSpec(msgspec.Struct, frozen=True, omit_defaults=True, rename
     released_by: Annotated[
         Text, doc("The user who released it, as the gatekeeper saw the request; empty if no gatekeeper did.")
     ] = ""
+    not_decided_by: Annotated[
+        Text,
+        doc(
+            "With separation of duties: the user who released it, and who therefore may not approve, repair, resume or "
+            "retry it; empty: nobody."
+        ),
+    ] = ""
     release_time: Annotated[Name, doc("When the gatekeeper admitted it, UTC, in the format of Kubernetes.")] = ""
     field_manager: Annotated[
         Name, doc("The field manager that the client named for its request; empty if it named none.")

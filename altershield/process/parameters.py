@@ -41,13 +41,13 @@ def with_options(type_: type[T]) -> Callable[[Callable[[T], None]], Callable[...
 
 def arguments(options: object, declared: type[Any]) -> list[str]:
     """The command-line arguments that give another process these options: the fields of the dataclass `declared`,
-    without the fields that are None. An option with several values is repeated."""
+    without the fields that are None or False. An option with several values is repeated. A flag has no value."""
     return [
         argument
         for field in dataclasses.fields(declared)
-        if (values := getattr(options, field.name)) is not None
+        if (values := getattr(options, field.name)) is not None and values is not False
         for value in (values if isinstance(values, list) else (values,))
-        for argument in (f"--{field.name.replace('_', '-')}", str(value))
+        for argument in (f"--{field.name.replace('_', '-')}", *(() if value is True else (str(value),)))
     ]
 
 

@@ -5,6 +5,7 @@ from command.install.account_policies import account_policies
 from command.install.admission_policy import RESOURCES, Object
 from command.install.breaker_policies import breaker_policies
 from command.install.deletion_policies import deletion_policies
+from command.install.duties_policies import duties_policies
 from command.install.gate_policies import gate_policies
 from command.install.user_policies import user_policies
 
@@ -22,6 +23,7 @@ def own_policies(gatekeeper: str, reconciler: str, check: str) -> list[Object]:
     service accounts, which may be the same. `check`: the user name of the service account of `helm test`."""
     return [
         *user_policies(reconciler),
+        *duties_policies(reconciler),
         *account_policies(reconciler, check),
         *breaker_policies(gatekeeper, reconciler),
         *gate_policies(gatekeeper, reconciler),

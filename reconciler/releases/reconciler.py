@@ -54,7 +54,7 @@ _CREATION_SECONDS = 10.0  # in which a workload's controller usually creates an 
 
 class ReleaseReconciler:
     """`clock` returns Unix seconds by the API server's clock. `batch_wait`: seconds after which an incomplete batch is
-    verified."""
+    verified. `separation_of_duties`: see `ReleaseCreator`."""
 
     def __init__(
         self,
@@ -71,6 +71,7 @@ class ReleaseReconciler:
         turns: Turns,
         server: OrderServer | None = None,
         url_rule: UrlRule = any_url,
+        separation_of_duties: bool = False,
     ) -> None:
         self.groups_cache = PodGroupsCache(caches, timing, clock)
         self._caches = caches
@@ -80,7 +81,14 @@ class ReleaseReconciler:
         self._targets = TargetReader(client, caches, self._live)
         policies = AppliedPolicies(client, caches, url_rule)
         self._creator = ReleaseCreator(
-            caches, writer, policies, clock, batch_wait, timing, WrittenReader(caches, self._live)
+            caches,
+            writer,
+            policies,
+            clock,
+            batch_wait,
+            timing,
+            WrittenReader(caches, self._live),
+            separation_of_duties=separation_of_duties,
         )
         history = HistoryWriter(caches, writer, self._live, history_limit)
         self._executor = Executor(caches, writer, self._live, recorder, metrics, clock, history=history)

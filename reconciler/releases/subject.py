@@ -205,6 +205,7 @@ def start(parts: Parts[WorkloadKey]) -> Controller[WorkloadKey]:
         turns=parts.turns,
         server=parts.server,
         url_rule=rule_of(parts.allowed_hosts),
+        separation_of_duties=options.separation_of_duties,
     )
     routes = ReleaseRoutes(parts.caches, parts.queue, releases.groups_cache)
     parts.turns.add_handler(parts.queue.add)

@@ -95,6 +95,9 @@ readinessProbe: {{- merge (dict "httpGet" (dict "path" "/readyz" "port" .port)) 
     - --post-timeout={{ int .postTimeoutSeconds }}
     - --history-limit={{ int .historyLimit }}
     - --lease-duration={{ int .leaseDurationSeconds }}
+    {{- if .separationOfDuties }}
+    - --separation-of-duties
+    {{- end }}
     - {{ printf "--checks-allowed-hosts=%s" (join "," $root.Values.checks.allowedHosts) | quote }}
     {{- with include "altershield.namespaceSelector" $root }}
     - {{ printf "--namespace-selector=%s" . | quote }}

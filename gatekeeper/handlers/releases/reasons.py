@@ -15,6 +15,8 @@ class Reason(StrEnum):
     NO_ROLLBACK = "no-rollback"
     """AlterShield's own account released a template that no rollback names."""
     IGNORED_SUSPEND = "ignored-suspend"
+    OWN_RELEASE = "own-release"
+    """Separation of duties: the user released what failed, and may not let a release pass."""
     HELD = "held"
     """The fields of a release in steps."""
     NOT_HELD = "not-held"

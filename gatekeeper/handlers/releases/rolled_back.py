@@ -6,6 +6,7 @@ from altershield.api.pages import DENIED
 from altershield.releases.texts import was_rolled_back
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.bypass import bypass, not_processed
+from gatekeeper.handlers.releases.duties import refused
 from gatekeeper.handlers.releases.reasons import BLOCKING_OFF, BYPASSES, Reason
 from gatekeeper.handlers.releases.texts import repair_command
 from gatekeeper.handlers.releases.version import released_version
@@ -37,7 +38,7 @@ def deny_rolled_back(change: Change, listers: Listers) -> Response:
     passes = bypass(change, listers) or (None if listers.blocking else Reason.BLOCKING_OFF)
     if passes is not None:
         return Response(reason=passes, audit={"version": version, "bypass": passes})
-    message = _message(change, release)
+    message = _message(change, release, refused(change, listers))
     return Response(
         warnings=not_processed(change, listers),
         audit={"version": version, "reason": message},
@@ -47,11 +48,14 @@ def deny_rolled_back(change: Change, listers: Listers) -> Response:
     )
 
 
-def _message(change: Change, release: Release) -> str:
-    """The command is at the end, so that it can be pasted. It cannot label a workload that does not exist yet."""
+def _message(change: Change, release: Release, not_by_user: str) -> str:
+    """The command is at the end, so that it can be pasted. It cannot label a workload that does not exist yet.
+    `not_by_user`: why the user may not let it pass; empty: the user may."""
     reason = clean(releases.why(release, current=True), _MAX_WHY)
     why = f": {reason}" if reason else ""
-    if change.old_object is None:
+    if not_by_user:
+        way_out = f"ask somebody else to let it pass: {not_by_user}"
+    elif change.old_object is None:
         way_out = f'add the label {labels.IGNORED_SUSPEND}: "true" to the manifest and create it again'
     else:
         way_out = f"run this command, which lets one release pass, and release it again: {repair_command(change)}"

@@ -12,6 +12,7 @@ from altershield.releases.texts import suspended
 from altershield.workloads import change_workload_name
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.bypass import bypass, is_processed, not_processed
+from gatekeeper.handlers.releases.duties import refused
 from gatekeeper.handlers.releases.reasons import BYPASSES, Reason
 from gatekeeper.handlers.releases.texts import (
     failed_pod,
@@ -84,7 +85,7 @@ def _explain(change: Change, old: Workload, listers: Listers) -> Iterator[str]:
     if not is_processed(change):  # the ChangeWorkload is missing, or is from an earlier release of this version
         yield from _repair_under_way(change, version, None, suspended)
     elif release is None or releases.failures(release) or releases.state(release) in _FAILED:
-        yield from _failure(change, version, release, suspended)
+        yield from _failure(change, version, release, suspended, refused(change, listers))
     elif releases.state(release) == WorkloadState.SUCCESS:
         yield warning(f"{suspended}: version {version} repairs the failure and is verified")
         yield warning(f"the suspension ends in a few seconds, then release again (see {DENIED})")
@@ -92,7 +93,8 @@ def _explain(change: Change, old: Workload, listers: Listers) -> Iterator[str]:
         yield from _repair_under_way(change, version, release, suspended)
 
 
-def _failure(change: Change, version: str, release: Release | None, suspended: str) -> Iterator[str]:
+def _failure(change: Change, version: str, release: Release | None, suspended: str, not_by_user: str) -> Iterator[str]:
+    """`not_by_user`: why the user may not repair it; empty: the user may."""
     pods = releases.failures(release) if release is not None else ()
     gone = "" if release is not None else " (its ChangeWorkload does not exist)"
     yield warning(f"{suspended}: version {version or 'unknown'} failed verification{gone}")
@@ -100,7 +102,10 @@ def _failure(change: Change, version: str, release: Release | None, suspended: s
         yield failed_pod(pod)
     if len(pods) > _MAX_PODS:
         yield warning(f"and {len(pods) - _MAX_PODS} more pods failed")
-    yield advice("to repair, run this command, which lets one release pass, then release", repair_command(change))
+    if not_by_user:
+        yield warning(not_by_user)
+    else:
+        yield advice("to repair, run this command, which lets one release pass, then release", repair_command(change))
     if change.old_object is not None and change.old_object.is_held:
         yield advice("to go back to the version before, run", rollback_command(change))
     # a user who may patch the status can write any text as a name, and people paste the command

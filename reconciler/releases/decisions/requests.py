@@ -14,7 +14,7 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.meta import find_condition
 from altershield.api.pod_verdicts import PodInfo, Verdict
 from altershield.api.workload_requests import Request, Result, Verb
-from altershield.releases import rolled_back, state
+from altershield.releases import duties, rolled_back, state
 from altershield.releases.release import version_of
 from altershield.releases.texts import went_back
 from altershield.workloads.pods import clip
@@ -44,6 +44,11 @@ _DELETED_SECONDS = 1.0  # until the next decision, because the cache then shows 
 
 def answer(snapshot: Snapshot, request: Request, now: float) -> Decision:
     """Carry out the request about the release of the current version, at `now` (Unix seconds)."""
+    failed = (snapshot.release, *(each for each in snapshot.others if rolled_back(each)))
+    theirs = duties.not_theirs(request.by, failed) if request.verb in duties.DECISIONS else None
+    if theirs is not None:
+        outcome = f"{duties.denial(theirs, theirs.metadata.namespace)}; {UNCHANGED}"
+        return answered(begin_with(snapshot, now), request, Result.REFUSED, outcome)
     match request.verb:
         case Verb.APPROVE:
             return _approve(snapshot, request, now)

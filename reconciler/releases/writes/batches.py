@@ -55,6 +55,7 @@ class BatchWriter:
                 phase=effect.phase,
                 step=effect.step,
                 workload_generation=release.spec.workload_generation if effect.phase else 0,
+                not_decided_by=release.spec.not_decided_by,
             ),
         )
         await self._writer.create(self._caches.batches, batch, metadata.namespace)

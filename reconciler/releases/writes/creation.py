@@ -41,7 +41,8 @@ from reconciler.releases.writes.written import WrittenReader
 
 class ReleaseCreator:
     """`clock` returns Unix seconds. `batch_wait`: seconds after which an incomplete batch is verified. `policies` finds
-    the DefensePolicy of a release that begins. `timing`: the times of releases whose policy has no times of its own."""
+    the DefensePolicy of a release that begins. `timing`: the times of releases whose policy has no times of its own.
+    `separation_of_duties`: whether the user who releases a version may not decide about it."""
 
     def __init__(
         self,
@@ -52,6 +53,8 @@ class ReleaseCreator:
         batch_wait: int,
         timing: Timing,
         written: WrittenReader,
+        *,
+        separation_of_duties: bool,
     ) -> None:
         self._caches = caches
         self._writer = writer
@@ -60,6 +63,7 @@ class ReleaseCreator:
         self._batch_wait = batch_wait
         self._timing = timing
         self._written = written
+        self._separation_of_duties = separation_of_duties
 
     async def existing(self, workload: Workload, version: str) -> Release | None:
         """The ChangeWorkload of a version of exactly this workload, or None.
@@ -171,6 +175,7 @@ class ReleaseCreator:
             workload_ref=_reference(workload),
             workload_generation=workload.generation,
             released_by=by.user if by is not None else "",
+            not_decided_by=by.user if by is not None and self._separation_of_duties else "",
             release_time=by.time if by is not None else "",
             field_manager=by.manager if by is not None else "",
             policy=policy,

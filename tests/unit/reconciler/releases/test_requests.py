@@ -406,3 +406,53 @@ def test_approval_does_not_pass_a_pod_that_fails_after_the_request() -> None:
     assert world.judge(second, "unpass")  # before the reconciler answers
     world.rest()
     assert world.state() == "Suspend"
+
+
+# separation of duties
+
+
+OWN_CASES = [each for each in CASES if each.values[1] is not ROLL_BACK]
+
+
+@pytest.mark.parametrize(("make", "verb", "wanted", "state", "label"), OWN_CASES)
+def test_user_who_released_what_failed_decides_nothing_about_it(
+    make: Make, verb: Verb, wanted: Result, state: str, label: bool
+) -> None:
+    world = make("Deployment")
+    image = world.image
+    before = world.state(image), world.suspended
+    world.released_by("alice", image)
+    found = ask(world, verb, image=image)
+    assert found.result == REFUSED
+    assert found.outcome.startswith(f"alice released version {fingerprint(image)}, so another user has to decide")
+    assert found.outcome.endswith("nothing was changed")
+    assert (world.state(image), world.suspended) == before
+
+
+@pytest.mark.parametrize(("make", "verb", "wanted", "state", "label"), CASES)
+def test_other_users_decide_as_without_separation_of_duties(
+    make: Make, verb: Verb, wanted: Result, state: str, label: bool
+) -> None:
+    world = make("Deployment")
+    image = world.image
+    world.released_by("bob", image)
+    assert ask(world, verb, image=image).result == wanted
+
+
+def test_user_who_released_what_failed_may_go_back(kind: str) -> None:
+    world = suspended(kind)
+    world.released_by("alice")
+    assert ask(world, ROLL_BACK, image="v2").result == DONE
+    world.run(30)
+    assert world.image == "v1"
+
+
+def test_user_who_released_what_was_rolled_back_does_not_let_it_pass(kind: str) -> None:
+    world, _ = second_release(kind)
+    world.run(121)
+    world.run(30)
+    assert (world.image, world.state("v2")) == ("v1", FAILED)
+    world.released_by("alice", "v2")
+    assert ask(world, REPAIR, image="v1").result == REFUSED
+    world.released_by("bob", "v2")
+    assert ask(world, REPAIR, image="v1").result == DONE

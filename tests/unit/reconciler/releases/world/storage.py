@@ -56,6 +56,11 @@ class Storage(Cluster):
         release = self.stored(image)
         self._store(msgspec.structs.replace(release, status=msgspec.structs.replace(release.status, **fields)))
 
+    def released_by(self, user: str, image: str = "") -> None:
+        """Separation of duties: this user released the version."""
+        release = self.stored(image)
+        self._store(msgspec.structs.replace(release, spec=msgspec.structs.replace(release.spec, not_decided_by=user)))
+
     def ask_rollback(self, to: str = "") -> None:
         self.edit_status(status=WorkloadState.ROLLBACK, rollback_to=to)
 
