@@ -42,7 +42,7 @@ _NO_PASS = f"""\
 variables.now.{_PASSED}.all(r, r in variables.before)) &&
 size(variables.now.{_FAILED}) >= size(variables.before.{_FAILED})"""
 
-_PAGE = f"; see {pages.DECISIONS}"
+_PAGE = f"; see {pages.DUTIES}"
 
 
 def duties_policies(reconciler: str) -> list[Object]:

@@ -11,6 +11,7 @@ from altershield.api.condition_types import ConditionType
 from altershield.api.gates.overrides import GateName
 from altershield.api.meta import find_condition, has_reason
 from altershield.api.names import is_name
+from altershield.api.released_by import MAX_USER
 from altershield.api.resources import (
     CHANGE_WORKLOADS,
     RELEASE_FREEZES,
@@ -22,6 +23,7 @@ from altershield.api.rights import APPROVE, OVERRIDE
 from altershield.api.rollout import Phase, RolloutStatus, WaitingFor
 from altershield.gates.release import Closed
 from altershield.releases import steps
+from altershield.releases.duties import DECISIONS
 from altershield.releases.release import OBSERVING
 from altershield.views.access import Access
 from altershield.views.why.model import Advice
@@ -52,8 +54,8 @@ class Proposal(NamedTuple):
     role: str
     """The ClusterRole that allows it, in the namespace `where`."""
     where: str
-    other_than: str = ""
-    """The user who may not run it, whatever the roles."""
+    other_than: tuple[str, ...] = ()
+    """The users who may not run it, whatever the roles."""
     instead: "Proposal | None" = None
     """The same with other permissions, for a user who may not run this one."""
 
@@ -73,12 +75,13 @@ def _advice(proposal: Proposal, may: Mapping[Access, bool], user: str) -> Advice
     allowed = _allowed(proposal, may, user)
     if allowed is False and proposal.instead is not None and _allowed(proposal.instead, may, user):
         proposal, allowed = proposal.instead, True
-    return Advice(proposal.when, proposal.command, allowed, proposal.role, proposal.where, proposal.other_than)
+    others = " and ".join(proposal.other_than)
+    return Advice(proposal.when, proposal.command, allowed, proposal.role, proposal.where, others)
 
 
 def _allowed(proposal: Proposal, may: Mapping[Access, bool], user: str) -> bool | None:
     answers = [may.get(each) for each in proposal.needs]
-    if False in answers or (user and user == proposal.other_than):
+    if False in answers or (user and user[:MAX_USER] in proposal.other_than):
         return False
     return None if None in answers else True
 
@@ -86,11 +89,12 @@ def _allowed(proposal: Proposal, may: Mapping[Access, bool], user: str) -> bool 
 @dataclass(frozen=True, slots=True)
 class _Commands:
     """Commands about a workload. `program`: the beginning of those of AlterShield. `change`: the ChangeWorkload of the
-    present version."""
+    present version. `denied`: the earlier versions that are denied."""
 
     workload: Workload
     program: str
     change: ChangeWorkload | None = None
+    denied: Sequence[ChangeWorkload] = ()
 
     @property
     def namespace(self) -> str:
@@ -107,13 +111,15 @@ class _Commands:
     def request(self, verb: str, when: str, instead: Proposal | None = None) -> Proposal:
         """A request about the release, as `altershield approve`."""
         needs = (self._on_release("patch", "status"),)
-        return Proposal(when, self.text(verb, _REASON), needs, _VERDICTS, self.namespace, instead=instead)
+        others = self._releasers if verb.capitalize() in DECISIONS else ()
+        return Proposal(when, self.text(verb, _REASON), needs, _VERDICTS, self.namespace, others, instead)
 
     def repair(self, when: str) -> Proposal:
         """`altershield repair`, or the label that it sets."""
         name, kind = self.workload.metadata.name, self.workload.kind.lower()
         label = f"kubectl label --overwrite {kind} -n {self.namespace} {name} {labels.IGNORED_SUSPEND}=true"
-        return self.request("repair", when, Proposal(when, label, (self.patch,), _EDIT, self.namespace))
+        instead = Proposal(when, label, (self.patch,), _EDIT, self.namespace, self._releasers)
+        return self.request("repair", when, instead)
 
     def promote(self, when: str, *, full: bool = False) -> Proposal:
         """A promotion. That of a step with `approval` needs another right, and may need another user."""
@@ -123,7 +129,7 @@ class _Commands:
         if self.change is None or not _needs_approval(self.change, full=full):
             return proposal
         rollout = self.change.spec.policy.rollout
-        other = self.change.spec.released_by if rollout is not None and rollout.other_approver else ""
+        other = (self.change.spec.released_by,) if rollout is not None and rollout.other_approver else ()
         needs = (*proposal.needs, self._on_release(APPROVE))
         return proposal._replace(needs=needs, role=_APPROVALS, other_than=other)
 
@@ -146,6 +152,12 @@ class _Commands:
         if change.status.previous.uid or change.status.rollback_target.uid:
             yield self.request("rollback", f"{when}go back to the last version that passed")
 
+    @property
+    def _releasers(self) -> tuple[str, ...]:
+        """With separation of duties: the users who released what failed."""
+        failed = (*((self.change,) if self.change is not None else ()), *self.denied)
+        return tuple(dict.fromkeys(each.spec.not_decided_by for each in failed if each.spec.not_decided_by))
+
     def _on_release(self, verb: str, subresource: str = "") -> Access:
         name = self.change.metadata.name if self.change is not None else ""
         return Access(verb, CHANGE_WORKLOADS, self.namespace, name, subresource)
@@ -164,15 +176,15 @@ def proposals(
     workload: Workload,
     program: str,
     *,
-    denied: bool,
+    denied: Sequence[ChangeWorkload],
     blocking: Sequence[Pod],
     closed: Sequence[Closed],
 ) -> list[Proposal]:
     """What to do about the present version. `change`: its ChangeWorkload, or None if it has none yet. `program`: the
-    beginning of AlterShield's commands. `denied`: whether an earlier version is denied. `blocking`: the pods of older
+    beginning of AlterShield's commands. `denied`: the earlier versions that are denied. `blocking`: the pods of older
     versions for which the workload's controller waits. `closed`: the gates that are closed for the next release."""
-    commands = _Commands(workload, program, change)
-    return [*_blocking(blocking, commands), *_gates(closed, commands), *_release(change, commands, denied=denied)]
+    commands = _Commands(workload, program, change, denied)
+    return [*_blocking(blocking, commands), *_gates(closed, commands), *_release(change, commands)]
 
 
 def _blocking(pods: Sequence[Pod], commands: _Commands) -> Iterator[Proposal]:
@@ -214,7 +226,7 @@ def _holding(change: ChangeWorkload | None) -> Iterator[tuple[str, str]]:
             yield kind, place.partition("/")[0]
 
 
-def _release(change: ChangeWorkload | None, commands: _Commands, *, denied: bool) -> Iterator[Proposal]:
+def _release(change: ChangeWorkload | None, commands: _Commands) -> Iterator[Proposal]:
     if change is None:
         yield _wait(commands)
     else:
@@ -229,7 +241,7 @@ def _release(change: ChangeWorkload | None, commands: _Commands, *, denied: bool
                 yield from _succeeded(change, commands)
             case _:
                 yield from _running(change, commands)
-    if denied and not commands.workload.suspended:
+    if commands.denied and not commands.workload.suspended:
         yield commands.repair("the denied version is good now: let it pass, then release it")
 
 

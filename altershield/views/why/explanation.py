@@ -78,7 +78,7 @@ def proposed(facts: Facts, program: str) -> list[Proposal]:
         facts.change,
         facts.present.workload,
         program,
-        denied=any(releases.rolled_back(change) for _, change in facts.earlier),
+        denied=[change for _, change in facts.earlier if releases.rolled_back(change)],
         blocking=facts.blocking[:_MAX_DELETED],
         closed=facts.closed,
     )

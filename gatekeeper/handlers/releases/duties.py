@@ -1,6 +1,6 @@
 """Separation of duties: the user who released what failed does not let the next release pass."""
 
-from altershield.api.pages import DENIED
+from altershield.api.pages import DUTIES
 from altershield.releases import duties
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.back import present_release
@@ -22,7 +22,7 @@ def deny_own_repair(change: Change, listers: Listers) -> Response:
     if not refusal:
         return NOTHING
     message = f"AlterShield: {change.kind} {change.name}: the label ignored-suspend cannot be added: {refusal}"
-    message = f"{message}; see {DENIED}"
+    message = f"{message}; see {DUTIES}"
     return Response(
         audit={"reason": message}, denial=Denial(message=message, reason="Forbidden"), reason=Reason.OWN_RELEASE
     )

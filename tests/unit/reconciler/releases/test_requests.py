@@ -33,6 +33,7 @@ from .request_table import (
     write_refused,
 )
 from .scenarios import (
+    FAILED,
     ROLLBACK,
     ROLLED_BACK,
     RUNNING,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import chain, combinations, pairwise
 from typing import Any
 
+import msgspec
 import pytest
 
 from altershield.api import labels
@@ -136,3 +137,36 @@ def test_step_with_approval_needs_the_right_to_approve_and_another_user() -> Non
     assert [each for each in runs(found.advice) if "promote" in each] == [
         'altershield promote deployment/web -n shop -m "REASON"'
     ]
+
+
+def separated(facts: Facts, user: str) -> Facts:
+    """The same state, in which this user released every version, with separation of duties."""
+    found = []
+    for each in facts.releases:
+        stored = each.stored
+        if stored is not None:
+            spec = msgspec.structs.replace(stored.release.spec, not_decided_by=user)
+            stored = msgspec.structs.replace(stored, release=msgspec.structs.replace(stored.release, spec=spec))
+        found.append(each._replace(stored=stored))
+    return facts._replace(releases=found)
+
+
+DECIDES = (*(f"altershield {verb} " for verb in ("approve", "repair", "resume", "retry")), labels.IGNORED_SUSPEND)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_user_who_released_what_failed_gets_no_command_that_separation_of_duties_refuses(state: str) -> None:
+    plain, facts = STATES[state], separated(STATES[state], "bob")
+    may = answers(facts, lambda _: True)
+    decisions = [each for each in runs(told(plain, may).advice) if any(verb in each for verb in DECIDES)]
+    found = told(facts, may)
+    assert not [each for each in runs(found.advice) if any(verb in each for verb in DECIDES)]
+    refused = [each for each in found.advice if not each.allowed]
+    assert [each.command for each in refused if each.other_than == "bob"] == decisions
+    assert runs(told(facts, may, user="carol").advice) == runs(told(plain, may).advice)
+
+
+def test_user_who_released_what_was_rolled_back_is_told_who_may_let_it_pass() -> None:
+    facts = separated(STATES["after a rollback"], "bob")
+    found = told(facts, answers(facts, lambda _: True))
+    assert any("who may: a user other than bob with the ClusterRole" in each for each in lines(found, "altershield"))
