@@ -169,4 +169,4 @@ def test_user_who_released_what_failed_gets_no_command_that_separation_of_duties
 def test_user_who_released_what_was_rolled_back_is_told_who_may_let_it_pass() -> None:
     facts = separated(STATES["after a rollback"], "bob")
     found = told(facts, answers(facts, lambda _: True))
-    assert any("who may: a user other than bob with the ClusterRole" in each for each in lines(found, "altershield"))
+    assert any(each.startswith("Users other than bob may run, with the ClusterRole") for each in lines(found))
