@@ -142,7 +142,7 @@ def test_manual_breaker_stops_every_deletion_until_it_is_reset(kubectl: Kubectl,
     assert glass.returncode == 0, glass.stderr
     assert "break glass" in glass.stderr
     assert breaker("status", "guard", "-o", "name", code=EXIT_OPEN) == (
-        "poddeletionflowcontrols.app.ops.cloud.alipay.com/guard\n"
+        "poddeletionflowcontrol.app.ops.cloud.alipay.com/guard\n"
     )
     assert "Open (Manual)" in breaker("status", code=EXIT_OPEN)
     assert "the breaker is closed" in breaker("reset", "guard")
