@@ -1,6 +1,7 @@
 """ChangeWorkloads in the formats of kubectl: JSON, YAML and names."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.views.releases.model import StoredRelease
 
 Object = dict[str, Any]
+
+_NOT_ASCII = re.compile(r"[^\n\x20-\x7e]")
 
 
 def objects(stored_releases: Sequence[StoredRelease]) -> list[Object]:
@@ -29,11 +32,21 @@ def as_list(items: Sequence[Object]) -> Object:
 
 
 def to_json(obj: Object) -> str:
-    return json.dumps(obj, indent=4, sort_keys=True, ensure_ascii=False) + "\n"
+    """Characters that could change what a terminal shows are escaped: users write the texts in objects."""
+    text = json.dumps(obj, indent=4, sort_keys=True, ensure_ascii=False)
+    return _NOT_ASCII.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text) + "\n"
 
 
 def to_yaml(obj: Object) -> str:
-    return str(yaml.safe_dump(obj, sort_keys=True, allow_unicode=True, default_flow_style=False, width=float("inf")))
+    """The same in YAML."""
+    text = _yaml(obj, allow_unicode=True)
+    return text if text.replace("\n", "").isprintable() else _yaml(obj, allow_unicode=False)
+
+
+def _yaml(obj: Object, *, allow_unicode: bool) -> str:
+    return str(
+        yaml.safe_dump(obj, sort_keys=True, allow_unicode=allow_unicode, default_flow_style=False, width=float("inf"))
+    )
 
 
 def names(stored_releases: Sequence[StoredRelease]) -> list[str]:
