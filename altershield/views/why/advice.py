@@ -75,8 +75,7 @@ def _advice(proposal: Proposal, may: Mapping[Access, bool], user: str) -> Advice
     allowed = _allowed(proposal, may, user)
     if allowed is False and proposal.instead is not None and _allowed(proposal.instead, may, user):
         proposal, allowed = proposal.instead, True
-    others = " and ".join(proposal.other_than)
-    return Advice(proposal.when, proposal.command, allowed, proposal.role, proposal.where, others)
+    return Advice(proposal.when, proposal.command, allowed, proposal.role, proposal.where, proposal.other_than)
 
 
 def _allowed(proposal: Proposal, may: Mapping[Access, bool], user: str) -> bool | None:

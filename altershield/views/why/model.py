@@ -108,7 +108,7 @@ class Advice(Part, frozen=True):
     allowed: Annotated[bool | None, doc("Whether you may run it; null: the API server did not say.")]
     role: Annotated[str, doc("The ClusterRole that allows it.")]
     role_namespace: Annotated[str, doc("The namespace in which the user needs the role.")]
-    other_than: Annotated[str, doc("The user who may not run it, whatever the roles; may be empty.")]
+    other_than: Annotated[tuple[str, ...], doc("The users who may not run it, whatever the roles.")]
 
 
 class ReleaseExplanation(Document, frozen=True):

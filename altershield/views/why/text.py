@@ -162,7 +162,7 @@ def _advice(advice: Sequence[Advice]) -> Iterator[str]:
 
 def _who(advice: Advice) -> str:
     """Who may run a command that this user may not run."""
-    others = f"Users other than {advice.other_than}" if advice.other_than else "Others"
+    others = f"Users other than {' and '.join(advice.other_than)}" if advice.other_than else "Others"
     return f"{others} may run, with {permission.role(advice.role, advice.role_namespace)}"
 
 

@@ -91,7 +91,7 @@ def said(shown: list[str]) -> dict[tuple[str, str], str]:
 
 
 def who_may(each: Advice) -> str:
-    users = f"Users other than {each.other_than}" if each.other_than else "Others"
+    users = f"Users other than {' and '.join(each.other_than)}" if each.other_than else "Others"
     return f'{users} may run, with the ClusterRole {each.role} in namespace "{each.role_namespace}":'
 
 
@@ -162,7 +162,7 @@ def test_user_who_released_what_failed_gets_no_command_that_separation_of_duties
     found = told(facts, may)
     assert not [each for each in runs(found.advice) if any(verb in each for verb in DECIDES)]
     refused = [each for each in found.advice if not each.allowed]
-    assert [each.command for each in refused if each.other_than == "bob"] == decisions
+    assert [each.command for each in refused if each.other_than == ("bob",)] == decisions
     assert runs(told(facts, may, user="carol").advice) == runs(told(plain, may).advice)
 
 
