@@ -1,5 +1,6 @@
 """What to do about a release, with commands that can be pasted, and what they need. Pure functions."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -251,6 +252,7 @@ def _running(change: ChangeWorkload, commands: _Commands) -> Iterator[Proposal]:
         yield commands.request("retry", "the check has a result now: ask it again")
         yield from commands.rollback(change, "they are not: ")
         return
+    yield from _paused(commands)
     yield from _in_steps(change.status.rollout, commands)
     yield _wait(commands)
     if stalled is not None:
@@ -262,6 +264,19 @@ def _running(change: ChangeWorkload, commands: _Commands) -> Iterator[Proposal]:
     if commands.workload.suspended:
         yield commands.repair("another fix is ready: let the next release pass, then release it")
         yield commands.request("resume", "further releases must not wait for it")
+
+
+def _paused(commands: _Commands) -> Iterator[Proposal]:
+    """How to end a pause by the user: AlterShield's own is no field of the projection."""
+    workload, adapter = commands.workload, BY_KIND[commands.workload.group_kind]
+    if not workload.paused:
+        return
+    name, kind = workload.metadata.name, workload.kind.lower()
+    resume = f"rollout resume -n {commands.namespace} {kind}/{name}"
+    if adapter.pause_field != _PAUSED:
+        operations = json.dumps([{**each, "value": False} for each in adapter.pause()])
+        resume = f"patch {kind} -n {commands.namespace} {name} --type=json -p '{operations}'"
+    yield commands.kubectl("somebody paused the rollout: resume it", resume, commands.patch, _EDIT)
 
 
 def _in_steps(status: RolloutStatus, commands: _Commands) -> Iterator[Proposal]:
@@ -285,10 +300,7 @@ def _in_steps(status: RolloutStatus, commands: _Commands) -> Iterator[Proposal]:
 
 def _waiting(status: RolloutStatus, commands: _Commands) -> Iterator[Proposal]:
     """The command of kubectl that ends the wait of a step, or shows its cause."""
-    where, workload = f"-n {commands.namespace}", commands.workload
-    if WaitingFor.PAUSED in status.waiting_for and BY_KIND[workload.group_kind].pause_field == _PAUSED:
-        resume = f"rollout resume {where} {workload.kind.lower()}/{workload.metadata.name}"
-        yield commands.kubectl("somebody paused the rollout: resume it", resume, commands.patch, _EDIT)
+    where = f"-n {commands.namespace}"
     if WaitingFor.QUOTA in status.waiting_for:
         when, command = "a ResourceQuota is full: see which one", f"describe resourcequota {where}"
         yield commands.read(when, command, "list", RESOURCE_QUOTAS)

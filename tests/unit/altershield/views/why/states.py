@@ -96,6 +96,7 @@ STATES = {
     "not processed": _facts(None),
     "running": _facts(_status(WorkloadState.RUNNING), None, batches=(_batch("Running"),)),
     "repair under way": _facts(_status(WorkloadState.RUNNING), workload(**SUSPENDED)),
+    "paused by a person": _facts(_status(WorkloadState.RUNNING), msgspec.structs.replace(workload(), paused=True)),
     "stalled": _facts(_status(WorkloadState.RUNNING, STALLED)),
     "waits for a verdict": _facts(_status(WorkloadState.RUNNING, CHECK_HELD)),
     "waits for an old pod": _facts(_status(WorkloadState.RUNNING), None, blocking=(pod(name="web-2"),)),

@@ -73,6 +73,8 @@ FAILED = status(
     defense_check_fail_pods=(PodInfo(pod="web-1", verdict="unpass", message="find error"),),
 )
 STALLED = Condition(ConditionType.STALLED, "True", "FailedCreate", "3 pods cannot be created: quota")
+PAUSED = Condition(ConditionType.STALLED, "True", "Paused", "the rollout is paused, and 3 pods are missing")
+RUNNING_STALLED = status(WorkloadState.RUNNING, PAUSED)
 REFUSED = Condition(ConditionType.REPORTED, "False", "OrderRefused", "no")
 PREVIOUS = SourceRef(name="web-1", uid="1")
 WRITE_REFUSED = Condition(ConditionType.ROLLED_BACK, "False", "WriteRefused", "a policy")
@@ -342,7 +344,6 @@ def test_release_in_steps_has_its_steps_and_the_commands_that_promote_and_hold(
 @pytest.mark.parametrize(
     ("what", "command"),
     [
-        (WaitingFor.PAUSED, "kubectl rollout resume -n shop deployment/web"),
         (WaitingFor.QUOTA, "kubectl describe resourcequota -n shop"),
         (WaitingFor.EVICTION, "kubectl get poddisruptionbudget -n shop"),
     ],
@@ -352,6 +353,25 @@ def test_release_in_steps_that_waits_has_the_command_that_ends_the_wait_or_shows
 ) -> None:
     of = in_steps(ROLLOUT, msgspec.structs.replace(SOAKING, waiting_for=(what,)))
     assert f"  {command}" in explain([Release(scaled(10), stored(of))], [], NOW)
+
+
+@pytest.mark.parametrize(
+    ("kind", "command"),
+    [
+        ("Deployment", "kubectl rollout resume -n shop deployment/web"),
+        (
+            "CloneSet",
+            "kubectl patch cloneset -n shop web --type=json "
+            '-p \'[{"op": "add", "path": "/spec/updateStrategy/paused", "value": false}]\'',
+        ),
+    ],
+)
+def test_rollout_that_somebody_paused_has_the_command_that_resumes_it(kind: str, command: str) -> None:
+    own = msgspec.structs.replace(workload(kind), paused=True)
+    for status in (ChangeWorkloadStatus(status=WorkloadState.RUNNING), RUNNING_STALLED):
+        assert f"  {command}" in explain([Release(own, stored(release(status, kind)))], [], NOW)
+    found = explain([Release(workload(kind), stored(release(RUNNING_STALLED, kind)))], [], NOW)
+    assert f"  {command}" not in found, "AlterShield's own pause is not the user's"
 
 
 def test_release_that_a_limit_keeps_back_may_pass_it_by_an_override() -> None:
