@@ -105,8 +105,8 @@ command of `kubectl`:
 kubectl altershield status deployment/web -n shop
 ```
 
-`-o json` and `-o yaml` print a `List` of the [ChangeWorkloads](kinds.md#changeworkload) as they are in the cluster, and
-`-o name` their names:
+Of `status`, `-o json` and `-o yaml` print a `List` of the [ChangeWorkloads](kinds.md#changeworkload) as they are in the
+cluster, and `-o name` their names. [What the other commands print](views.md) has JSON Schemas.
 
 ```console
 $ kubectl -n shop get $(altershield status deployment/web -n shop -o name)
