@@ -7,6 +7,7 @@ import asyncio
 import io
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,9 +27,20 @@ _COMMAND = Path(sys.executable).with_name("altershield")
 _THRESHOLDS = Thresholds(
     start_timeout=8, observe_seconds=1, batch_wait=60, pre_timeout=120, post_timeout=120, lease_duration=15
 )
-_DEMO_COLUMNS, _STATUS_COLUMNS = 120, 132
+_DEMO_COLUMNS, _TABLE_COLUMNS, _HELP_COLUMNS = 120, 150, 80
+_DRAWN = 5.0  # seconds after which a drawing is taken
 _LONGEST = 60.0  # seconds until a workload has the state that the picture shows
+_MOVES = re.compile(r"(?:\r|\x1b\[(?:2K|1A|\?25[lh]))+(?=.)", re.DOTALL)  # before each frame
 _FONT_FACES = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
+
+_POLICY = """
+apiVersion: app.ops.cloud.alipay.com/v1alpha1
+kind: DefensePolicy
+metadata: {name: steps}
+spec:
+  selector: {matchLabels: {app: web}}
+  rollout: {steps: [{pods: 1, soakSeconds: 1}, {pods: 2, soakSeconds: 1, approval: true}, {pods: 100%, soakSeconds: 1}]}
+"""
 
 _SLOW = """
 apiVersion: apps/v1
@@ -40,7 +52,7 @@ spec:
   selector: {matchLabels: {app: db}}
   template:
     metadata: {labels: {app: db}}
-    spec: {containers: [{name: db, image: slow-postgres}]}
+    spec: {containers: [{name: db, image: registry.example/shop/slow-postgres:17.2}]}
 """
 """The sandbox takes two seconds to start each of its pods."""
 
@@ -60,65 +72,104 @@ def demo() -> str:
     return _run(str(_COMMAND), "demo", "--fast", columns=_DEMO_COLUMNS)
 
 
-async def status() -> str:
-    """Releases of four workloads, each in another state."""
+async def tables() -> dict[str, str]:
+    """The output of commands about releases of several workloads, each in another state, by the command."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         async with open_backend(None, directory) as backend:
             kubeconfig = str(backend.kubeconfig)
             async with running_installation(kubeconfig, directory, _THRESHOLDS, log=directory / "altershield.log"):
-                return await asyncio.to_thread(_status, kubeconfig)
+                return await asyncio.to_thread(_tables, kubeconfig)
 
 
-def _status(kubeconfig: str) -> str:
+def _tables(kubeconfig: str) -> dict[str, str]:
     def kubectl(*arguments: str, stdin: str = "") -> str:
         return _run("kubectl", "--kubeconfig", kubeconfig, "-n", "shop", *arguments, stdin=stdin)
 
-    def shown_once(*states: str) -> str:
-        """The table, once it has a match for each of `states`."""
+    def altershield(*arguments: str) -> str:
+        where = ("-n", "shop", "--kubeconfig", kubeconfig)
+        return _run(str(_COMMAND), *arguments, *where, columns=_TABLE_COLUMNS, code=None)
+
+    def shown_once(*states: str) -> None:
+        """Return once the table has a match for each of `states`."""
         deadline = time.monotonic() + _LONGEST
         while time.monotonic() < deadline:
-            arguments = ("status", "--kubeconfig", kubeconfig, "-n", "shop")
-            table = _run(str(_COMMAND), *arguments, columns=_STATUS_COLUMNS, code=None)
+            table = altershield("status", "--all", "-o", "wide")
             if all(re.search(state, table) for state in states):
-                return table
+                return
         raise TimeoutError(f"no {states} within {_LONGEST} s:\n{table}")
+
+    def release(workload: str, image: str) -> None:
+        kubectl("set", "image", f"deployment/{workload}", f"{workload}=registry.example/shop/{image}")
 
     kubectl("create", "namespace", "shop")
     kubectl("label", "namespace", "shop", "admission-webhook-altershield=enabled")
     attempt = ("create", "deployment", "attempt", "--image=nginx", "--dry-run=server", "-o", "yaml")
     while "altershield" not in kubectl(*attempt):  # the API server takes a moment to read the label
         time.sleep(0.1)
-    for workload in ("web", "api", "worker"):
-        kubectl("create", "deployment", workload, "--image=nginx:1.27", "--replicas=3")
-    shown_once("/api .* Success", "/web .* Success", "/worker .* Success")
-    kubectl("set", "image", "deployment", "worker", "nginx=nginx:1.28-unready")
+    kubectl("apply", "-f", "-", stdin=_POLICY)
+    for workload in ("web", "api", "worker", "cart", "mail"):
+        image = f"registry.example/shop/{workload}:2.2"
+        kubectl("create", "deployment", workload, f"--image={image}", f"--replicas={4 if workload == 'web' else 3}")
+    shown_once(*(f"/{workload} .* Success" for workload in ("web", "api", "worker", "cart", "mail")))
+    release("mail", "mail:2.3-unready")
+    release("web", "web:2.3")
+    release("api", "api:2.3")
+    shown_once("/api .*api:2.3 .* Success", "/web .* promote")
     columns = "custom-columns=:metadata.name,:spec.podInfos[0].pod"
-    name, pod = kubectl("get", "changepods", "--no-headers", "-o", columns).splitlines()[0].split()
+    api = ("get", "changepods", "-l", "app.kubernetes.io/deployment-name=api", "--no-headers", "-o", columns)
+    name, pod = kubectl(*api).splitlines()[0].split()
     kubectl("patch", "changepod", name, "--subresource=status", "--type=merge", "-p", _VERDICT % pod)
-    shown_once("/api .* Suspend", "/worker .* Failed")
+    shown_once("/api .* Suspend", "/mail .* Failed")
     kubectl("apply", "-f", "-", stdin=_SLOW)
-    return "$ altershield status -n shop\n" + shown_once("/db .* Running")
+    shown_once("/db .* Running")
+    return {
+        "altershield status -n shop": altershield("status"),
+        "altershield status deploy/web -n shop --watch": _last_frame(
+            str(_COMMAND), "status", "deploy/web", "--watch", "-n", "shop", "--kubeconfig", kubeconfig
+        ),
+        "altershield why deploy/api -n shop": altershield("why", "deploy/api"),
+        "altershield history deploy/mail -n shop": altershield("history", "deploy/mail"),
+    }
+
+
+def _last_frame(*command: str) -> str:
+    """What the command that draws again and again shows when it is interrupted."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment(_TABLE_COLUMNS)) as process:  # noqa: S603  (ours)
+        time.sleep(_DRAWN)
+        process.send_signal(signal.SIGINT)
+        output, _ = process.communicate()
+    return _MOVES.split(output)[-1]
 
 
 def _run(*command: str, stdin: str = "", columns: int = 0, code: int | None = 0) -> str:
     """The output of the command, as on a terminal of so many columns. `code`: the expected exit code, None for any.
     RuntimeError: another exit code."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
-    if columns:  # colours, but no spinner
-        environment |= {"FORCE_COLOR": "1", "TTY_INTERACTIVE": "0", "COLUMNS": str(columns), "TERM": "xterm-256color"}
+    environment = _environment(columns)
     done = subprocess.run(  # noqa: S603  (our own commands)
         command, input=stdin, capture_output=True, text=True, env=environment, check=False
     )
     if code is not None and done.returncode != code:
         raise RuntimeError(f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stdout
+    return done.stdout + (done.stderr if columns else "")
+
+
+def _environment(columns: int) -> dict[str, str]:
+    """The variables of a command. `columns`: those of its terminal; 0: it has none."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
+    if columns:  # colours, but no spinner
+        environment |= {"FORCE_COLOR": "1", "TTY_INTERACTIVE": "0", "COLUMNS": str(columns), "TERM": "xterm-256color"}
+    return environment
 
 
 def main() -> None:
     DIRECTORY.mkdir(exist_ok=True)
     (DIRECTORY / "demo.svg").write_text(svg("demo", "make demo", demo(), _DEMO_COLUMNS))
-    (DIRECTORY / "status.svg").write_text(svg("status", "altershield status", asyncio.run(status()), _STATUS_COLUMNS))
+    help_ = "altershield --help"
+    shown = {help_: _run(str(_COMMAND), "--help", columns=_HELP_COLUMNS), **asyncio.run(tables())}
+    for name, (command, output) in zip(("help", "status", "tree", "why", "history"), shown.items(), strict=True):
+        columns = _HELP_COLUMNS if command == help_ else _TABLE_COLUMNS
+        (DIRECTORY / f"{name}.svg").write_text(svg(name, command, f"$ {command}\n{output}", columns))
 
 
 if __name__ == "__main__":

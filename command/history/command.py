@@ -69,7 +69,8 @@ def history(
     """Show the releases of a workload: when, by whom and how each version was released, and how the release ended.
 
     The newest release is first, and the present version has a *. AlterShield keeps a release when it ends, or when
-    another one replaces it. To go back, run `altershield rollback TYPE/NAME --to VERSION`, or `--to NUMBER`.
+    another one replaces it. On a terminal, messages are cut to its width; with -o wide, and in a pipe, they are whole.
+    To go back, run `altershield rollback TYPE/NAME --to VERSION`, or `--to NUMBER`.
     """
     if version and diff:
         raise UsageError("--version and --diff cannot be combined; set one of them")

@@ -17,8 +17,9 @@ from kube_base.times import rfc3339
 
 _DIGITS = 12  # of a version, unless the table is wide
 _UNKNOWN = "<unknown>"
+_SERVICE_ACCOUNT = "system:serviceaccount:"
 _SUPERSEDED = "Superseded"
-_HEADER = ("NUMBER", "VERSION", "IMAGES", "WAY", "RELEASED", "BY", "STATE", "SINCE")
+_HEADER = ("NUMBER", "VERSION", "IMAGES", "WAY", "RELEASED", "BY", "STATE")
 
 
 class _Line(NamedTuple):
@@ -34,7 +35,7 @@ class _Line(NamedTuple):
 
 def table(found: Found, *, wide: bool) -> list[str]:
     """The lines of the table: one for each release, the newest first. The version with a * is the present one."""
-    header = (*_HEADER, *(("REASON", "CHECKS", "STEPS") if wide else ()), "MESSAGE")
+    header = (*_HEADER, *(("SINCE", "REASON", "CHECKS", "STEPS") if wide else ()), "MESSAGE")
     lines = [
         _Line(each.entry, record, each.entry.version == found.workload.version and record is each.entry.record)
         for each in found.versions
@@ -76,14 +77,26 @@ def _row(line: _Line, *, wide: bool) -> Sequence[str]:
     record, entry = line.record, line.entry
     version = entry.version if wide else entry.version[:_DIGITS]
     images = ",".join(entry.images) if wide else named(images_of(entry.template), line.before)
-    more = (record.reason or _UNKNOWN, _checks(record.checks), _steps(record.steps)) if wide else ()
+    more = (
+        (record.since or _UNKNOWN, record.reason or _UNKNOWN, _checks(record.checks), _steps(record.steps))
+        if wide
+        else ()
+    )
     cells = (
         *(str(record.number or _UNKNOWN), version + ("*" if line.present else ""), images or _UNKNOWN),
-        *(record.way or _UNKNOWN, record.released or _UNKNOWN, record.released_by or _UNKNOWN),
-        *(_state(record, present=line.present), record.since or _UNKNOWN),
-        *(*more, record.message),
+        *(
+            record.way or _UNKNOWN,
+            record.released or _UNKNOWN,
+            (record.released_by if wide else _short(record.released_by)) or _UNKNOWN,
+        ),
+        *(_state(record, present=line.present), *more, record.message),
     )
     return [printable(cell) for cell in cells]
+
+
+def _short(user: str) -> str:
+    """The user; of a service account, only its namespace and name."""
+    return user.removeprefix(_SERVICE_ACCOUNT).replace(":", "/") if user.startswith(_SERVICE_ACCOUNT) else user
 
 
 def _state(record: Record, *, present: bool) -> str:

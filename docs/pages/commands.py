@@ -28,6 +28,8 @@ People run `altershield`. The other three commands run in the containers of the 
 options can also be set with the environment variable in the same row; the option takes precedence. `--help` shows the
 same texts.
 
+![altershield --help: the commands in groups, to look, decide, protect and operate](../pictures/help.svg)
+
 `KUBECONFIG` has the same meaning as for `kubectl`. `KUBEBUILDER_ASSETS` names a folder with `etcd` and `kube-apiserver`
 for `demo` and `sandbox`.
 

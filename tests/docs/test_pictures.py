@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from command.app import PANELS
 from command.demo import in_steps
 from command.demo.sample import REPLICAS, manifest
 from command.demo.steps import STEPS
@@ -51,6 +52,32 @@ def test_picture_of_status_shows_its_columns_and_states() -> None:
     assert squeezed(f"$ altershield status -n shop {''.join(Layout().header)}") in shown
     for state in ("Suspend", "Running", "Success", "Failed"):
         assert state in shown
+    assert squeezed("are not shown, add --all to see them") in shown
+
+
+def test_picture_of_the_help_shows_each_command_in_its_group() -> None:
+    shown = text_of(DIRECTORY / "help.svg")
+    for title, commands in PANELS.items():
+        listed = "".join(squeezed(f"{name}{each.short}") for name, each in commands.items())
+        assert f"{title}:{listed}" in shown
+
+
+@pytest.mark.parametrize(
+    ("picture", "command", "words"),
+    [
+        ("tree", "status deploy/web -n shop --watch", ["├─ version", "passed without a check", "└─ step 3"]),
+        (
+            "why",
+            "why deploy/api -n shop",
+            ["Reason: failed: api-", "What to do:", "altershield approve deployment/api"],
+        ),
+        ("history", "history deploy/mail -n shop", ["Rollback", "mail:2.2", "Failed"]),
+    ],
+)
+def test_picture_of_a_command_shows_its_output(picture: str, command: str, words: list[str]) -> None:
+    shown = text_of(DIRECTORY / f"{picture}.svg")
+    assert squeezed(f"$ altershield {command}") in shown
+    assert [each for each in words if squeezed(each) not in shown] == []
 
 
 @pytest.mark.parametrize(("sample", "labels"), [("sleep", {}), ("sleep-repaired", {"test": "1234"})])

@@ -111,7 +111,7 @@ def test_command_shows_versions_templates_and_differences(kubectl: Kubectl, alte
     user = json.loads(kubectl.json("deployment", "sleep")["metadata"]["annotations"][RELEASED_BY])["user"]
 
     header, *lines = altershield("history", "deploy/sleep").stdout.splitlines()
-    assert header.split() == ["NUMBER", "VERSION", "IMAGES", "WAY", "RELEASED", "BY", "STATE", "SINCE", "MESSAGE"]
+    assert header.split() == ["NUMBER", "VERSION", "IMAGES", "WAY", "RELEASED", "BY", "STATE", "MESSAGE"]
     newest, oldest = (line.split() for line in lines)
     assert (*newest[:4], *newest[5:7]) == ("2", second[:12] + "*", "busybox", "Release", user, "Suspend")
     assert (*oldest[:4], *oldest[5:7]) == ("1", first[:12], "busybox", "Release", user, "Success")

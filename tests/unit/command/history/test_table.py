@@ -39,3 +39,23 @@ def test_wide_table_has_how_long_each_step_took() -> None:
 def test_record_without_steps_is_stored_as_before() -> None:
     assert b"steps" not in msgspec.json.encode(Record(number=1))
     assert msgspec.json.decode(msgspec.json.encode(Record(steps=STEPS)), type=Record).steps == STEPS
+
+
+def test_service_account_is_named_by_its_namespace_and_name_unless_the_table_is_wide() -> None:
+    account = "system:serviceaccount:ci:deployer"
+    found = Found(workload(), [Version(entry(V1, Record(number=1, released_by=account)), {})])
+    assert " ci/deployer " in table(found, wide=False)[1]
+    assert f" {account} " in table(found, wide=True)[1]
+
+
+def test_images_that_a_release_changed_come_first() -> None:
+    def version(number: int, web: str) -> Version:
+        containers = [{"name": "proxy", "image": "r.example/proxy:1"}, {"name": "web", "image": f"r.example/web:{web}"}]
+        made = entry(f"{number}" * 32, Record(number=number))
+        made.template = {"spec": {"containers": containers}}
+        return Version(made, {})
+
+    found = Found(workload(), [version(2, "2"), version(1, "1")])
+    column = table(found, wide=False)[0].split().index("IMAGES")
+    assert [line.split()[column] for line in table(found, wide=False)[1:]] == ["web:2,proxy:1", "proxy:1,web:1"]
+    assert table(found, wide=True)[1].split()[column] == "r.example/proxy:1,r.example/web:2"
