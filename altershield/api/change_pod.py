@@ -132,6 +132,7 @@ KIND = Kind(
         Column("CREATETIME", "string", ".spec.createTime"),
         Column("PODS", "string", ".spec.podInfos[*].pod", wide=True),
         Column("VERIFIED", "string", '.status.conditions[?(@.type=="Verified")].status', wide=True),
+        Column("REASON", "string", '.status.conditions[?(@.type=="Verified")].reason', wide=True),
         Column("UPDATETIME", "string", ".status.updateTime", wide=True),
     ),
     status={"status": PodState.INIT.value, "message": PodState.INIT.value},

@@ -112,7 +112,8 @@ def status(
     whole.
 
     If you name a workload whose release is made in steps, the steps follow as a tree: their pods, checks and times,
-    what the release waits for, and its earliest end. With -w on a terminal, both are drawn again.
+    what the release waits for, and its earliest end. With -w on a terminal, a workload that you name is drawn as a tree
+    of its versions, steps, batches and pods, again after every change.
 
     The exit code is 3 if a release is suspended, else 4 if one is under way, else 5 if one was rolled back, else 0. A
     present pod template that is not verified yet is under way. The exit code is 1 if a workload does not exist, if
@@ -188,7 +189,7 @@ async def _urgent(client: Client, printer: Printer, images: ImagesReader, found:
     urgent = triage(found)
     printer.changes(await with_words(client, await images.added(urgent.releases, found), time.time()))
     if urgent.summary:
-        print(urgent.summary, file=sys.stderr, flush=True)
+        print(f"\n{urgent.summary}" if urgent.releases else urgent.summary, file=sys.stderr, flush=True)
 
 
 async def _follow(

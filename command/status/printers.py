@@ -60,12 +60,6 @@ class Printer:
             self._objects(list(self._changed_releases(releases)))
         sys.stdout.flush()
 
-    def screen(self, releases: Sequence[Release], more: Sequence[str]) -> Text:
-        """The table of all releases, and more lines below it, to draw again and again."""
-        rows = [row(release, self._layout, time.time()) for release in releases]
-        lines = self._lines([self._layout.header], rows)
-        return Text("\n").join([*lines, *(Text(line) for line in (["", *more] if more else ()))])
-
     @property
     def console(self) -> Console:
         return self._console

@@ -7,6 +7,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.policy import AppliedPolicy
 from altershield.views.durations import age
 from altershield.views.names import printable, workload_name
+from altershield.views.releases.attention import attention
 from altershield.views.releases.model import Release, waits
 from kube_base.times import rfc3339
 
@@ -20,6 +21,8 @@ _STYLES = {
     WorkloadState.FAILED: "red",
     WorkloadState.ROLLBACK: "yellow",
 }
+
+_WAITS = "yellow"  # of a release under way that needs somebody
 
 
 class Layout(NamedTuple):
@@ -74,7 +77,8 @@ def row(release: Release, layout: Layout, now: float) -> Row:
         printable(message),
     )
     cells = (*before, age(now - began) if began else _UNKNOWN, *after)
-    return Row((namespace, name, release.version), cells, (*before, *after), _STYLES.get(state, ""))
+    style = _STYLES.get(state) or (_WAITS if attention([release]).needs_somebody else "")
+    return Row((namespace, name, release.version), cells, (*before, *after), style)
 
 
 def _policy(policy: AppliedPolicy, namespace: str) -> str:

@@ -1,30 +1,31 @@
-"""The steps of releases below the table: once, after every change, or drawn again on a terminal."""
+"""Workloads that the user named, in more than a table: their steps below it, once or after every change, or all of them
+as trees that are drawn again on a terminal."""
 
 import asyncio
 import contextlib
 import sys
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 
 from rich.live import Live
+from rich.text import Text
 
-from altershield.api.change_pod import ChangePod
+from altershield.views.releases import family
 from altershield.views.releases.batches import batches_of
+from altershield.views.releases.family import Batches, Mark
 from altershield.views.releases.model import Release
 from altershield.views.releases.steps import has_steps
-from altershield.views.releases.tree import tree
+from altershield.views.releases.tree import outlook, tree
 from command.app import called_as
 from command.status.printers import Printer
 from kube_base.access.client import Client
 
 _PAUSE = 1.0  # seconds between two drawings: the time that is left changes
-
-Batches = Mapping[str, Sequence[ChangePod]]
-"""The ChangePods of each release, by the name of its ChangeWorkload."""
+_STYLES = {Mark.PLAIN: "", Mark.GOOD: "green", Mark.BAD: "bold red"}
 
 
 class Trees:
-    """The steps of the releases that the user named. `wanted`: whether they are shown at all."""
+    """The releases that the user named. `wanted`: whether they are shown at all."""
 
     def __init__(self, client: Client, printer: Printer, *, wanted: bool) -> None:
         self._client = client
@@ -36,24 +37,24 @@ class Trees:
 
     async def whole(self, found: Sequence[Release]) -> None:
         """Print the steps of all these releases."""
-        self._printer.more(_lines(found, await self._batches(found)))
+        self._printer.more(_steps(found, await self._batches_in_steps(found)))
 
     async def changes(self, found: Sequence[Release]) -> None:
         """Print the steps of the releases of which they changed since the last call."""
         for each in found:
-            batches = await self._batches([each])
-            constant = tuple(_lines([each], batches, now=0.0))  # without the time that is left
+            batches = await self._batches_in_steps([each])
+            constant = tuple(_steps([each], batches, now=0.0))  # without the time that is left
             key = each.stored.metadata.name if each.stored is not None else ""
             if constant and self._printed.get(key) != constant:
                 self._printed[key] = constant
-                self._printer.more(_lines([each], batches))
+                self._printer.more(_steps([each], batches))
 
     async def draw(self, found: Sequence[Release]) -> bool:
-        """Draw the table and the steps of these releases in place of the ones before. False: this is no terminal, or no
-        release is made in steps."""
-        if self._live is None or (self._drawn is None and not any(map(has_steps, found))):
+        """Draw these releases as trees, in place of the ones before. False: this is no terminal, or nobody named
+        them."""
+        if self._live is None:
             return False
-        self._drawn = found, await self._batches(found)
+        self._drawn = found, await self._read(found)
         self._draw()
         return True
 
@@ -81,16 +82,30 @@ class Trees:
     def _draw(self) -> None:
         if self._live is None or self._drawn is None:
             return
-        found, batches = self._drawn
         self._live.start()
-        self._live.update(self._printer.screen(found, _lines(found, batches)), refresh=True)
+        self._live.update(Text("\n").join(_trees(*self._drawn)), refresh=True)
 
-    async def _batches(self, found: Sequence[Release]) -> Batches:
-        wanted = [each.stored for each in found if self._wanted and each.stored is not None and has_steps(each)]
-        return {each.metadata.name: await batches_of(self._client, each) for each in wanted}
+    async def _batches_in_steps(self, found: Sequence[Release]) -> Batches:
+        return await self._read([each for each in found if has_steps(each)]) if self._wanted else {}
+
+    async def _read(self, found: Sequence[Release]) -> Batches:
+        stored = [each.stored for each in found if each.stored is not None]
+        return {each.metadata.name: await batches_of(self._client, each) for each in stored}
 
 
-def _lines(found: Sequence[Release], batches: Batches, now: float | None = None) -> list[str]:
+def _trees(found: Sequence[Release], batches: Batches) -> Iterator[Text]:
+    """The lines of one tree for each workload."""
+    now = time.time()
+    for key in dict.fromkeys(each.key for each in found):
+        own = [each for each in found if each.key == key]
+        for line in family.lines(own, batches, now):
+            yield Text.assemble(line.branch, (line.text, _STYLES[line.mark]), no_wrap=True, overflow="ellipsis")
+        for each in own:
+            own_batches = batches.get(each.stored.metadata.name, ()) if each.stored is not None else ()
+            yield from map(Text, outlook(each, own_batches, now, called_as(sys.argv[0])))
+
+
+def _steps(found: Sequence[Release], batches: Batches, now: float | None = None) -> list[str]:
     """The steps of the releases whose ChangePods were read."""
     lines: list[str] = []
     for each in found:

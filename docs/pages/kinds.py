@@ -73,7 +73,8 @@ _STATES: dict[str, dict[str, str]] = {
         PodState.PRE_WAIT: "AlterShield will start the checks before the batch.",
         PodState.PRE_SUBMITTED: "The checks before the batch have begun.",
         PodState.PRE_FAILED: "A check before the batch could not be started, or there is no check: the pods "
-        "count as passed. Or the check failed: `Verified` of the ChangePod is `False`.",
+        "count as passed, and `altershield status -w` says `passed without a check`. Or the check failed: `Verified` "
+        "of the ChangePod is `False`.",
         PodState.PRE_TIMEOUT: "A check before the batch had no result in time. The pods count as passed.",
         PodState.POST_WAIT: "AlterShield will start the checks after the batch.",
         PodState.POST_SUBMITTED: "The checks after the batch have begun.",

@@ -12,20 +12,38 @@ from altershield.views.releases.steps import CheckState, Step, Steps, steps_of
 from kube_base.times import unix
 
 _DIGITS = 12  # of a version
-_STATE_WIDTH = 18
+_STATE_WIDTH = 19
 _AFTER_SOAK = (Phase.WAITING_FOR_APPROVAL, Phase.STOPPED, *ENDED)
 
 
 def tree(release: Release, batches: Sequence[ChangePod], now: float, program: str) -> list[str]:
     """The steps of a release as in `lines`, and the command that lets it go on. Empty if it is not the present release,
     or has no steps. `batches`: its ChangePods. `program`: the beginning of the command."""
-    found, workload = steps_of(release, batches, now), release.workload
+    found = steps_of(release, batches, now)
     if found is None:
         return []
-    name, metadata = workload_name(workload.group_kind, workload.metadata.name), workload.metadata
-    promote = f"{program} promote {workload.kind.lower()}/{metadata.name} -n {metadata.namespace}"
-    more = [f"{'To go on:':<14}{promote}"] if found.waits_for_person else []
-    return [*lines(found, name, release.version, now), *more]
+    return [*lines(found, _name(release), release.version, now), *_promote(found, release, program)]
+
+
+def outlook(release: Release, batches: Sequence[ChangePod], now: float, program: str) -> list[str]:
+    """The same as `tree` without the steps that are held: what the release waits for, its earliest end, and the command
+    that lets it go on."""
+    found = steps_of(release, batches, now)
+    if found is None:
+        return []
+    about = _would_be(found, _name(release)) if found.not_held else _about(found, now)
+    return [printable(line) for line in (*about, *_promote(found, release, program))]
+
+
+def _name(release: Release) -> str:
+    return workload_name(release.workload.group_kind, release.workload.metadata.name)
+
+
+def _promote(found: Steps, release: Release, program: str) -> Iterator[str]:
+    if found.waits_for_person:
+        metadata = release.workload.metadata
+        command = f"{program} promote {release.workload.kind.lower()}/{metadata.name} -n {metadata.namespace}"
+        yield f"{'To go on:':<14}{command}"
 
 
 def lines(found: Steps, name: str, version: str, now: float) -> list[str]:
@@ -36,9 +54,9 @@ def lines(found: Steps, name: str, version: str, now: float) -> list[str]:
     shown = [f"Steps of {name}, version {version[:_DIGITS]}:"]
     for each in found.steps:
         last = each is found.steps[-1]
-        shown.append(f"{'└─' if last else '├─'} {_line(each, found, now)}".rstrip())
-        shown += [f"{'  ' if last else '│ '}      checks: {_checks(each.checks)}"] if each.checks else []
-    shown += [f"After the release: {_checks(found.after_release)}"] if found.after_release else []
+        shown.append(f"{'└─' if last else '├─'} {line(each, found, now)}".rstrip())
+        shown += [f"{'  ' if last else '│ '}      checks: {checks(each.checks)}"] if each.checks else []
+    shown += [f"After the release: {checks(found.after_release)}"] if found.after_release else []
     shown += _about(found, now)
     return [printable(line) for line in shown]
 
@@ -51,7 +69,8 @@ def _would_be(found: Steps, name: str) -> Iterator[str]:
     yield f"{'Outcome:':<14}{found.outcome}"
 
 
-def _line(step: Step, found: Steps, now: float) -> str:
+def line(step: Step, found: Steps, now: float) -> str:
+    """A step: its number, its pods, its state and its times."""
     return f"{step.number:<3} {_count(step):<10} {step.state:<{_STATE_WIDTH}} {'; '.join(_details(step, found, now))}"
 
 
@@ -98,6 +117,6 @@ def _about(found: Steps, now: float) -> Iterator[str]:
         yield f"{'Earliest end:':<14}{found.earliest_end}{left}, without waiting for pods and for people"
 
 
-def _checks(states: Sequence[CheckState]) -> str:
+def checks(states: Sequence[CheckState]) -> str:
     """`errors/PostBatch Passed, …`."""
     return ", ".join(f"{each.name}/{each.phase} {each.state}" for each in states)

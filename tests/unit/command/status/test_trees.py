@@ -1,4 +1,4 @@
-"""The steps that are drawn again on a terminal."""
+"""The trees that are drawn again on a terminal."""
 
 import io
 from collections.abc import Sequence
@@ -31,28 +31,29 @@ def on(terminal: bool, *, wanted: bool = True) -> tuple[Trees, io.StringIO]:
     ("terminal", "wanted", "found", "drawn"),
     [
         (True, True, [IN_STEPS], True),
-        (True, True, [WHOLE], False),
+        (True, True, [WHOLE], True),
         (True, False, [IN_STEPS], False),
         (False, True, [IN_STEPS], False),
     ],
 )
-async def test_steps_are_drawn_on_a_terminal_only(
+async def test_trees_of_named_workloads_are_drawn_on_a_terminal_only(
     terminal: bool, wanted: bool, found: Sequence[Release], drawn: bool
 ) -> None:
     trees, out = on(terminal, wanted=wanted)
     async with trees.drawn_again():
         assert await trees.draw(found) is drawn
         text = out.getvalue()
-    assert ("Steps of deployment.apps/web" in text) is drawn
-    assert ("NAME" in text) is drawn
+    assert ("─ version 111111111111*" in text) is drawn
+    assert ("─ step 3 " in text) is (drawn and found == [IN_STEPS])
 
 
-async def test_release_whose_steps_are_over_is_still_drawn_in_its_place() -> None:
+async def test_tree_is_drawn_in_the_place_of_the_one_before() -> None:
     trees, out = on(True)
     async with trees.drawn_again():
         assert await trees.draw([IN_STEPS])
-        assert await trees.draw([WHOLE]), "the table would be printed below the drawing"
-    assert out.getvalue().count("Steps of") == 1
+        before = len(out.getvalue())
+        assert await trees.draw([WHOLE])
+    assert "\x1b[1A" in out.getvalue()[before:], "the cursor goes up to the first line"
 
 
 async def test_steps_are_not_read_if_nobody_named_the_workload(capsys: pytest.CaptureFixture[str]) -> None:

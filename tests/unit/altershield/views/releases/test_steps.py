@@ -38,13 +38,13 @@ def test_tree_has_steps_checks_and_the_earliest_end() -> None:
     ]
     assert tree(shown(), batches, NOW, "altershield") == [
         f"Steps of deployment.apps/web, version {V1[:12]}:",
-        f"├─ 1   1 pod      Passed             {rfc3339(NOW - 900)} to {rfc3339(NOW - 50)} (14m); promoted by ann",
+        f"├─ 1   1 pod      Passed              {rfc3339(NOW - 900)} to {rfc3339(NOW - 50)} (14m); promoted by ann",
         "│       checks: errors/PostBatch Passed",
         "├─ 2   1 pod      Skipped",
-        f"├─ 3   3 pods     Soaking            3 updated, 3 passed; soak until {rfc3339(NOW + 40)} (in 40s); approval "
+        f"├─ 3   3 pods     Soaking             3 updated, 3 passed; soak until {rfc3339(NOW + 40)} (in 40s); approval "
         "by a person",
         "│       checks: errors/PostBatch Running, smoke/PostBatch Failed",
-        "└─ 4   10 pods    Pending            soak 2m",
+        "└─ 4   10 pods    Pending             soak 2m",
         f"Earliest end: {rfc3339(NOW + 160)} (in 2m40s), without waiting for pods and for people",
     ]
 
@@ -117,7 +117,7 @@ def test_tree_names_the_nodes_of_a_step() -> None:
 
 def test_tree_of_a_failed_release_has_no_end() -> None:
     lines = tree(shown(msgspec.structs.replace(SOAKING, phase=Phase.STOPPED, failed_step=3)), [], NOW, "altershield")
-    assert lines[3] == "├─ 3   3 pods     Stopped            3 updated, 3 passed"
+    assert lines[3] == "├─ 3   3 pods     Stopped             3 updated, 3 passed"
     assert len(lines) == 5
 
 
