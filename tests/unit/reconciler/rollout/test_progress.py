@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -145,29 +144,6 @@ def test_stored_status_alone_decides_after_a_crash_before_any_write() -> None:
     assert world.status.phase == Phase.DONE
 
 
-def test_each_change_of_the_phase_is_looked_at_again_at_once() -> None:
-    world = World()
-    wakes = {}
-    for _ in range(4):
-        before = world.status.phase
-        found = world.reconcile()
-        world.roll()
-        wakes[before, world.status.phase] = found.wake
-    now = world.now
-    assert wakes == {("", "Rolling"): now, ("Rolling", "Verifying"): now, ("Verifying", "Soaking"): now} | {
-        ("Soaking", "Soaking"): now + 60
-    }
-
-
-def test_step_that_begins_has_no_soak_yet() -> None:
-    world = World()
-    world.settle()
-    assert world.status.soak_end_time
-    world.now += 60
-    world.reconcile()
-    assert (world.status.step, world.status.soak_end_time, world.status.soak_end_time_unix) == (2, "", 0)
-
-
 def test_hold_of_a_release_that_has_ended_ends() -> None:
     """Another process may have written the hold again."""
     world = World()
@@ -177,21 +153,3 @@ def test_hold_of_a_release_that_has_ended_ends() -> None:
     assert (world.status.phase, world.reconcile().ends_hold) == (Phase.DONE, False)
     world.hold = hold(3)
     assert world.reconcile().ends_hold
-
-
-@pytest.mark.parametrize(("let_go", "why"), [("", ""), ("the setting rollout is off", " (the setting rollout is off)")])
-def test_release_that_is_let_go_says_why_and_no_person_holds_it(let_go: str, why: str) -> None:
-    world = World()
-    world.settle()
-    status = msgspec.structs.replace(world.status, held_by="anna")
-    view = replace(world.view, let_go=let_go) if let_go else replace(world.view, hold=None)
-    found = progress(status, view, world.now)
-    assert [(each.reason, each.warning, each.message) for each in found.events] == [
-        (
-            "StepsEscaped",
-            True,
-            f"version new is no longer held at its step{why}: all pods have it, or get it; they are verified",
-        )
-    ]
-    assert found.status.held_by == ("" if let_go else "anna")
-    assert (found.status.phase, found.wake) == (Phase.FINISHING, world.now)
