@@ -251,7 +251,7 @@ class Api:
         found = _WORKLOAD.match(name)
         if plural == "nodes":
             return int(name.rpartition("-")[2])
-        if found is None or plural not in self.objects.counts:
+        if found is None or not self.objects.counts.get(plural):
             return None
         workload, tail = int(found.group(1)), name.rpartition("-")[2]
         numbers = self.objects.of_workload(plural, workload)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from altershield.api import labels, names
+from altershield.api import labels, names, resources
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import plain_time
 from altershield.api.ops_config import DEFAULTS
@@ -16,7 +16,7 @@ from altershield.workloads import BY_KIND
 from bench.simulated.shape import Shape
 from bench.simulated.templates import CREATED, LISTED, RELEASED, condition, templates
 from kube_base.meta import ObjectMeta
-from kube_base.resources import DEPLOYMENTS
+from kube_base.resources import DEPLOYMENTS, Resource
 from kube_base.times import rfc3339
 
 _OF_WORKLOADS = ("deployments", "replicasets", "pods", "changeworkloads", "changepods")
@@ -29,9 +29,9 @@ class Objects:
     def __init__(self, shape: Shape) -> None:
         self._shape = shape
         self.counts = {
+            **dict.fromkeys((each.plural for each in vars(resources).values() if isinstance(each, Resource)), 0),
             "namespaces": shape.namespaces + 1,
             "opsconfiginfoes": len(DEFAULTS),
-            "defensepolicies": 0,
             "nodes": shape.nodes,
             "customresourcedefinitions": 0,
             "statefulsets": 0,
@@ -42,7 +42,9 @@ class Objects:
             "changeworkloads": shape.deployments,
             "changepods": shape.pods,
             "podunavailablebudgets": shape.budgets,
-            **dict.fromkeys(("poddisruptionbudgets", "poddeletionflowcontrols"), 0),
+            "poddisruptionbudgets": 0,
+            "configmaps": 0,
+            "controllerrevisions": 0,
         }
         self._encoded: dict[tuple[str, int, bool], bytes] = {}
         read = BY_KIND[DEPLOYMENTS.group_kind].read

@@ -17,7 +17,9 @@ from bench.simulated.shape import Shape, limits
 from kube_base.access.client import Client
 from kube_base.access.errors import AlreadyExistsError, NotFoundError
 from kube_base.access.informer import Informer
-from kube_base.resources import DEPLOYMENTS, LEASES, PODS, REPLICA_SETS
+from kube_base.resources import CONTROLLER_REVISIONS, DEPLOYMENTS, LEASES, PODS, REPLICA_SETS
+from reconciler.manager import Manager
+from reconciler.options import Options
 
 SHAPE = Shape(pods=30, deployments=6, largest=10, revisions=2, fat=0, namespaces=2, nodes=3)
 
@@ -101,3 +103,14 @@ async def test_paced_numbers_come_at_their_times() -> None:
     began, numbers = loop.time(), [3, 1, 2]
     assert [number async for number in paced(100, numbers)] == numbers
     assert loop.time() - began >= 0.02
+
+
+async def test_reconciler_fills_its_caches_and_keeps_a_history(api: Api, client: Client) -> None:
+    """Benchmarks are not part of the suite: a kind or a write that the API lacks would go unnoticed."""
+    manager = Manager(client, Options(identity="bench", metrics_port=0))
+    running = asyncio.create_task(manager.run(asyncio.Event()))
+    await until(lambda: all(each.synced for each in manager.caches.required), "the caches")
+    running.cancel()
+    entry: dict[str, Any] = {"metadata": {"name": "checkout-frontend-00001-1", "namespace": "team-00"}}
+    made: dict[str, Any] = await client.create(CONTROLLER_REVISIONS, entry, "team-00")
+    assert made["metadata"]["uid"]
