@@ -55,7 +55,7 @@ def evictions(
     base: str,
     on_ready_node: Callable[[Pod], bool],
     selected: Callable[[Pod], bool] | None = None,
-    at_least: int = 0,
+    at_least: int,
 ) -> tuple[Pod, ...]:
     """The old pods to evict. Pods on nodes that are not ready stay: nothing would replace them there.
 

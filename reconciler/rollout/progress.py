@@ -153,7 +153,7 @@ def _begin(draft: Draft, view: View) -> None:
     draft.say("StepStarted", f"{step_text(draft.status)}: {what}")
 
 
-def _clocks(draft: Draft, view: View, *, writes: bool, evicts: bool = False, unready: Sequence[str] = ()) -> None:
+def _clocks(draft: Draft, view: View, *, writes: bool, evicts: bool, unready: Sequence[str] = ()) -> None:
     """Note since when the release waits, and for what. This time does not count for the deadline of the step. `writes`,
     `evicts`: whether a write of the hold or an eviction is due, which the API server may have refused before."""
     known, now = draft.status, int(draft.now)
@@ -312,7 +312,7 @@ def _last(draft: Draft, view: View) -> Progress:
     """The last step, which is not held."""
     known, now = draft.status, draft.now
     draft.set(pods=view.reach)
-    _clocks(draft, view, writes=view.hold is not None)
+    _clocks(draft, view, writes=view.hold is not None, evicts=False)
     match known.phase:
         case Phase.FINISHING if view.hold is not None:
             return Progress(draft.status, ends_hold=True, events=tuple(draft.events))

@@ -113,7 +113,9 @@ def test_until_of_a_date_includes_that_day(until: str) -> None:
 
 
 def test_event_that_recurs_may_end_in_another_zone() -> None:
-    event = "DTSTART;TZID=Asia/Shanghai:20261224T180000 DTEND;TZID=Europe/Berlin:20261224T120000 RRULE:FREQ=DAILY;COUNT=2"
+    event = (
+        "DTSTART;TZID=Asia/Shanghai:20261224T180000 DTEND;TZID=Europe/Berlin:20261224T120000 RRULE:FREQ=DAILY;COUNT=2"
+    )
     assert in_december(event) == ["12-24 10:00+00:00 > 12-24 11:00+00:00", "12-25 10:00+00:00 > 12-25 11:00+00:00"]
 
 

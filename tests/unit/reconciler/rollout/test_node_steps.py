@@ -75,7 +75,7 @@ class Fleetwide:
             Fleet(replicas, len(new), up, tuple(old), ending=0, min_ready=0, now=self.now),
             most=self.most, base=BASE, on_ready_node=self.ready,
             allowed=0 if number and selects_nodes(self.rollout, number) else allowed,
-            selected=(lambda pod: pod.node in names) if names else None,
+            selected=(lambda pod: pod.node in names) if names else None, at_least=0,
         )  # fmt: skip
         lost = tuple(sorted(pod.node for pod in new if not self.ready(pod)))
         kept = tuple(sorted(pod.node for pod in old if not self.ready(pod)))

@@ -226,6 +226,14 @@ def release_that_is_let_go_at_first() -> Story:
     return story
 
 
+def pods_that_vanish_before_they_passed_and_one_that_is_evictable_later() -> Story:
+    story = Story(rollout=_STEPS, more={"evictable_at": BEGIN + 7.0})
+    story.go()
+    story.go(pods=1)
+    story.go(1, pods=0)
+    return story
+
+
 _TOLD = dict(
     re.findall(
         r"^# (.+)\n((?:.+\n)*)", (Path(__file__).parent / "stories.txt").read_text(encoding="utf-8"), re.MULTILINE
@@ -246,6 +254,7 @@ _TOLD = dict(
         pods_that_are_evicted_and_nodes_that_are_lost,
         release_that_is_not_held_at_first,
         release_that_is_let_go_at_first,
+        pods_that_vanish_before_they_passed_and_one_that_is_evictable_later,
     ],
 )
 def test_story_is_told_as_it_is_written(story: Callable[[], Story]) -> None:
