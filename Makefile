@@ -59,6 +59,7 @@ crds: $(BIN)/.ready  ## write the chart's CRDs, permissions, webhooks, admission
 
 reference: $(BIN)/.ready  ## write the reference pages anew, after a change of the code or the texts that they show
 	$(BIN)/python -m docs.reference
+	$(BIN)/python -m tests.structure.walks
 
 dashboards: $(BIN)/.ready  ## write the dashboards' JSON anew, after a change of their code
 	$(BIN)/python -m dashboards

@@ -179,4 +179,4 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
         text = (RUNBOOKS / f"{alert}.md").read_text()
         assert text.startswith(f"# {alert}\n")
         headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
-        assert headings == ["Meaning", "Impact", "Look", "Fix", "When it is false"], alert
+        assert headings == ["What it means", "First look", "Repair"], alert

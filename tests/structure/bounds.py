@@ -21,7 +21,7 @@ LARGE_FOLDERS = {
 """The folders that may have more files, with their bound."""
 
 WALK_FILES = {"One review": 18, "One pod event": 72}
-"""By the heading of the walk in docs/architecture.md."""
+"""By the heading of the walk."""
 
 
 def long_functions() -> list[str]:

@@ -1,18 +1,21 @@
-"""The two walks that docs/architecture.md describes: one review, and one pod event."""
+"""The two walks of docs/reference/walks.md: one review, and one pod event. `python -m tests.structure.walks` writes the
+page."""
 
 import asyncio
 import copy
+import tempfile
 from pathlib import Path
 from types import FrameType
 
 from altershield.api import json_patch, labels, released_by
 from altershield.api.resources import CHANGE_PODS
 from altershield.process.listener import Listener
+from docs.pages import modules
 from kube_base.access import watch_stream
 from kube_base.resources import PODS
 from reconciler.releases.subject import RELEASES
 from tests.fault.reconciler_cluster import running_cluster, version
-from tests.structure.trace import Walk, is_start, traced
+from tests.structure.trace import ROOT, Walk, is_start, traced
 from tests.unit.gatekeeper.reviews import MUTATING_PATH, encode, released, review
 from tests.unit.gatekeeper.serving import JSON, post, serving, session
 
@@ -71,4 +74,22 @@ def _receives_pods(frame: FrameType) -> bool:
 
 
 WALKS = {"One review": of_a_review, "One pod event": of_a_pod_event}
-"""By their heading in docs/architecture.md."""
+"""By their heading."""
+
+PAGE = ROOT / "docs" / "reference" / "walks.md"
+
+
+async def page(directory: Path) -> str:
+    """The text of the page, from walks that are made now."""
+    found = {}
+    for heading, walk in WALKS.items():
+        folder = directory / heading.replace(" ", "-")
+        folder.mkdir()
+        made = await walk(folder)
+        found[heading] = (made.files(), made.turns())
+    return modules.walks(found)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as temporary:
+        PAGE.write_text(asyncio.run(page(Path(temporary))), encoding="utf-8")
