@@ -30,8 +30,8 @@ _WALKS = f"""\
 {GENERATED}
 
 All files that one review and one pod event enter, in the order in which they enter them first.
-[Architecture](../architecture.md) says why. A *turn back* is a call into an earlier file of the list, from which the walk
-goes on to another file (`tests/structure/trace.py`).
+[Architecture](../architecture.md) says why. A *turn back* is a call into an earlier file of the list, from which the
+walk goes on to another file (`tests/structure/trace.py`).
 """
 
 
@@ -42,7 +42,7 @@ def packages() -> str:
 
 
 def walks(found: Mapping[str, tuple[Sequence[str], Sequence[tuple[str, str]]]]) -> str:
-    """The page of the walks. `found`: by its heading, the files of a walk, and its turns back as the file that is called
+    """The page of the walks. `found`: by its heading, the files of a walk, and its turns back: the file that is called,
     and the file that calls it."""
     parts = [_WALKS]
     for heading, (files, turns) in found.items():
