@@ -19,7 +19,7 @@ def dashboard() -> Object:
             Row(
                 "Decisions",
                 8,
-                [[_decisions(), _denials(), _bypasses()], [_outcomes(), _denied_namespaces(), _errors()]],
+                [[_decisions(), _denials(), _bypasses()], [_outcomes()], [_denied_namespaces(), _errors()]],
             ),
             Row("Response times", 8, [[_quantiles(), _durations(), _in_flight()]]),
             Row("Metrics of the API servers (if Prometheus scrapes them)", 8, [[_calls(), _failures()]]),

@@ -26,7 +26,7 @@ def dashboard() -> Object:
         [
             Row("May releases begin now?", 4, [_closed(), _accepted()]),
             Row("When may I release?", 10, [[_times()]]),
-            Row("Releases that wait", 6, [[_held()]]),
+            Row("Releases that wait", 4, [[_held()]]),
             Row("What was denied, and what passed", 8, [[_denials(), _overrides(), _left()]]),
         ],
     )

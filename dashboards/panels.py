@@ -141,6 +141,8 @@ class Column(NamedTuple):
     steps: Steps = ()
     link: tuple[str, str] = ("", "")
     """Title and URL of a link in each cell. `${__data.fields.TITLE}` is the value of another column of the row."""
+    colors: Mapping[str, str] = {}
+    """The colours of texts."""
 
 
 def table(title: str, description: str, queries: Sequence[Query], columns: Sequence[Column]) -> Object:
@@ -154,6 +156,10 @@ def table(title: str, description: str, queries: Sequence[Query], columns: Seque
             properties.append({"id": "decimals", "value": 0})
         if column.steps:
             properties.append({"id": "thresholds", "value": _thresholds(column.steps)})
+            properties.append({"id": "custom.cellOptions", "value": {"type": "color-text"}})
+        if column.colors:
+            options = {text: {"color": color, "index": i} for i, (text, color) in enumerate(column.colors.items())}
+            properties.append({"id": "mappings", "value": [{"type": "value", "options": options}]})
             properties.append({"id": "custom.cellOptions", "value": {"type": "color-text"}})
         if column.link[1]:
             link = {"title": column.link[0], "url": column.link[1], "targetBlank": True}

@@ -236,9 +236,10 @@ def _fits(lengths: Sequence[int], box: Box) -> bool:
 
 def _cell(value: str | float, properties: Sequence[Object]) -> tuple[str, str]:
     """The text and the colour of a cell."""
-    if isinstance(value, str):
-        return value, TEXT
     found = {each["id"]: each["value"] for each in properties}
+    if isinstance(value, str):
+        colors = found["mappings"][0]["options"] if "mappings" in found else {}
+        return value, COLORS[colors[value]["color"]] if value in colors else TEXT
     color = _by_threshold(value, found["thresholds"]) if "thresholds" in found else TEXT
     return formatted(value, found.get("unit", "none"), found.get("decimals")), color
 

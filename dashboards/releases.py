@@ -33,9 +33,10 @@ def dashboard() -> Object:
         "24h",
         [SYSTEM, WORKLOADS],
         [
-            Row("Now, and in the time range", 4, [_now(), _trouble()]),
-            Row("Workloads", 6, [[_suspended()], [_under_way()], [_stalled()], [_rolled_back()]]),
-            Row("Releases in steps", 6, [release_steps.numbers(), [release_steps.waiting()], release_steps.graphs()]),
+            Row("Now, and in the time range", 4, [_now(), _trouble(), release_steps.numbers()]),
+            Row("Workloads", 6, [[_releases()]]),
+            Row("Releases in steps", 4, [[release_steps.waiting()]]),
+            Row("Steps over time", 7, [release_steps.graphs()]),
             Row("Numbers of releases", 8, [[_states(), _kinds()], [_stalls(), _failed_by()]]),
             Row(
                 "Verdicts",
@@ -115,55 +116,21 @@ def _trouble() -> list[Object]:
     ]
 
 
-def _suspended() -> Object:
+def _releases() -> Object:
     return listed(
-        "Suspended workloads",
-        "Workloads that cannot be released until the failed version is repaired. Failed by: person, server (the "
+        "Releases that have not succeeded",
+        "Suspend: the workload cannot be released until the failed version is repaired. Failed by: person, server (the "
         "AlterShield server), check (another check of a DefensePolicy), or health (pods were not up in time, and the "
-        "release was not rolled back). The API server's audit log has the person's name: the user who wrote the status "
-        "of the ChangePod. The 100 oldest and the 100 newest.",
+        "release was not rolled back). Failed: the version was rolled back, and is denied until a newer one succeeds. "
+        "Other states: the release is under way. Stalled: it does not continue, and is not the cause; the runbook of "
+        "AlterShieldReleaseStuck explains each reason. Releases of workloads with 0 replicas are not shown. The 100 "
+        "oldest and the 100 newest of each state.",
         _ENTERED,
-        'state="Suspend"',
-        ((None, GREEN), (3600, ORANGE), (_DAY, RED)),
-        Column("by", "Failed by"),
-    )
-
-
-def _under_way() -> Object:
-    return listed(
-        "Releases under way",
-        "Releases that are being verified or rolled back, and the time when they entered their state. An alert fires "
-        "after more than an hour in one state, or ten minutes in Rollback. Releases of workloads with 0 replicas are "
-        "not shown. The 100 oldest and the 100 newest of each state.",
-        _ENTERED,
-        _UNDER_WAY,
-        ((None, GREEN), (600, ORANGE), (3600, RED)),
-        Column("state", "State"),
-        Column("stalled", "Stalled"),
-    )
-
-
-def _stalled() -> Object:
-    return listed(
-        "Stalled releases",
-        "Releases that do not continue, where the release itself is not the cause, with the reason of the condition "
-        "Stalled. They are neither rolled back nor suspended. The runbook of AlterShieldReleaseStuck explains each "
-        "reason. The 100 oldest and the 100 newest.",
-        _STALLED,
         "",
-        ((None, GREEN), (300, ORANGE), (900, RED)),
-        Column("reason", "Reason"),
-    )
-
-
-def _rolled_back() -> Object:
-    return listed(
-        "Rolled-back versions",
-        "Versions that were rolled back. Each is denied until a newer version succeeds. A release with another pod "
-        "template has another version, and passes. The 100 oldest and the 100 newest.",
-        _ENTERED,
-        'state="Failed"',
-        ((None, GREEN), (3600, ORANGE)),
+        ((None, GREEN), (3600, ORANGE), (_DAY, RED)),
+        Column("state", "State", colors={"Suspend": RED, "Rollback": ORANGE, "Failed": ORANGE}),
+        Column("by", "Failed by"),
+        Column("stalled", "Stalled"),
     )
 
 
