@@ -47,6 +47,14 @@ def test_picture_of_the_demo_shows_each_step_and_its_commands() -> None:
     assert squeezed(f"✓ All {len(STEPS)} steps had the expected outcome")[1:] in shown
 
 
+def test_picture_of_a_denial_shows_what_is_denied_why_and_the_ways_out() -> None:
+    shown = text_of(DIRECTORY / "denial.svg")
+    for part in ("denied the request: deployment web is suspended", "error rate 12 %", "altershield why deploy/web"):
+        assert squeezed(part) in shown
+    for verb in ("approve", "retry", "repair", "resume", "rollback"):
+        assert squeezed(f"altershield {verb} deployment/web -n shop") in shown
+
+
 def test_picture_of_status_shows_its_columns_and_states() -> None:
     shown = text_of(DIRECTORY / "status.svg")
     assert squeezed(f"$ altershield status -n shop {''.join(Layout().header)}") in shown
