@@ -14,7 +14,7 @@ _SECONDS = 120
 
 
 def main(arguments: list[str]) -> None:
-    parsed = _parser().parse_args(arguments, argparse.Namespace(namespace="default"))
+    parsed = command_parser().parse_args(arguments, argparse.Namespace(namespace="default"))
     helm = helm_python.Config(namespace=parsed.namespace)
     match parsed.command:
         case "install" | "upgrade":
@@ -82,7 +82,7 @@ def _merge(values: dict[str, Any], more: dict[str, Any]) -> None:
             values[key] = value
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
     namespace = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     namespace.add_argument("-n", "--namespace")
     values = argparse.ArgumentParser(add_help=False)

@@ -21,8 +21,6 @@ _MAX_NAME = 253  # bytes
 _MAX_MESSAGE = 1024  # bytes
 _MAX_CAUSES = 8
 _MAX_WARNINGS = 8
-_BACK = "going back to the version before is possible at any time: altershield rollback, or apply it again"
-_BACK_ON_PURPOSE = "to go back to the version before on purpose, run: altershield rollback, or kubectl rollout undo"
 HANDLER_SECONDS = 4.0
 """The time of the handler. The API server waits for 5 seconds."""
 
@@ -104,17 +102,18 @@ def _message(change: Change, closed: tuple[Closed, ...]) -> str:
 
 
 def _advice(change: Change, closed: tuple[Closed, ...]) -> tuple[str, ...]:
-    command = f"altershield gates{namespace_option(change)} {change.kind}/{clean(change.name, _MAX_NAME)}"
+    named = f"{namespace_option(change)} {change.kind}/{clean(change.name, _MAX_NAME)}"
+    on_purpose = " on purpose" if any(each.judges_back for each in closed) else ", which is always possible"
     questions = []
     if not all(each.rule for each in closed):
-        questions.append(f"to see what is closed and until when, run: {command}")
+        questions.append(f"to see what is closed and until when, run: altershield gates{named}")
     if any(each.rule for each in closed):
         questions.append("to ask whether another manifest may be released, run: altershield gates -f FILE")
     return (
         *(warning(f"AlterShield: {texts.sentence(each)}") for each in closed[1:_MAX_CAUSES]),
         *map(warning, questions),
         warning(f"to let one release pass, somebody with the right creates a ReleaseOverride: see {GATES}#overrides"),
-        warning(_BACK if not any(each.judges_back for each in closed) else _BACK_ON_PURPOSE),
+        warning(f"to go back to the version before{on_purpose}, run: altershield rollback{named}"),
         warning(f"this page explains release gates: {GATES}"),
     )
 
