@@ -6,7 +6,7 @@ A page is what a function of `docs.pages` returns. A test compares the files wit
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.pages import commands, events, kinds, labels, metrics, modules, settings
+from docs.pages import commands, events, kinds, labels, metrics, modules, notifications, schemas, settings, views
 
 DIRECTORY = Path(__file__).with_suffix("")
 
@@ -16,6 +16,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "kinds": kinds.page,
     "labels": labels.page,
     "metrics": metrics.page,
+    "notifications": notifications.page,
     "packages": modules.packages,
     "settings": settings.page,
     "views": views.page,
