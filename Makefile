@@ -66,6 +66,7 @@ dashboards: $(BIN)/.ready  ## write the dashboards' JSON anew, after a change of
 
 pictures: $(BIN)/.ready  ## make docs/pictures anew, from the output of commands and the series of Prometheus; needs kubectl and prometheus
 	$(BIN)/python -m docs.pictures
+	$(BIN)/python -m tests.docs.denial
 	$(BIN)/python -m tests.monitoring.pictures
 
 # Renovate reads these options in the lock files; it knows only options with "=".

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -28,7 +27,7 @@ _COMMAND = Path(sys.executable).with_name("altershield")
 _THRESHOLDS = Thresholds(
     start_timeout=8, observe_seconds=1, batch_wait=60, pre_timeout=120, post_timeout=120, lease_duration=15
 )
-_DEMO_COLUMNS, _STATUS_COLUMNS, _DENIAL_COLUMNS = 120, 132, 120
+_DEMO_COLUMNS, _STATUS_COLUMNS = 120, 132
 _LONGEST = 60.0  # seconds until a workload has the state that the picture shows
 _MOVES = re.compile(r"(?:\r|\x1b\[(?:2K|1A|\?25[lh]))+(?=.)", re.DOTALL)  # before each frame
 _FONT_FACES = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
@@ -74,22 +73,12 @@ def demo() -> str:
 
 async def status() -> str:
     """Releases of four workloads, each in another state."""
-    return await _on_a_cluster(_status)
-
-
-async def denial() -> str:
-    """A release that is denied, as its author sees it, and the reason."""
-    return await _on_a_cluster(_denial)
-
-
-async def _on_a_cluster(story: Callable[[str], str]) -> str:
-    """The output of a story on a cluster on which AlterShield runs. It gets the path of the kubeconfig."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         async with open_backend(None, directory) as backend:
             kubeconfig = str(backend.kubeconfig)
             async with running_installation(kubeconfig, directory, _THRESHOLDS, log=directory / "altershield.log"):
-                return await asyncio.to_thread(story, kubeconfig)
+                return await asyncio.to_thread(_status, kubeconfig)
 
 
 def _tables(kubeconfig: str) -> dict[str, str]:
@@ -109,7 +98,11 @@ def _tables(kubeconfig: str) -> dict[str, str]:
                 return
         raise TimeoutError(f"no {states} within {_LONGEST} s:\n{table}")
 
-    _govern(kubeconfig)
+    kubectl("create", "namespace", "shop")
+    kubectl("label", "namespace", "shop", "admission-webhook-altershield=enabled")
+    attempt = ("create", "deployment", "attempt", "--image=nginx", "--dry-run=server", "-o", "yaml")
+    while "altershield" not in kubectl(*attempt):  # the API server takes a moment to read the label
+        time.sleep(0.1)
     for workload in ("web", "api", "worker"):
         kubectl("create", "deployment", workload, "--image=nginx:1.27", "--replicas=3")
     shown_once("/api .* Success", "/web .* Success", "/worker .* Success")
@@ -140,39 +133,9 @@ def _last_frame(*command: str) -> str:
     return _MOVES.split(output)[-1]
 
 
-def _denial(kubeconfig: str) -> str:
-    kubectl, shop = ("kubectl", "--kubeconfig", kubeconfig, "-n", "shop"), ("--kubeconfig", kubeconfig, "-n", "shop")
-    _govern(kubeconfig)
-    _run(*kubectl, "create", "deployment", "web", "--image=nginx:1.27", "--replicas=3")
-    _run(str(_COMMAND), "wait", "deploy/web", *shop)
-    _run(*kubectl, "set", "image", "deployment", "web", "nginx=nginx:1.28")
-    _run(str(_COMMAND), "wait", "deploy/web", *shop)
-    pod = _run(*kubectl, "get", "pods", "-o", "jsonpath={.items[0].metadata.name}")
-    _run(str(_COMMAND), "verdict", pod, "fail", "-m", "error rate 12 %", *shop)
-    release = ("set", "image", "deployment", "web", "nginx=nginx:1.29")
-    deadline = time.monotonic() + _LONGEST
-    while "is suspended" not in (answer := _run(*kubectl, *release, "--dry-run=server", code=None, errors=True)):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"the release is not denied:\n{answer}")
-        time.sleep(0.1)
-    answer = _run(*kubectl, *release, code=1, errors=True)
-    why = _run(str(_COMMAND), "why", "deploy/web", *shop, columns=_DENIAL_COLUMNS, code=None)
-    return f"$ kubectl -n shop {' '.join(release)}\n{answer}\n$ altershield why deploy/web -n shop\n{why}"
-
-
-def _govern(kubeconfig: str) -> None:
-    """Make the namespace `shop`, in which AlterShield checks releases."""
-    kubectl = ("kubectl", "--kubeconfig", kubeconfig)
-    _run(*kubectl, "create", "namespace", "shop")
-    _run(*kubectl, "label", "namespace", "shop", "admission-webhook-altershield=enabled")
-    attempt = ("-n", "shop", "create", "deployment", "attempt", "--image=nginx", "--dry-run=server", "-o", "yaml")
-    while "altershield" not in _run(*kubectl, *attempt):  # the API server takes a moment to read the label
-        time.sleep(0.1)
-
-
-def _run(*command: str, stdin: str = "", columns: int = 0, code: int | None = 0, errors: bool = False) -> str:
-    """The output of the command, as on a terminal of so many columns, with `errors` also what it says on stderr.
-    `code`: the expected exit code, None for any. RuntimeError: another exit code."""
+def _run(*command: str, stdin: str = "", columns: int = 0, code: int | None = 0) -> str:
+    """The output of the command, as on a terminal of so many columns. `code`: the expected exit code, None for any.
+    RuntimeError: another exit code."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
     if columns:  # colours, but no spinner
         environment |= {"FORCE_COLOR": "1", "TTY_INTERACTIVE": "0", "COLUMNS": str(columns), "TERM": "xterm-256color"}
@@ -181,12 +144,11 @@ def _run(*command: str, stdin: str = "", columns: int = 0, code: int | None = 0,
     )
     if code is not None and done.returncode != code:
         raise RuntimeError(f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stderr + done.stdout if errors else done.stdout
+    return done.stdout
 
 
 def main() -> None:
     DIRECTORY.mkdir(exist_ok=True)
-    (DIRECTORY / "denial.svg").write_text(svg("denial", "A denial", asyncio.run(denial()), _DENIAL_COLUMNS))
     (DIRECTORY / "demo.svg").write_text(svg("demo", "make demo", demo(), _DEMO_COLUMNS))
     help_ = "altershield --help"
     shown = {help_: _run(str(_COMMAND), "--help", columns=_HELP_COLUMNS), **asyncio.run(tables())}
