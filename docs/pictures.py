@@ -27,7 +27,8 @@ _COMMAND = Path(sys.executable).with_name("altershield")
 _THRESHOLDS = Thresholds(
     start_timeout=8, observe_seconds=1, batch_wait=60, pre_timeout=120, post_timeout=120, lease_duration=15
 )
-_DEMO_COLUMNS, _STATUS_COLUMNS = 120, 132
+_DEMO_COLUMNS, _TABLE_COLUMNS, _HELP_COLUMNS = 120, 150, 80
+_DRAWN = 5.0  # seconds after which a drawing is taken
 _LONGEST = 60.0  # seconds until a workload has the state that the picture shows
 _MOVES = re.compile(r"(?:\r|\x1b\[(?:2K|1A|\?25[lh]))+(?=.)", re.DOTALL)  # before each frame
 _FONT_FACES = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
@@ -71,14 +72,14 @@ def demo() -> str:
     return _run(str(_COMMAND), "demo", "--fast", columns=_DEMO_COLUMNS)
 
 
-async def status() -> str:
-    """Releases of four workloads, each in another state."""
+async def tables() -> dict[str, str]:
+    """The output of commands about releases of several workloads, each in another state, by the command."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         async with open_backend(None, directory) as backend:
             kubeconfig = str(backend.kubeconfig)
             async with running_installation(kubeconfig, directory, _THRESHOLDS, log=directory / "altershield.log"):
-                return await asyncio.to_thread(_status, kubeconfig)
+                return await asyncio.to_thread(_tables, kubeconfig)
 
 
 def _tables(kubeconfig: str) -> dict[str, str]:
@@ -98,15 +99,23 @@ def _tables(kubeconfig: str) -> dict[str, str]:
                 return
         raise TimeoutError(f"no {states} within {_LONGEST} s:\n{table}")
 
+    def release(workload: str, image: str) -> None:
+        kubectl("set", "image", f"deployment/{workload}", f"{workload}=registry.example/shop/{image}")
+
     kubectl("create", "namespace", "shop")
     kubectl("label", "namespace", "shop", "admission-webhook-altershield=enabled")
     attempt = ("create", "deployment", "attempt", "--image=nginx", "--dry-run=server", "-o", "yaml")
     while "altershield" not in kubectl(*attempt):  # the API server takes a moment to read the label
         time.sleep(0.1)
-    for workload in ("web", "api", "worker"):
-        kubectl("create", "deployment", workload, "--image=nginx:1.27", "--replicas=3")
-    shown_once("/api .* Success", "/web .* Success", "/worker .* Success")
-    kubectl("set", "image", "deployment", "worker", "nginx=nginx:1.28-unready")
+    kubectl("apply", "-f", "-", stdin=_POLICY)
+    for workload in ("web", "api", "worker", "cart", "mail"):
+        image = f"registry.example/shop/{workload}:2.2"
+        kubectl("create", "deployment", workload, f"--image={image}", f"--replicas={4 if workload == 'web' else 3}")
+    shown_once(*(f"/{workload} .* Success" for workload in ("web", "api", "worker", "cart", "mail")))
+    release("mail", "mail:2.3-unready")
+    release("web", "web:2.3")
+    release("api", "api:2.3")
+    shown_once("/api .*api:2.3 .* Success", "/web .* promote")
     columns = "custom-columns=:metadata.name,:spec.podInfos[0].pod"
     api = ("get", "changepods", "-l", "app.kubernetes.io/deployment-name=api", "--no-headers", "-o", columns)
     name, pod = kubectl(*api).splitlines()[0].split()
@@ -136,15 +145,21 @@ def _last_frame(*command: str) -> str:
 def _run(*command: str, stdin: str = "", columns: int = 0, code: int | None = 0) -> str:
     """The output of the command, as on a terminal of so many columns. `code`: the expected exit code, None for any.
     RuntimeError: another exit code."""
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
-    if columns:  # colours, but no spinner
-        environment |= {"FORCE_COLOR": "1", "TTY_INTERACTIVE": "0", "COLUMNS": str(columns), "TERM": "xterm-256color"}
+    environment = _environment(columns)
     done = subprocess.run(  # noqa: S603  (our own commands)
         command, input=stdin, capture_output=True, text=True, env=environment, check=False
     )
     if code is not None and done.returncode != code:
         raise RuntimeError(f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stdout
+    return done.stdout + (done.stderr if columns else "")
+
+
+def _environment(columns: int) -> dict[str, str]:
+    """The variables of a command. `columns`: those of its terminal; 0: it has none."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("ALTERSHIELD_")}
+    if columns:  # colours, but no spinner
+        environment |= {"FORCE_COLOR": "1", "TTY_INTERACTIVE": "0", "COLUMNS": str(columns), "TERM": "xterm-256color"}
+    return environment
 
 
 def main() -> None:
