@@ -24,6 +24,7 @@ import msgspec
 
 from altershield.api import labels, names
 from altershield.api.change_workload import WorkloadState
+from altershield.api.policy import AppliedPolicy
 from altershield.api.rollout import PassedStep
 from altershield.api.workload_requests import Action
 from altershield.workloads import BY_KIND, applied, change_workload_name, named_kind
@@ -38,6 +39,12 @@ ANNOTATION = "altershield.defense.antgroup.com/release"
 APPLIED = "altershield.defense.antgroup.com/applied"
 """The annotation with what clients stored about the template (`Applied`, as JSON)."""
 
+MAX_FAILURES = 8
+"""The maximum number of failed pods in the evidence of a release."""
+
+MAX_RULES = 8192
+"""The maximum length of the rules of a policy in the evidence, in JSON."""
+
 MAX_EARLIER = 9
 """The maximum number of earlier releases of a version in its entry."""
 
@@ -50,6 +57,28 @@ class CheckOutcome(msgspec.Struct, frozen=True, omit_defaults=True, order=True):
     name: str
     phase: str = ""
     state: str = ""
+
+
+class FailedPlace(msgspec.Struct, frozen=True, omit_defaults=True, order=True):
+    """A pod that failed; see `rollout.observed.Failure`."""
+
+    place: int = 0
+    seconds: int = 0
+
+
+class Evidence(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What another policy would have seen of a release, as it was when the release ended."""
+
+    replicas: int = 0
+    """The replicas of the workload."""
+    pods: int = 0
+    """How many pods had the version."""
+    failed_by: str = ""
+    """The giver of the verdict that failed it (`Giver`); empty: none."""
+    failures: tuple[FailedPlace, ...] = ()
+    """The pods that failed, in the order in which they got the version; at most `MAX_FAILURES`."""
+    rules: AppliedPolicy | None = None
+    """The policy that applied; None: it is longer than `MAX_RULES`."""
 
 
 class Way(StrEnum):
@@ -101,9 +130,11 @@ class Record(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Of a release in steps: the steps that are over, with their times."""
     observed: str = ""
     """Of a release whose policy has steps and only observes or warns: what the steps would have done."""
+    evidence: Evidence | None = None
+    """None: the release did not end while its pods were known, or ended before AlterShield kept this."""
     earlier: tuple["Record", ...] = ()
-    """The earlier releases of the version, the oldest first, without their actions; at most `MAX_EARLIER`. They do not
-    change any more."""
+    """The earlier releases of the version, the oldest first, without their actions and without the rules of their
+    policies; at most `MAX_EARLIER`. They do not change any more."""
 
     @property
     def passed(self) -> bool:

@@ -4,8 +4,11 @@ The pods get the version in the same order as they did. A step would not have la
 would have promoted it at once. So a failure is not said to have been found earlier than it would have been.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+
+from altershield.api.rollout import Rollout
+from altershield.rollout.steps import step_pods, steps_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,17 @@ class Failure:
     """How many pods had got the version when this one had got it, itself included."""
     seconds: int
     """For how long it had been up before; 0: its first verdict failed it."""
+
+
+def held_steps(rollout: Rollout, replicas: int, selected: Sequence[int] = ()) -> Iterator[HeldStep]:
+    """The held steps, each with more pods than the one before. `selected`: for each held step of the policy, the pods
+    on the nodes that it selects; empty: no step selects nodes."""
+    reached = 0
+    for number, step in enumerate(steps_of(rollout)[:-1], 1):
+        pods = max(step_pods(rollout, number, replicas), selected[number - 1] if selected else 0)
+        if pods > reached:
+            yield HeldStep(number, pods, step.soak_seconds)
+        reached = max(reached, pods)
 
 
 def stopping_step(steps: Sequence[HeldStep], failures: Iterable[Failure]) -> HeldStep | None:

@@ -1,18 +1,23 @@
 """What `altershield policy check` finds, as data. Pure functions."""
 
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import Annotated
 
 from altershield.api.policy import DefensePolicySpec
 from altershield.api.rollout import Rollout
 from altershield.api.schema import doc
+from altershield.policies.selection import InForce
 from altershield.releases import steps
 from altershield.releases.steps import StepState
 from altershield.rollout.obstacles import NO_STEPS
 from altershield.rollout.steps import of_kind
 from altershield.views.document import Document, Part
+from altershield.views.history import Found
 from altershield.views.releases.steps import Step, shown_step
 from command.policy.checking import Checked
+from command.policy.replay import Replayed, replayed
+from reconciler.policies.applied import applied
 
 
 class Plan(Part, frozen=True):
@@ -42,6 +47,10 @@ class PolicyCheck(Part, frozen=True):
     mode: Annotated[str, doc("`enforce`, or `observe` or `warn`, which hold nothing; empty: it is not accepted.")]
     plans: Annotated[tuple[Plan, ...], doc("The steps, for each sort of workloads; empty: it has no steps.")]
     checks: Annotated[tuple[PhaseChecks, ...], doc("The checks, by phase.")]
+    releases: Annotated[
+        tuple[Replayed, ...],
+        doc("With `--against`: what it would have decided about the last releases of the workload, the newest first."),
+    ]
 
 
 class PolicyCheckList(Document, frozen=True):
@@ -50,13 +59,17 @@ class PolicyCheckList(Document, frozen=True):
     items: Annotated[tuple[PolicyCheck, ...], doc("One entry for each policy of the file.")]
 
 
-def policy_check(checked: Checked, replicas: int) -> PolicyCheck:
-    """`replicas`: those of the workload whose release is shown."""
+def policy_check(checked: Checked, replicas: int, found: Found | None = None) -> PolicyCheck:
+    """`replicas`: those of the workload whose release is shown. `found`: the history of a workload."""
     namespace, _, name = checked.name.partition("/")
     if checked.problem or checked.spec is None:
-        return PolicyCheck(namespace, name, checked.problem, "", (), ())
+        return PolicyCheck(namespace, name, checked.problem, "", (), (), ())
     spec = checked.spec
-    return PolicyCheck(namespace, name, "", str(spec.mode), tuple(_plans(spec.rollout, replicas)), _checks(spec))
+    past: tuple[Replayed, ...] = ()
+    if found is not None:
+        policy = applied(InForce(namespace, name, 0, spec))
+        past = replayed([each.entry for each in found.versions], found.workload, policy)
+    return PolicyCheck(namespace, name, "", str(spec.mode), tuple(_plans(spec.rollout, replicas)), _checks(spec), past)
 
 
 def _checks(spec: DefensePolicySpec) -> tuple[PhaseChecks, ...]:
@@ -101,5 +114,7 @@ def pods(count: int) -> str:
     return "1 pod" if count == 1 else f"{count} pods"
 
 
-def policy_check_list(checked: Sequence[Checked], replicas: int) -> PolicyCheckList:
-    return PolicyCheckList(tuple(policy_check(each, replicas) for each in checked))
+def policy_check_list(checked: Sequence[Checked], replicas: int, histories: Sequence[Found] = ()) -> PolicyCheckList:
+    """`histories`: of each policy, that of the workload whose releases are judged; empty: none."""
+    pairs = zip_longest(checked, histories)
+    return PolicyCheckList(tuple(policy_check(each, replicas, found) for each, found in pairs))

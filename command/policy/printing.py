@@ -8,7 +8,9 @@ from altershield.releases.steps import StepState
 from altershield.views.durations import age
 from altershield.views.names import printable
 from altershield.views.releases.steps import Step
+from command.columns import Columns
 from command.policy.documents import PhaseChecks, Plan, PolicyCheck, pods
+from command.policy.replay import Replayed, Would
 
 _WHEN = {
     CheckPhase.PRE_RELEASE: "Checks that have to pass before any pod has the version",
@@ -24,6 +26,7 @@ def lines(of: PolicyCheck) -> list[str]:
     if not of.problem:
         found += _steps(of)
         found += _checks(of.checks)
+        found += _releases(of.releases)
     return [printable(line) for line in found]
 
 
@@ -35,6 +38,28 @@ def _steps(of: PolicyCheck) -> Iterator[str]:
         yield f"The mode {of.mode} holds nothing: a release takes no steps. With the mode enforce:"
     for plan in of.plans:
         yield from _plan(plan, alone=len(of.plans) == 1)
+
+
+def _releases(releases: Sequence[Replayed]) -> Iterator[str]:
+    """What the policy would have decided about releases of the history."""
+    if not releases:
+        return
+    yield "With this policy, if pods, people and equal checks had done the same, the last releases:"
+    header = ("NUMBER", "VERSION", "IMAGES", "ENDED", "WOULD", "STEP", "WHY")
+    rows = [(str(each.number), each.version[:12], each.images, each.ended, *_would(each)) for each in releases]
+    yield from Columns(len(header)).lines([header, *rows])
+
+
+def _would(of: Replayed) -> tuple[str, str, str]:
+    """The end, the step, and the reason."""
+    known = of.would not in (Would.UNKNOWN, Would.NOTHING)
+    step = f"{of.step} of {of.steps}, {of.pods} of {of.replicas} pods" if known and of.step else "-"
+    why = f"{of.why}; {of.had} of {of.replicas} pods had the version" if known and of.step else of.why
+    if of.would == Would.PASS and of.least_seconds:
+        took = f"; it took {age(of.took_seconds)}" if of.took_seconds is not None else ""
+        people = f", and {of.approvals} approval{'s' if of.approvals > 1 else ''}" if of.approvals else ""
+        why = f"{why}, in at least {age(of.least_seconds)}{people}{took}"
+    return of.would, step, why
 
 
 def _checks(checks: Sequence[PhaseChecks]) -> Iterator[str]:

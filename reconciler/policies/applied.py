@@ -37,7 +37,7 @@ class AppliedPolicies:
         levels = [self._in_force(self._caches.policies_of(each)) for each in (namespace, self._caches.system_namespace)]
         by_labels = any(_has_requirements(policy) for level in levels for policy in level)
         labels = await self._labels(workload) if by_labels else {}
-        policy = _copy(applying(levels, labels))
+        policy = applied(applying(levels, labels))
         seconds = start_timeout(workload.start_timeout)
         return policy if seconds is None else msgspec.structs.replace(policy, start_timeout_seconds=seconds)
 
@@ -80,7 +80,8 @@ def _has_requirements(policy: InForce[DefensePolicySpec]) -> bool:
     return bool(selector.match_labels or selector.match_expressions)
 
 
-def _copy(policy: InForce[DefensePolicySpec] | None) -> AppliedPolicy:
+def applied(policy: InForce[DefensePolicySpec] | None) -> AppliedPolicy:
+    """The policy as a release keeps it; None: no policy."""
     if policy is None:
         return AppliedPolicy()
     rules = {field: getattr(policy.spec, field) for field in Rules.__struct_fields__}

@@ -310,7 +310,8 @@ class ReleaseReconciler:
                 groups.refresh(workload, now)
             snapshot = replace(snapshot, targets=targets, pods_read=True, own_pause=own_pause)
             decision = decide(snapshot, now)
-        decision = with_history(release, self._with_sets(workload, release, source, decision), workload.applied)
+        decision = self._with_sets(workload, release, source, decision)
+        decision = with_history(release, decision, workload.applied, snapshot, now)
         try:
             release = await self._executor.carry_out(release, workload, decision)
         except (Refused, HoldRefused) as refusal:
@@ -318,9 +319,8 @@ class ReleaseReconciler:
         self._retries.pop(key, None)
         if groups is not None and decision.lists:
             groups.lists_are_written()
-        delays = [decision.requeue_after, await self._reporter.close(release, workload)]
-        if snapshot.reported is not None and snapshot.reported.status == "Unknown":
-            delays.append(RETRY_SECONDS)
+        retry = RETRY_SECONDS if snapshot.reported is not None and snapshot.reported.status == "Unknown" else None
+        delays = [decision.requeue_after, await self._reporter.close(release, workload), retry]
         due = min((each for each in delays if each is not None), default=None)
         if due is None and source.uid:
             self.groups_cache.evict_rebuildable(key)

@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from altershield.api import labels
+from altershield.api.policy import AppliedPolicy
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from altershield.releases import history
 from altershield.releases.history import Entry
@@ -56,7 +57,12 @@ async def test_version_released_again_keeps_its_entry(tmp_path: Path) -> None:
         assert again.metadata.uid == first.metadata.uid
         assert again.revision > first.revision
         assert [(each.number, each.way) for each in again.releases] == [(1, "Release"), (3, "Again")]
-        assert again.releases[0] == first.record
+        known = first.record.evidence
+        assert known is not None
+        assert (known.replicas, known.pods, known.failures, known.rules) == (2, 2, (), AppliedPolicy())
+        assert again.releases[0] == msgspec.structs.replace(
+            first.record, evidence=msgspec.structs.replace(known, rules=None)
+        )
         assert await kept_history(cluster) == {version("v1"): "Success", version("v2"): "Success"}
 
 
@@ -83,6 +89,10 @@ async def test_later_failure_changes_the_entry(tmp_path: Path) -> None:
         await until_history(cluster, v1="Suspend")
         (entry,) = (await entries(cluster)).values()
         assert entry.record.reason == "FailedByPerson"
+        evidence = entry.record.evidence
+        assert evidence is not None
+        assert (evidence.failed_by, len(evidence.failures), evidence.pods) == ("FailedByPerson", 1, 2)
+        assert evidence.failures[0].place in (1, 2)
         assert "find error" in entry.record.message
 
 

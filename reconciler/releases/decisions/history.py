@@ -12,20 +12,34 @@ from altershield.api.meta import find_condition
 from altershield.api.workload_requests import BYPASS, MAX_ACTIONS, Action, Result
 from altershield.releases import rolled_back, state, version_of, why
 from altershield.releases.enforcement import would
-from altershield.releases.history import MAX_EARLIER, CheckOutcome, Record, Way
+from altershield.releases.history import (
+    MAX_EARLIER,
+    MAX_FAILURES,
+    MAX_RULES,
+    CheckOutcome,
+    Evidence,
+    FailedPlace,
+    Record,
+    Way,
+)
 from altershield.workloads.pods import clip
 from altershield.workloads.workload import Workload
 from kube_base.times import rfc3339, unix
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.release import Release
+from reconciler.releases.decisions.observed_steps import failed_uids, failures
+from reconciler.releases.pods.group import Group
 from reconciler.releases.terms.effects import Decision, KeepHistory
+from reconciler.releases.terms.snapshot import Snapshot
 
 _ENDS = (WorkloadState.SUCCESS, WorkloadState.SUSPEND, WorkloadState.ROLLBACK, WorkloadState.FAILED)
 _MAX_MESSAGE = 1024
 _MAX_OUTCOME = 256  # characters of an action; the history holds many
 
 
-def with_history(release: Release, decision: Decision, applied: str | None = None) -> Decision:
+def with_history(
+    release: Release, decision: Decision, applied: str | None = None, seen: Snapshot | None = None, now: float = 0.0
+) -> Decision:
     """The decision, with the effect that keeps the release in the history if one of these happens:
 
     - The release ends, or ends in another way than before.
@@ -33,7 +47,8 @@ def with_history(release: Release, decision: Decision, applied: str | None = Non
     - A person acted. The ChangeWorkload with the action is deleted after a newer version succeeds.
     - A client stored something else about the template of a release that has ended: a rollback restores it.
 
-    `applied`: the digest of what clients stored, if the workload has this version; see `Workload.applied`.
+    `applied`: the digest of what clients stored, if the workload has this version; see `Workload.applied`. `seen`: what
+    the decision was made of at `now` (Unix seconds).
     """
     before, after = release.status, decision.status or release.status
     ends = after.status in _ENDS or before.status in _ENDS
@@ -44,14 +59,41 @@ def with_history(release: Release, decision: Decision, applied: str | None = Non
         return decision
     if applied is not None:
         after = msgspec.structs.replace(after, applied=applied)
-    return replace(decision, status=after, before=(*decision.before, KeepHistory(after)))
+    ended = after.status in _ENDS and after.status != before.status
+    found = evidence(after, seen, now) if seen is not None and ended else None
+    return replace(decision, status=after, before=(*decision.before, KeepHistory(after, found)))
+
+
+def evidence(status: ChangeWorkloadStatus, seen: Snapshot, now: float) -> Evidence | None:
+    """What another policy would have seen of a release that ends at `now` with this status. None: its pods are not
+    known."""
+    groups, policy = seen.groups, seen.release.spec.policy
+    if groups is None:
+        return None
+    overdue = {each.pod.metadata.uid for each in groups.pods_in(Group.OVERDUE)}
+    failed = failed_uids(status) | (overdue if status.status != WorkloadState.SUCCESS else frozenset())
+    places = sorted(FailedPlace(each.place, each.seconds) for each in failures(failed, groups, (), now))
+    giver = find_condition(status.conditions, ConditionType.VERIFIED)
+    fails = giver is not None and giver.status == "False"
+    return Evidence(
+        replicas=seen.workload.replicas,
+        pods=len(groups),
+        failed_by=giver.reason if giver is not None and fails else "",
+        failures=tuple(places[:MAX_FAILURES]),
+        rules=policy if len(msgspec.json.encode(policy)) <= MAX_RULES else None,
+    )
 
 
 def record(
-    release: Release, status: ChangeWorkloadStatus, batches: Iterable[Batch], known: Sequence[Action] = ()
+    release: Release,
+    status: ChangeWorkloadStatus,
+    batches: Iterable[Batch],
+    known: Sequence[Action] = (),
+    evidence: Evidence | None = None,
 ) -> Record:
     """The record of the release in the history, without what `logged` adds. `status`: its status that is about to be
-    stored. `batches`: the batches of the release. `known`: the actions that the history has already."""
+    stored. `batches`: the batches of the release. `known`: the actions that the history has already. `evidence`: of a
+    release that ends now."""
     ended, policy = msgspec.structs.replace(release, status=status), release.spec.policy
     observed = find_condition(status.conditions, ConditionType.STEPS_OBSERVED)
     return Record(
@@ -69,6 +111,7 @@ def record(
         actions=_actions(release, status, known),
         steps=status.rollout.passed_steps,
         observed=clip(observed.message, _MAX_MESSAGE) if observed is not None else "",
+        evidence=evidence,
     )
 
 
@@ -78,9 +121,16 @@ def logged(found: Record, known: Record | None, way: Way, number: int, *, again:
     `number`: the values for a release that is not stored yet."""
     if known is not None and not again:
         return msgspec.structs.replace(
-            found, number=known.number or number, way=known.way or way, earlier=known.earlier
+            found,
+            number=known.number or number,
+            way=known.way or way,
+            evidence=found.evidence or known.evidence,
+            earlier=known.earlier,
         )
-    past = (msgspec.structs.replace(known, actions=(), earlier=()),) if known is not None else ()
+    past: tuple[Record, ...] = ()
+    if known is not None:
+        kept = known.evidence and msgspec.structs.replace(known.evidence, rules=None)
+        past = (msgspec.structs.replace(known, actions=(), evidence=kept, earlier=()),)
     earlier = ((*known.earlier, *past) if known is not None else ())[-MAX_EARLIER:]
     return msgspec.structs.replace(found, number=number, way=way, earlier=earlier)
 

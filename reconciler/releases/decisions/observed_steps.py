@@ -1,16 +1,16 @@
 """What the steps of a policy that only observes or warns would have done. It is recorded when the release succeeds or
 fails, because its pods are gone later. Pure functions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 
-from altershield.api.change_workload import WorkloadState
+from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import find_condition
 from altershield.api.rollout import Rollout
 from altershield.releases import state
 from altershield.releases.release import version_of
-from altershield.rollout.observed import Failure, HeldStep, stopping_step
-from altershield.rollout.steps import step_pods, steps_of
+from altershield.rollout.observed import Failure, held_steps, stopping_step
+from altershield.rollout.steps import steps_of
 from reconciler.releases.pods.group import Group
 from reconciler.releases.pods.groups import PodGroups
 from reconciler.releases.pods.health import TrackedPod
@@ -48,13 +48,13 @@ def _outcome(rollout: Rollout, draft: Draft, snapshot: Snapshot, groups: PodGrou
     replicas, held = snapshot.workload.replicas, steps_of(rollout)[:-1]
     selects = any(each.node_selector for each in held)
     nodes = groups.node_sets(held) if selects else (NodeSet(),) * len(held)
-    found = list(_held_steps(rollout, replicas, nodes))
+    found = list(held_steps(rollout, replicas, [each.pods for each in nodes]))
     count = len(steps_of(rollout))
     if draft.status.status == WorkloadState.SUCCESS:
         sizes = ", ".join(str(each.pods) for each in found)
         passed = f"the release would have passed its {count} steps, first with {sizes} of {replicas} pods"
         return True, "WouldPass", passed
-    step = stopping_step(found, _failures(draft, groups, nodes))
+    step = stopping_step(found, failures(failed_uids(draft.status), groups, nodes, draft.now))
     had = f"{len(groups)} of {replicas} pods had the version when it failed"
     if step is None:
         return False, "WouldFailLast", f"the release would have failed in its last step, with all pods; {had}"
@@ -62,19 +62,9 @@ def _outcome(rollout: Rollout, draft: Draft, snapshot: Snapshot, groups: PodGrou
     return False, "WouldStop", f"the release would have stopped at {where}; {had}"
 
 
-def _held_steps(rollout: Rollout, replicas: int, nodes: tuple[NodeSet, ...]) -> Iterator[HeldStep]:
-    """The held steps, each with more pods than the one before."""
-    reached = 0
-    for number, (step, selected) in enumerate(zip(steps_of(rollout)[:-1], nodes, strict=True), 1):
-        pods = max(step_pods(rollout, number, replicas), selected.pods)
-        if pods > reached:
-            yield HeldStep(number, pods, step.soak_seconds)
-        reached = max(reached, pods)
-
-
-def _failures(draft: Draft, groups: PodGroups, nodes: tuple[NodeSet, ...]) -> Iterator[Failure]:
-    """The pods that failed. Of pods that were created in the same second, those that passed are counted first."""
-    failed = {info.uid for info in draft.status.defense_check_fail_pods}
+def failures(failed: Set[str], groups: PodGroups, nodes: Sequence[NodeSet], now: float) -> Iterator[Failure]:
+    """The pods that failed, by their uids. Of pods that were created in the same second, those that passed are counted
+    first. `nodes`: the nodes that each held step selects. `now`: Unix seconds."""
     tracked = [each for group in Group for each in groups.pods_in(group)]
 
     def order(each: TrackedPod) -> tuple[int, int, int, bool]:
@@ -86,7 +76,11 @@ def _failures(draft: Draft, groups: PodGroups, nodes: tuple[NodeSet, ...]) -> It
     for place, each in enumerate(sorted(tracked, key=order), 1):
         if each.pod.metadata.uid in failed:
             at_first = groups.memberships.giver(each.pod.metadata.uid) in _AT_FIRST
-            yield Failure(place, 0 if at_first else _seconds_up(each, draft.now))
+            yield Failure(place, 0 if at_first else _seconds_up(each, now))
+
+
+def failed_uids(status: ChangeWorkloadStatus) -> Set[str]:
+    return {info.uid for info in status.defense_check_fail_pods}
 
 
 def _seconds_up(each: TrackedPod, now: float) -> int:

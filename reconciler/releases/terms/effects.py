@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, SourceRef
 from altershield.api.pod_verdicts import PodInfo
+from altershield.releases.history import Evidence
 from altershield.workloads.pods import Pod
 from altershield.workloads.sets import Set
 from reconciler.cluster.batch import Batch
@@ -83,6 +84,8 @@ class KeepHistory:
 
     status: ChangeWorkloadStatus
     """The status of the release that is about to be stored."""
+    evidence: Evidence | None = None
+    """Of a release that ends now; None: what was kept before stays."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,7 +168,7 @@ class Executor:
             elif isinstance(effect, FreeFields):
                 await self._holds.free_fields(workload)
             elif isinstance(effect, KeepHistory) and self._history is not None:
-                await self._history.keep(release, workload, effect.status)
+                await self._history.keep(release, workload, effect.status, effect.evidence)
         return release, events
 
     def _independent(self, release: Release, effect: Before) -> Coroutine[None, None, None] | None:

@@ -13,6 +13,7 @@ from altershield.releases.history import (
     ANNOTATION,
     RESOURCE,
     Entry,
+    Evidence,
     Record,
     annotations,
     entry_labels,
@@ -78,8 +79,11 @@ class HistoryWriter:
         self._attempts = Attempts()
         """By the uid of the release."""
 
-    async def keep(self, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> None:
-        """Keep the release. `status`: its status that is about to be stored. A second call changes nothing.
+    async def keep(
+        self, release: Release, workload: Workload, status: ChangeWorkloadStatus, evidence: Evidence | None
+    ) -> None:
+        """Keep the release. `status`: its status that is about to be stored. `evidence`: of a release that ends now. A
+        second call changes nothing.
 
         If the API server refuses the entry, a warning is logged: a quota, a policy, a webhook that is down, or a
         finalizer of a deleted entry must not keep releases from being suspended or rolled back. An error that may be
@@ -89,7 +93,7 @@ class HistoryWriter:
             return
         uid = release.metadata.uid
         try:
-            await self._keep(release, workload, status)
+            await self._keep(release, workload, status, evidence)
             self._attempts.ended(uid)
         except (ApiError, UnreachableError) as error:
             if isinstance(error, _RETRIED) and not self._attempts.failed(uid, time.monotonic()):
@@ -97,15 +101,17 @@ class HistoryWriter:
             self._attempts.ended(uid)
             _log(workload, "could not keep a version in the history", str(error))
 
-    async def _keep(self, release: Release, workload: Workload, status: ChangeWorkloadStatus) -> None:
+    async def _keep(
+        self, release: Release, workload: Workload, status: ChangeWorkloadStatus, evidence: Evidence | None
+    ) -> None:
         entries = await self._adopted(workload)
         known = next((each for each in entries if each.version == version_of(release)), None)
         number = next_number(entries)
         if known is None:
-            kept = await self._create(release, workload, status, number)
+            kept = await self._create(release, workload, status, evidence, number)
         else:
             entries.remove(known)
-            kept = await self._update(known, release, workload, status, number)
+            kept = await self._update(known, release, workload, status, evidence, number)
         if kept is not None:
             entries.append(kept)
         current = [each for each in self._caches.releases_of(workload) if version_of(each) == workload.version]
@@ -128,7 +134,12 @@ class HistoryWriter:
         return found
 
     async def _create(
-        self, release: Release, workload: Workload, status: ChangeWorkloadStatus, number: int
+        self,
+        release: Release,
+        workload: Workload,
+        status: ChangeWorkloadStatus,
+        evidence: Evidence | None,
+        number: int,
     ) -> Entry | None:
         """Create the entry of a version. `number`: of its release. None if the version is not kept."""
         known = await self._template(release, workload)
@@ -139,7 +150,7 @@ class HistoryWriter:
             workload.metadata.namespace,
             version_of(release),
             known.template,
-            annotations(self._record(release, workload, status, None, number), known.applied),
+            annotations(self._record(release, workload, status, evidence, None, number), known.applied),
             release.spec.workload_generation,
         )
         metadata = workload.metadata
@@ -187,6 +198,7 @@ class HistoryWriter:
         release: Release,
         workload: Workload,
         status: ChangeWorkloadStatus,
+        evidence: Evidence | None,
         entry: Entry | None,
         number: int,
     ) -> Record:
@@ -195,11 +207,17 @@ class HistoryWriter:
         again = entry is not None and entry.revision != release.spec.workload_generation
         others = [each for each in self._caches.releases_of(workload) if each.metadata.uid != release.metadata.uid]
         actions = known.actions if known is not None else ()
-        found = record(release, status, self._caches.batches_of(release), actions)
+        found = record(release, status, self._caches.batches_of(release), actions, evidence)
         return logged(found, known, way(release, status, others, again=again), number, again=again)
 
     async def _update(
-        self, entry: Entry, release: Release, workload: Workload, status: ChangeWorkloadStatus, number: int
+        self,
+        entry: Entry,
+        release: Release,
+        workload: Workload,
+        status: ChangeWorkloadStatus,
+        evidence: Evidence | None,
+        number: int,
     ) -> Entry:
         """Update the entry of a version. `number`: of its release, if it was released again. What clients stored about
         the template is known only while the workload has the version."""
@@ -208,7 +226,7 @@ class HistoryWriter:
             live = await self._live.workload(workload)
             if live.workload.version == entry.version:
                 kept = _applied(live) or kept
-        wanted = annotations(self._record(release, workload, status, entry, number), kept)
+        wanted = annotations(self._record(release, workload, status, evidence, entry, number), kept)
         if wanted.items() <= entry.metadata.annotations.items() and entry.revision == generation:
             return entry
         changed = {**entry.metadata.annotations, **wanted}

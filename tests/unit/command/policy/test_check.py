@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from altershield.api.resources import API_VERSION, DEFENSE_POLICIES
+from altershield.api.resources import API_VERSION, CHANGE_PODS, DEFENSE_POLICIES
 from command import main
 from command.manifests import MAX_FILE
-from tests.fault.reconciler_cluster import Cluster, running_cluster
+from tests.fault.reconciler_cluster import Cluster, running_cluster, version
+from tests.fault.reconciler_stories import good_release, second_release, until_history
 from tests.support.processes import Done, call
 
 STEPS = {
@@ -169,3 +170,40 @@ def test_policy_shows_when_its_checks_run(checker: Checker) -> None:
     ]
     rejected = checker.offline(policy({"checks": checks[:1]}), code=1).stdout
     assert "the check c0: the phase PreRelease needs spec.rollout" in rejected
+
+
+async def test_policy_is_replayed_against_the_last_releases_of_a_workload(
+    cluster: Cluster, checker: Checker, tmp_path: Path
+) -> None:
+    asked = ("--kubeconfig", str(tmp_path / "admin.kubeconfig"), "--against", "deploy/sleep")
+
+    async def run(spec: dict[str, Any], *more: str) -> Done:
+        return await asyncio.to_thread(checker.run, policy(spec, namespace="shop"), *asked, *more)
+
+    async with cluster.reconciler():
+        await good_release(cluster)
+        await second_release(cluster)
+        batches = [each for each in await cluster.all(CHANGE_PODS) if version("v2") in each["metadata"]["name"]]
+        await cluster.judge(batches[0], "unpass")
+        await until_history(cluster, v1="Success", v2="Suspend")
+        steps = {"rollout": {"pods": [1], "soakSeconds": 3600}}
+        shown = (await run(steps)).stdout.splitlines()
+        at = shown.index("With this policy, if pods, people and equal checks had done the same, the last releases:")
+        header, failed, passed = (each.split() for each in shown[at + 1 :])
+        assert header == ["NUMBER", "VERSION", "IMAGES", "ENDED", "WOULD", "STEP", "WHY"]
+        assert failed[:5] == ["2", version("v2")[:12], "busybox:2", "Suspend", "Suspend"]
+        stops = " ".join(failed[5:12])
+        assert stops in ("1 of 2, 1 of 2 pods", "2 of 2, 2 of 2 pods"), "either pod may have been the first one"
+        assert " ".join(failed[12:]).startswith("it would have failed, if the person had failed it; 2 of 2 pods had")
+        assert passed[:6] == ["1", version("v1")[:12], "busybox", "Success", "Pass", "-"]
+        assert "all its pods passed, in at least 60m; it took" in " ".join(passed)
+        (found,) = json.loads((await run({"observeSeconds": 60}, "-o", "json")).stdout)["items"]
+        assert [(each["number"], each["would"], each["why"]) for each in found["releases"]] == [
+            (2, "Unknown", "observeSeconds was not set"),
+            (1, "Unknown", "observeSeconds was not set"),
+        ]
+
+
+def test_replay_needs_a_cluster_and_one_workload(checker: Checker) -> None:
+    assert "leave out --offline" in checker.offline(policy({}), "--against", "deploy/web", code=2).stderr
+    assert "names no workload" in checker.run(policy({}), "--against", "deploy", code=2).stderr
