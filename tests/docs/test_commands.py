@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -79,6 +80,7 @@ UNTRIED = {
 _NO_PROGRAM = ("cd", "do", "done", "echo", "for")
 _FENCED = re.compile(r"^ *```.*?^ *```", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"`(altershield [^`]+)`")
+_KUBECTL = re.compile(r"`(kubectl (?!altershield)[^`]+)`")
 HISTORY = ROOT / "CHANGELOG.md"
 
 
@@ -143,6 +145,24 @@ def test_command_exists_with_its_options(text: str) -> None:
     assert isinstance(command, TyperCommand | TyperGroup)
     known = {option for parameter in command.params for option in parameter.opts} | {"--help", "--version"}
     assert [word for word in words if word.startswith("-") and word.partition("=")[0] not in known] == []
+
+
+def of_kubectl() -> set[str]:
+    """The commands `kubectl` in sentences."""
+    texts = [page.read_text() for page in PAGES if page != HISTORY and "reference" not in page.parts]
+    return {" ".join(found.split()) for text in texts for found in _KUBECTL.findall(_FENCED.sub("", text))}
+
+
+@pytest.mark.parametrize("text", sorted(of_kubectl()))
+def test_kubectl_has_the_command_and_its_options(text: str, has_kubectl: None) -> None:
+    words = shlex.split(text)[1:]
+    if words[0] == "-n":
+        words = words[2:]
+    verb = words[: 2 if words[0] in ("rollout", "auth") else 1]
+    done = subprocess.run(["kubectl", *verb, "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    long = {word.partition("=")[0] for word in words if word.startswith("--")}
+    assert {option for option in long if f"{option}=" not in done.stdout} == set()
 
 
 @pytest.mark.parametrize("line", sorted({line for _, line in untried() if named(line).startswith("helm ")}))
