@@ -90,3 +90,35 @@ EOF""")
     assert [each.split()[:3] for each in found] == [["kubectl", "edit", "pub"]]
     changed_shop.run("export EDITOR=true")
     try_each(changed_shop, found)
+
+
+def test_commands_of_a_repair_that_is_not_verified_work(changed_shop: Shell) -> None:
+    fail(changed_shop)
+    changed_shop.run("altershield repair deploy/web -n shop")
+    changed_shop.run("kubectl -n shop set image deployment web nginx=nginx:missing")
+    release = "kubectl -n shop set image deployment web nginx=nginx:1.30 --dry-run=server"
+    changed_shop.run(f"until {{ {release} 2>&1 || true; }} | tee refusal | grep 'not verified yet'; do sleep 0.2; done")
+    found = commands(changed_shop.run("cat refusal"))
+    assert [each.split()[:2] for each in found] == [["kubectl", "get"]]
+    changed_shop.run(f"until {found[0]}; do sleep 0.2; done")  # the object is there once the repair is processed
+
+
+def test_commands_of_a_limit_of_deletions_work(changed_shop: Shell) -> None:
+    changed_shop.run("""kubectl apply -f - <<'EOF'
+apiVersion: app.ops.cloud.alipay.com/v1alpha1
+kind: PodDeletionFlowControl
+metadata: {name: strict}
+spec: {limitRules: [{interval: 1m, limit: 100}], breaker: {mode: Manual}}
+EOF
+kubectl wait poddeletionflowcontrol/strict --for=condition=Accepted
+altershield breaker open strict
+export EDITOR=true""")
+    pod = changed_shop.run("kubectl -n shop get pods -o jsonpath='{.items[0].metadata.name}'").strip()
+    deletion = f"kubectl -n shop delete pod {pod} --dry-run=server"
+    try:
+        changed_shop.run(f"until {{ {deletion} 2>&1 || true; }} | tee refusal | grep 'is open'; do sleep 0.2; done")
+        found = commands(changed_shop.run("cat refusal"))
+        assert [each.split()[:2] for each in found] == [["altershield", "breaker"], ["kubectl", "edit"]]
+        try_each(changed_shop, found)
+    finally:
+        changed_shop.run("kubectl delete poddeletionflowcontrol strict")

@@ -9,7 +9,7 @@ from altershield.gates.release import Closed
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.closed import asked_for, can_hold, closed_for, judgeable
 from gatekeeper.handlers.releases.reasons import Reason
-from gatekeeper.handlers.releases.texts import namespace_option
+from gatekeeper.handlers.releases.texts import namespace_option, rollback_command
 from gatekeeper.handlers.releases.version import released_version
 from gatekeeper.handlers.releases.workload import Change, Workload
 from gatekeeper.listers import Listers
@@ -102,18 +102,18 @@ def _message(change: Change, closed: tuple[Closed, ...]) -> str:
 
 
 def _advice(change: Change, closed: tuple[Closed, ...]) -> tuple[str, ...]:
-    named = f"{namespace_option(change)} {change.kind}/{clean(change.name, _MAX_NAME)}"
+    command = f"altershield gates{namespace_option(change)} {change.kind}/{clean(change.name, _MAX_NAME)}"
     on_purpose = " on purpose" if any(each.judges_back for each in closed) else ", which is always possible"
     questions = []
     if not all(each.rule for each in closed):
-        questions.append(f"to see what is closed and until when, run: altershield gates{named}")
+        questions.append(f"to see what is closed and until when, run: {command}")
     if any(each.rule for each in closed):
         questions.append("to ask whether another manifest may be released, run: altershield gates -f FILE")
     return (
         *(warning(f"AlterShield: {texts.sentence(each)}") for each in closed[1:_MAX_CAUSES]),
         *map(warning, questions),
         warning(f"to let one release pass, somebody with the right creates a ReleaseOverride: see {GATES}#overrides"),
-        warning(f"to go back to the version before{on_purpose}, run: altershield rollback{named}"),
+        warning(f"to go back to the version before{on_purpose}, run: {rollback_command(change)}"),
         warning(f"this page explains release gates: {GATES}"),
     )
 
