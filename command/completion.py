@@ -3,6 +3,8 @@
 kubectl expects one completion per line and a directive of Cobra at the end.
 """
 
+import contextlib
+import io
 import os
 import shlex
 import sys
@@ -19,9 +21,14 @@ def main() -> None:
     os.environ["COMP_WORDS"] = shlex.join([_PROGRAM, *words])
     os.environ["COMP_CWORD"] = str(len(words))
     os.environ[f"_{_PROGRAM.upper()}_COMPLETE"] = "complete_bash"
+    proposed = io.StringIO()
     try:
-        command_line(words[:-1])(
-            args=[], prog_name=_PROGRAM
-        )  # typer reads the variables, prints the completions and exits
+        with contextlib.redirect_stdout(proposed):
+            # typer reads the variables, prints the completions and exits
+            command_line(words[:-1])(args=[], prog_name=_PROGRAM)
     finally:
-        print(_NO_FILES, flush=True)
+        print(*filter(None, proposed.getvalue().splitlines()), _NO_FILES, sep="\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from altershield.api.names import is_name
+from command.shell import candidates
 from kube_base.errors import UsageError
 
 Namespace = Annotated[
@@ -13,6 +14,7 @@ Namespace = Annotated[
         "--namespace",
         "-n",
         envvar="ALTERSHIELD_NAMESPACE",
+        autocompletion=candidates.namespaces,
         help="The namespace. Default: the context's.",
         show_default=False,
     ),

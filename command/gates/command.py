@@ -14,13 +14,14 @@ from altershield.views.gates.documents import answer_list, gate_list
 from altershield.views.gates.model import Gate
 from altershield.views.gates.reading import Asked, ask, ask_about, read
 from altershield.views.names import printable
-from altershield.views.selection import Selection, parse, types
+from altershield.views.selection import Selection, parse
 from altershield.workloads import ADAPTERS
 from altershield.workloads.adapter import Adapter
 from command import manifests
 from command.columns import Columns
 from command.namespace_option import Namespace, require_namespace
 from command.output import Format, Printed, write
+from command.shell import candidates
 from kube_base.access.client import Client
 from kube_base.access.errors import ApiError, NotFoundError
 from kube_base.access.server_clock import ServerClock
@@ -38,7 +39,7 @@ def gates(
         list[str] | None,
         typer.Argument(
             metavar="[TYPE/NAME]",
-            autocompletion=types,
+            autocompletion=candidates.workloads,
             help="The workload: may it be released now? Without it: the gates alone.",
             show_default=False,
         ),

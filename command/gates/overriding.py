@@ -13,11 +13,12 @@ from altershield.views import permission
 from altershield.views.current_user import user
 from altershield.views.durations import seconds
 from altershield.views.gates.reading import GateError
-from altershield.views.selection import parse, types
+from altershield.views.selection import parse
 from altershield.workloads.adapter import Adapter
 from command.gates.command import named_one
 from command.namespace_option import Namespace, require_namespace
 from command.output import Object, PrintedObject, say, write_objects
+from command.shell import candidates
 from kube_base.access.client import Client
 from kube_base.access.errors import ForbiddenError, InvalidError, NotFoundError
 from kube_base.access.server_clock import ServerClock
@@ -30,7 +31,10 @@ def override(
     workload: Annotated[
         list[str],
         typer.Argument(
-            metavar="TYPE/NAME", autocompletion=types, help="The workload that may be released.", show_default=False
+            metavar="TYPE/NAME",
+            autocompletion=candidates.workloads,
+            help="The workload that may be released.",
+            show_default=False,
         ),
     ],
     reason: Annotated[

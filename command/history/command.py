@@ -11,9 +11,10 @@ from altershield.process import options
 from altershield.views import history as reading
 from altershield.views.finding import only
 from altershield.views.releases import objects
-from altershield.views.selection import Selection, parse, types
+from altershield.views.selection import Selection, parse
 from command.history.table import about, difference, table
 from command.namespace_option import Namespace, require_namespace
+from command.shell import candidates
 from kube_base.access.client import Client
 from kube_base.errors import UsageError
 
@@ -29,7 +30,7 @@ def history(
         list[str],
         typer.Argument(
             metavar="TYPE/NAME|TYPE NAME",
-            autocompletion=types,
+            autocompletion=candidates.workloads,
             help="The workload: deploy/web, deploy web, or web.",
             show_default=False,
         ),
@@ -38,6 +39,7 @@ def history(
         str,
         typer.Option(
             "--version",
+            autocompletion=candidates.versions,
             help="Print the pod template of this version, and as comments who released it and who decided what about "
             "it; its first digits are enough.",
             show_default=False,
@@ -48,6 +50,7 @@ def history(
         typer.Option(
             "--diff",
             metavar="VERSION VERSION",
+            autocompletion=candidates.versions,
             help="Print the difference between the pod templates of two versions.",
             show_default=False,
         ),

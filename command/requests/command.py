@@ -21,11 +21,12 @@ from altershield.views.durations import seconds
 from altershield.views.names import workload_name
 from altershield.views.releases import objects
 from altershield.views.releases.model import StoredRelease
-from altershield.views.selection import parse, types
+from altershield.views.selection import parse
 from altershield.workloads import named_kind
 from command.namespace_option import Namespace, require_namespace
 from command.output import ObjectFormat, PrintedObject, say, write_objects
 from command.requests.judging import judge
+from command.shell import candidates
 from command.status.following import outcome_code
 from kube_base.access.client import Client
 from kube_base.errors import UsageError
@@ -45,7 +46,7 @@ Workload = Annotated[
     list[str],
     typer.Argument(
         metavar="TYPE/NAME|TYPE NAME",
-        autocompletion=types,
+        autocompletion=candidates.workloads,
         help="The workload: deploy/web, deploy web, or web.",
         show_default=False,
     ),
@@ -145,6 +146,7 @@ def rollback(
         str,
         typer.Option(
             "--to",
+            autocompletion=candidates.versions,
             help="The version, the number of a release in the history, or the object that holds the template. Default: "
             "the last version that passed.",
             show_default=False,

@@ -11,7 +11,7 @@ from altershield.api.names import is_name
 from altershield.process import options
 from altershield.views import finding
 from altershield.views.named import Named, named
-from altershield.views.selection import Selection, is_type, parse, types
+from altershield.views.selection import Selection, is_type, parse
 from altershield.views.why.pod import ask_about
 from altershield.views.why.reading import explain
 from altershield.views.why.refusal import Outcome, PodExplanation, explain_pod
@@ -19,6 +19,7 @@ from altershield.views.why.text import lines
 from command.app import called_as
 from command.namespace_option import Namespace, require_namespace
 from command.output import Format, Printed, write
+from command.shell import candidates
 from command.status.exit_codes import exit_code
 from kube_base.access.client import Client
 from kube_base.errors import ReportedError, UsageError
@@ -31,9 +32,9 @@ _POD = "pod"
 _POD_SHORT_NAMES = ("po",)
 
 
-def _types(incomplete: str) -> list[str]:
-    """The types that begin with `incomplete`, for shell completion."""
-    return [*types(incomplete), *(each for each in (_POD,) if each.startswith(incomplete))]
+def _proposed(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Types and workloads that begin with `incomplete`, for shell completion."""
+    return [*(each for each in (_POD,) if each.startswith(incomplete)), *candidates.workloads(ctx, incomplete)]
 
 
 def why(
@@ -41,7 +42,7 @@ def why(
         list[str],
         typer.Argument(
             metavar="TYPE/NAME|TYPE NAME",
-            autocompletion=_types,
+            autocompletion=_proposed,
             help="The workload or the pod: deploy/web, deploy web, web, pod/web-1.",
             show_default=False,
         ),

@@ -20,8 +20,9 @@ from altershield.views.releases.model import Release, Snapshot, StatusError, dem
 from altershield.views.releases.nothing import demand_namespace, why_nothing
 from altershield.views.releases.reading import Reader
 from altershield.views.releases.words import with_words
-from altershield.views.selection import Selection, parse, types
+from altershield.views.selection import Selection, parse
 from command.namespace_option import Namespace, require_namespace
+from command.shell import candidates
 from command.status.exit_codes import exit_code
 from command.status.printers import Output, Printer
 from command.status.table import progress
@@ -55,7 +56,7 @@ Workloads = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="TYPE[/NAME]|NAME",
-        autocompletion=types,
+        autocompletion=candidates.workloads,
         help="The workloads: web, deploy/web, sts/db, or a type and names as in kubectl. Without a type: all "
         "workloads with that name. Without a name: all workloads of that type. Default: all.",
         show_default=False,

@@ -8,10 +8,11 @@ import typer
 from altershield.process import options
 from altershield.views.durations import seconds
 from altershield.views.releases.goals import What, parse_goal
-from altershield.views.selection import parse, types
+from altershield.views.selection import parse
 from command.gates.opening import OPEN, wait_until_open
 from command.namespace_option import Namespace, require_namespace
 from command.output import Format
+from command.shell import candidates
 from command.status.command import Mode, show
 from command.status.printers import Output
 from kube_base.access.client import Client
@@ -29,7 +30,10 @@ def wait(
     workload: Annotated[
         list[str],
         typer.Argument(
-            metavar="TYPE/NAME...", autocompletion=types, help="The workloads: deploy/web, sts/db.", show_default=False
+            metavar="TYPE/NAME...",
+            autocompletion=candidates.workloads,
+            help="The workloads: deploy/web, sts/db.",
+            show_default=False,
         ),
     ],
     namespace: Namespace = "",

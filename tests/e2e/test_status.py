@@ -16,11 +16,14 @@ import pytest
 import yaml
 
 from altershield.api import labels
+from altershield.views.selection import types
+from command import completion
 from command.app import PLUGIN, main
+from command.shell import candidates
 from command.status import EXIT_ROLLED_BACK, EXIT_SUSPENDED, EXIT_UNDER_WAY
 from tests.e2e.kinds import CLONE_SET, DAEMON_SET, DEPLOYMENT, ORDERED
 from tests.support.kubectl import Json, Kubectl
-from tests.support.polling import eventually
+from tests.support.polling import HANG, eventually
 from tests.support.processes import Done, call, run
 
 WAIT = ("--wait",)
@@ -49,6 +52,15 @@ class Plugin:
         """In this process."""
         environment = {"KUBECONFIG": str(self.kubeconfig)}
         return call(main, PLUGIN, *arguments, capture=self._capture, environment=environment)
+
+    def completed(self, *words: str) -> list[str]:
+        """What the shell proposes for the last word."""
+        environment = {"KUBECONFIG": str(self.kubeconfig)}
+        done = call(completion.main, PLUGIN, *words, capture=self._capture, environment=environment)
+        assert (done.returncode, done.stderr) == (0, "")
+        *found, directive = done.stdout.splitlines()
+        assert directive == ":4"
+        return found
 
     def status(self, *arguments: str, code: int = 0) -> str:
         """Call `status`, check the exit code, and return stdout."""
@@ -163,6 +175,23 @@ def test_status_without_a_name_shows_what_needs_somebody_first(plugin: Plugin) -
     eventually(lambda: plugin.call("status").returncode == EXIT_SUSPENDED, "the suspension")
     (row,) = plugin.rows(code=EXIT_SUSPENDED)
     assert (row[0], row[2]) == ("deployment.apps/web", "Suspend")
+
+
+def test_completion_knows_namespaces_workloads_and_versions(plugin: Plugin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(candidates, "LIMIT", HANG)
+    release(plugin, "busybox:1", replicas=1)
+    plugin.status("web", *WAIT)
+    version = plugin.kubectl.labels("deployment", "web")[labels.VERSION][:12]
+    namespace = plugin.kubectl.namespace
+    assert plugin.completed("status", "-n", namespace[:-1]) == [namespace]
+    assert plugin.completed("status", "w") == ["web"]
+    assert plugin.completed("why", "") == ["pod", *types(""), "web"]
+    assert plugin.completed("status", "deploy", "") == ["web"]
+    assert plugin.completed("wait", "deploy/") == ["deploy/web"]
+    assert plugin.completed("status", "sts/") == plugin.completed("status", "nosuch/") == []
+    eventually(lambda: plugin.completed("history", "web", "--version", "") == [version], "the version in the history")
+    assert plugin.completed("rollback", "deploy/web", "--to", version[:3]) == [version]
+    assert plugin.completed("rollback", "deploy/none", "--to", "") == []
 
 
 def test_status_of_nothing_fails_and_says_why(plugin: Plugin, admin: Kubectl) -> None:

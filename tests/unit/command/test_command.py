@@ -1,6 +1,7 @@
 """Errors of the command: one sentence and an exit code."""
 
 import functools
+import json
 import os
 import re
 import socket
@@ -18,6 +19,7 @@ from typer.core import TyperGroup
 from command import completion, main
 from command.app import PLUGIN, arguments, called_as, command_line
 from command.status.printers import Output
+from tests.support.polling import HANG
 from tests.support.processes import Done, call, python
 
 Run = Callable[..., Done]
@@ -179,10 +181,12 @@ def test_plugin_is_called_kubectl_altershield_in_its_output() -> None:
     ],
 )
 def test_completion_prints_the_words_and_the_directive_for_kubectl(
-    words: list[str], expected: list[str], capfd: pytest.CaptureFixture[str]
+    words: list[str], expected: list[str], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    done = call(completion.main, PLUGIN, *words, capture=capfd)
+    environment = {"KUBECONFIG": str(tmp_path / "none")}
+    done = call(completion.main, PLUGIN, *words, capture=capfd, environment=environment)
     assert done.stdout.splitlines() == [*expected, ":4"]
+    assert done.stderr == ""
 
 
 @pytest.fixture
@@ -249,3 +253,28 @@ def test_help_lists_every_command_once_in_its_group(run: Run) -> None:
     assert isinstance(group, TyperGroup)
     assert sorted(listed) == sorted(group.commands)
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_completion_ends_in_time_and_says_nothing_if_the_program_of_a_kubeconfig_hangs(tmp_path: Path) -> None:
+    """A program that asks for a password would hang, too."""
+    kubeconfig = tmp_path / "kubeconfig"
+    user = {"apiVersion": "client.authentication.k8s.io/v1", "command": "sleep", "args": ["1000"]}
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": {"exec": {**user, "interactiveMode": "Never"}}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    }
+    kubeconfig.write_text(json.dumps(config))
+    done = subprocess.run(
+        [sys.executable, "-m", "command.completion", "status", "-n", ""],
+        env={**os.environ, "KUBECONFIG": str(kubeconfig)},
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=False,
+    )
+    assert done.stdout in ("", ":4\n")
+    assert done.stderr == ""
