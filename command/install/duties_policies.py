@@ -36,11 +36,14 @@ _RESULTS = "has({0}.status) && has({0}.status.podResults) ? {0}.status.podResult
 _PASSED = "filter(r, has(r.verdict) && r.verdict == 'pass')"
 _FAILED = "filter(r, has(r.verdict) && !(r.verdict in ['', 'pass']))"
 
-# `in` is evaluated only if the user replaces a verdict: the API server limits such comparisons.
+# Lists are searched only if the user replaces a verdict: the API server limits such comparisons. A verdict without a
+# uid is valid for the pod of that name.
 _NO_PASS = f"""\
 (variables.now.{_PASSED} == variables.before.{_PASSED} ||
 variables.now.{_PASSED}.all(r, r in variables.before)) &&
-size(variables.now.{_FAILED}) >= size(variables.before.{_FAILED})"""
+(variables.now.{_FAILED} == variables.before.{_FAILED} ||
+variables.before.{_FAILED}.all(r, variables.now.{_FAILED}.exists(n, n.pod == r.pod &&
+(!has(n.uid) || (has(r.uid) && n.uid == r.uid)))))"""
 
 _PAGE = f"; see {pages.DUTIES}"
 

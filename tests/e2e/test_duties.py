@@ -66,6 +66,8 @@ def test_user_who_released_what_failed_does_not_repair_it_and_another_user_does(
         assert REFUSED in answer["denied"]
     passed = {"podResults": [{**failed, "verdict": "pass"}]}
     assert REFUSED in patch_status(kubectl, "changepod", f"{change}--x--1", passed)["denied"]
+    moved = {"podResults": [{**failed, "pod": "another", "hostName": "another"}]}
+    assert REFUSED in patch_status(kubectl, "changepod", f"{change}--x--1", moved)["denied"]
     label = ("label", "deployment", "sleep", f"{IGNORED_SUSPEND}=true")
     denied = kubectl.run(*label).stderr
     assert f"the label ignored-suspend cannot be added: {user} released version {version}, {REFUSED}" in denied
@@ -109,5 +111,9 @@ def test_user_who_released_it_goes_back_and_does_not_release_it_again(kubectl: K
     patch = json.loads(TEMPLATE_PATCH)
     patch["metadata"] = {"labels": {IGNORED_SUSPEND: "true"}}
     assert REFUSED in kubectl.run("patch", "deployment", "sleep", "-p", json.dumps(patch)).stderr
+    request = {"verb": "Rollback", "by": user, "to": bad}
+    patch_status(kubectl, "changeworkload", f"sleep--x--{good}", {"request": request})
+    eventually(lambda: REFUSED in json.dumps(actions(kubectl, good)), "the answer")
+    assert kubectl.labels("deployment", "sleep")[VERSION] == good
     alice("patch", "deployment", "sleep", "-p", json.dumps(patch))
     assert kubectl.labels("deployment", "sleep")[VERSION] == bad

@@ -22,9 +22,10 @@ from altershield.api.resources import (
 )
 from altershield.api.rights import APPROVE, OVERRIDE
 from altershield.api.rollout import Phase, RolloutStatus, WaitingFor
+from altershield.api.workload_requests import Verb
 from altershield.gates.release import Closed
 from altershield.releases import steps
-from altershield.releases.duties import DECISIONS
+from altershield.releases.duties import decided
 from altershield.releases.release import OBSERVING
 from altershield.views.access import Access
 from altershield.views.why.model import Advice
@@ -111,14 +112,14 @@ class _Commands:
     def request(self, verb: str, when: str, instead: Proposal | None = None) -> Proposal:
         """A request about the release, as `altershield approve`."""
         needs = (self._on_release("patch", "status"),)
-        others = self._releasers if verb.capitalize() in DECISIONS else ()
+        others = self._releasers(verb.capitalize())
         return Proposal(when, self.text(verb, _REASON), needs, _VERDICTS, self.namespace, others, instead)
 
     def repair(self, when: str) -> Proposal:
         """`altershield repair`, or the label that it sets."""
         name, kind = self.workload.metadata.name, self.workload.kind.lower()
         label = f"kubectl label --overwrite {kind} -n {self.namespace} {name} {labels.IGNORED_SUSPEND}=true"
-        instead = Proposal(when, label, (self.patch,), _EDIT, self.namespace, self._releasers)
+        instead = Proposal(when, label, (self.patch,), _EDIT, self.namespace, self._releasers(Verb.REPAIR))
         return self.request("repair", when, instead)
 
     def promote(self, when: str, *, full: bool = False) -> Proposal:
@@ -152,11 +153,10 @@ class _Commands:
         if change.status.previous.uid or change.status.rollback_target.uid:
             yield self.request("rollback", f"{when}go back to the last version that passed")
 
-    @property
-    def _releasers(self) -> tuple[str, ...]:
-        """With separation of duties: the users who released what failed."""
-        failed = (*((self.change,) if self.change is not None else ()), *self.denied)
-        return tuple(dict.fromkeys(each.spec.not_decided_by for each in failed if each.spec.not_decided_by))
+    def _releasers(self, verb: str) -> tuple[str, ...]:
+        """With separation of duties: the users who released that about which a request decides."""
+        found = decided(verb, self.change, self.denied)
+        return tuple(dict.fromkeys(each.spec.not_decided_by for each in found if each.spec.not_decided_by))
 
     def _on_release(self, verb: str, subresource: str = "") -> Access:
         name = self.change.metadata.name if self.change is not None else ""

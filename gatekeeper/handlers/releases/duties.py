@@ -1,6 +1,7 @@
 """Separation of duties: the user who released what failed does not let the next release pass."""
 
 from altershield.api.pages import DUTIES
+from altershield.api.workload_requests import Verb
 from altershield.releases import duties
 from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.back import present_release
@@ -32,5 +33,5 @@ def refused(change: Change, listers: Listers) -> str:
     """Why the user may not let a release pass; empty: the user may."""
     present = present_release(change, listers)
     failed = listers.rolled_back(change.namespace, workload_ref(change))
-    found = duties.not_theirs(change.user, (*((present,) if present is not None else ()), *failed))
+    found = duties.not_theirs(change.user, duties.decided(Verb.REPAIR, present, failed))
     return duties.denial(found, change.namespace) if found is not None else ""

@@ -44,8 +44,8 @@ _DELETED_SECONDS = 1.0  # until the next decision, because the cache then shows 
 
 def answer(snapshot: Snapshot, request: Request, now: float) -> Decision:
     """Carry out the request about the release of the current version, at `now` (Unix seconds)."""
-    failed = (snapshot.release, *(each for each in snapshot.others if rolled_back(each)))
-    theirs = duties.not_theirs(request.by, failed) if request.verb in duties.DECISIONS else None
+    decided = duties.decided(request.verb, snapshot.release, snapshot.others)
+    theirs = duties.not_theirs(request.by, decided)
     if theirs is not None:
         outcome = f"{duties.denial(theirs, theirs.metadata.namespace)}; {UNCHANGED}"
         return answered(begin_with(snapshot, now), request, Result.REFUSED, outcome)

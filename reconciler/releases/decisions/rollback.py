@@ -22,7 +22,8 @@ from altershield.api.change_workload import PauseEnd, SourceRef, WorkloadState
 from altershield.api.condition_types import ConditionType, Giver
 from altershield.api.meta import Condition, find_condition, has_reason
 from altershield.api.workload_requests import Result, Verb
-from altershield.releases.release import version_of
+from altershield.releases.duties import denial, not_theirs
+from altershield.releases.release import rolled_back, state, version_of
 from altershield.releases.texts import was_rolled_back
 from altershield.workloads.workload import Workload
 from kube_base.times import rfc3339
@@ -226,6 +227,9 @@ def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Dec
     if wanted:
         named = [each for each in targets if wanted in _names(each.source)]
         found = named or _numbered(targets, wanted) or _abbreviated(targets, wanted)
+        refusal = _not_theirs(snapshot, found[0]) if found else ""
+        if refusal:
+            return _refuse_request(snapshot, targets, refusal, now)
         if found:
             return store_intent(snapshot, found[0], RollbackReason.REQUESTED, _REQUESTED, now)
         return _refuse_request(snapshot, targets, f"the workload has no version {wanted}", now)
@@ -235,6 +239,16 @@ def _requested(snapshot: Snapshot, targets: Sequence[Target], now: float) -> Dec
     if isinstance(best, str):
         return _refuse_request(snapshot, targets, best, now)
     return store_intent(snapshot, best, RollbackReason.REQUESTED, _REQUESTED, now)
+
+
+def _not_theirs(snapshot: Snapshot, target: Target) -> str:
+    """With separation of duties: why the person who requests the rollback may not release this target again, because it
+    failed; empty: the person may. A person who writes the state `Rollback` directly has no name."""
+    release, request = target.release, snapshot.release.status.request
+    if release is None or not (rolled_back(release) or state(release) is WorkloadState.SUSPEND):
+        return ""
+    theirs = not_theirs(request.by if request is not None else "", (release,))
+    return denial(theirs, theirs.metadata.namespace) if theirs is not None else ""
 
 
 def _numbered(targets: Sequence[Target], wanted: str) -> list[Target]:

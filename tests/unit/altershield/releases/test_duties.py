@@ -5,8 +5,9 @@ import pytest
 
 from altershield.api.change_workload import ChangeWorkload
 from altershield.api.released_by import MAX_USER
-from altershield.releases.duties import denial, not_theirs
-from tests.unit.altershield.releases.builders import V1, V2, release
+from altershield.api.workload_requests import Verb
+from altershield.releases.duties import DECISIONS, decided, denial, not_theirs
+from tests.unit.altershield.releases.builders import V1, V2, V3, release
 
 
 def released_by(user: str, version: str = V1) -> ChangeWorkload:
@@ -43,4 +44,12 @@ def test_denial_names_who_released_it_and_who_may_decide() -> None:
     text = denial(released_by("ann"), "shop")
     assert text.startswith(f"ann released version {V1}, so another user has to decide")
     assert "the ClusterRole altershield-verdicts in namespace shop" in text
-    assert "altershield rollback is open" in text
+    assert text.endswith("everybody may go back to the last version that passed: altershield rollback")
+
+
+@pytest.mark.parametrize("verb", Verb)
+def test_only_a_repair_decides_also_about_the_versions_that_were_rolled_back(verb: Verb) -> None:
+    present, other, back = release(V1), release(V2, "Suspend"), release(V3, "Rollback")
+    wanted = [] if verb not in DECISIONS else [present, back] if verb == Verb.REPAIR else [present]
+    assert decided(verb, present, [other, back]) == wanted
+    assert decided(verb, None, []) == []

@@ -193,11 +193,15 @@ async def test_user_who_released_it_passes_no_pod_and_removes_no_failure(world: 
         results(web_2="pass"),
         results(web_1="", web_2="pass"),
         results(web_1="unpass", web_2="pass", web_3="pass"),
+        results(web_9="unpass", web_2="pass"),
+        results(web_2="unpass"),
+        {"podResults": [{"pod": "web-1", "uid": "other", "verdict": "unpass"}, {"pod": "web-2", "verdict": "pass"}]},
         {"podResults": None},
     ):
         assert REFUSED in await world.write("ann", CHANGE_PODS, refused), refused
     for stored in (
         results(web_1="unpass", web_2="pass"),
+        {"podResults": [{"pod": "web-1", "verdict": "unpass", "message": "m"}, {"pod": "web-2", "verdict": "pass"}]},
         {**results(web_1="unpass", web_2="unpass"), "message": "PostFinish"},
     ):
         assert await world.write("ann", CHANGE_PODS, stored) == "", stored

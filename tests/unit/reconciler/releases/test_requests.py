@@ -457,3 +457,63 @@ def test_user_who_released_what_was_rolled_back_does_not_let_it_pass(kind: str) 
     assert ask(world, REPAIR, image="v1").result == REFUSED
     world.released_by("bob", "v2")
     assert ask(world, REPAIR, image="v1").result == DONE
+
+
+def rolled_back_by_alice(kind: str) -> World:
+    """v1 serves again after the rollback of v2, which alice released."""
+    world, _ = second_release(kind)
+    world.run(121)
+    world.run(30)
+    assert (world.image, world.state("v2")) == ("v1", FAILED)
+    world.released_by("alice", "v2")
+    return world
+
+
+def test_user_who_released_what_was_rolled_back_does_not_go_back_to_it(kind: str) -> None:
+    world = rolled_back_by_alice(kind)
+    found = ask(world, ROLL_BACK, to=fingerprint("v2"), image="v1")
+    assert found.result == REFUSED
+    assert f"alice released version {fingerprint('v2')}, so another user has to decide about it" in found.outcome
+    world.run(30)
+    assert world.image == "v1"
+
+
+def test_state_that_names_no_user_does_not_go_back_to_what_was_rolled_back(kind: str) -> None:
+    world = rolled_back_by_alice(kind)
+    before = world.state("v1")
+    world.ask_rollback(fingerprint("v2"))
+    world.run(30)
+    assert (world.image, world.state("v1")) == ("v1", before)
+
+
+def test_another_user_goes_back_to_what_was_rolled_back(kind: str) -> None:
+    world = rolled_back_by_alice(kind)
+    world.released_by("bob", "v2")
+    assert ask(world, ROLL_BACK, to=fingerprint("v2"), image="v1").result == DONE
+    world.run(30)
+    assert world.image == "v2"
+
+
+def test_user_who_released_what_suspended_the_workload_does_not_go_back_to_it(kind: str) -> None:
+    world = suspended(kind)
+    world.begin_repair("v3")
+    world.released_by("alice", "v2")
+    assert ask(world, ROLL_BACK, to=fingerprint("v2"), image="v3").result == REFUSED
+    world.released_by("bob", "v2")
+    assert ask(world, ROLL_BACK, to=fingerprint("v2"), image="v3").result == DONE
+
+
+@pytest.mark.parametrize("verb", [APPROVE, RESUME, RETRY])
+def test_user_who_released_what_was_rolled_back_decides_about_the_version_of_another_user(verb: Verb) -> None:
+    world, _ = second_release("Deployment")
+    world.run(121)
+    world.run(30)
+    assert (world.image, world.state("v2")) == ("v1", FAILED)
+    world.settings = Settings(rollback=False)
+    world.begin("v3")
+    world.make(1)
+    world.run(121)
+    assert (world.state("v2"), world.state(), world.suspended) == (FAILED, SUSPEND, True)
+    world.released_by("alice", "v2")
+    world.released_by("bob", "v3")
+    assert ask(world, verb, image="v3").result == DONE
