@@ -4,13 +4,14 @@ one with many failed releases does not delay the others. Within a namespace, the
 import asyncio
 import logging
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Protocol
 
 from kube_base.access.backoff import jittered
 from reconciler.notifications.occurrences import Occurrence, lasts
 from reconciler.notifications.sending import Outcome, Refused, Retry, Sent
 from reconciler.receivers.file import Receiver
-from reconciler.receivers.vocabulary import NotificationResult
+from reconciler.receivers.vocabulary import NotificationResult, Type
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +53,7 @@ class Lane:
         self._turns: dict[str, dict[str, Occurrence]] = {}  # the same in order, by namespace, the next one first
         self._offered: dict[str, float] = {}
         self._ids: dict[str, list[str]] = {}  # of those that wait, by the uid of the release
+        self._may_be_taken: set[str] = set()  # ids of those that wait, and whose alert the receiver may have opened
         self._arrived = asyncio.Event()
         self._tokens = float(_BURST)
         self._filled = asyncio.get_running_loop().time()
@@ -82,15 +84,19 @@ class Lane:
 
     def withdraw(self, uid: str, present: Collection[Occurrence]) -> None:
         """Drop the waiting notifications about states of the release with this uid that are over. `present`: the events
-        that are true now."""
+        that are true now. An alert that the receiver may have opened is ended."""
         ids = {each.id for each in present}
         for each in [self._waiting[id_] for id_ in self._ids.get(uid, ())]:
             if lasts(each.event, self.receiver) and not each.resolved and each.id not in ids:
+                opened = each.id in self._may_be_taken
                 self._forget(each)
+                if opened:
+                    self.offer(replace(each, resolved=True))
 
     def _forget(self, occurrence: Occurrence) -> None:
         if self._waiting.pop(occurrence.id, None) is None:
             return
+        self._may_be_taken.discard(occurrence.id)
         del self._offered[occurrence.id]
         del self._turns[occurrence.namespace][occurrence.id]
         if not self._turns[occurrence.namespace]:
@@ -130,9 +136,14 @@ class Lane:
         """Put the event behind the others of its namespace, because the receiver may fail for this event only. Wait."""
         if failures == 1:
             self._log("a notification could not be sent; it is repeated", occurrence, outcome.reason)
+        opened = outcome.may_be_taken and not occurrence.resolved and Type(self.receiver.type).ends
         if occurrence.id in self._waiting:
             queue = self._turns[occurrence.namespace]
             queue[occurrence.id] = queue.pop(occurrence.id)
+            if opened:
+                self._may_be_taken.add(occurrence.id)
+        elif opened:  # its state ended during the attempt
+            self.offer(replace(occurrence, resolved=True))
         await asyncio.sleep(jittered(failures, outcome.after, first=_FIRST_RETRY, last=_LAST_RETRY))
 
     def _drop_old(self) -> None:

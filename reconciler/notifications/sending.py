@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from reconciler.notifications.occurrences import Occurrence
 from reconciler.notifications.receiver_messages import message
 from reconciler.outbound.outbound_client import Outbound
-from reconciler.outbound.outbound_errors import OutboundError
+from reconciler.outbound.outbound_errors import NoAnswerError, OutboundError
 from reconciler.receivers.file import Receiver
 
 MAX_RETRY_AFTER = 300.0
@@ -32,6 +32,8 @@ class Retry:
     reason: str
     after: float = 0.0
     """The least number of seconds until then."""
+    may_be_taken: bool = False
+    """Whether the receiver may have accepted it: the request was sent and has no answer."""
 
 
 Outcome = Sent | Refused | Retry
@@ -50,7 +52,7 @@ class Sender:
         try:
             reply = await self._outbound.request("POST", request.url, headers=request.headers, body=request.body)
         except OutboundError as error:
-            return Retry(str(error))
+            return Retry(str(error), may_be_taken=isinstance(error, NoAnswerError))
         if 200 <= reply.status < 300:
             return Sent()
         reason = f"the receiver answers HTTP {reply.status}"

@@ -99,7 +99,7 @@ def _plain(text: str) -> str:
 
 def _card(text: str) -> str:
     """The text without functions of Adaptive Cards, such as `{{DATE(…)}}`."""
-    return text.replace("{{", "{\u200b{")
+    return re.sub(r"\{(?=\{)", "{\u200b", text)
 
 
 def _slack(text: str) -> str:

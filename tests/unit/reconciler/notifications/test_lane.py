@@ -21,13 +21,13 @@ pytestmark = pytest.mark.looptime
 class Receiving:
     """A lane and its receiver. `outcomes` are the next answers; then it takes everything."""
 
-    def __init__(self) -> None:
+    def __init__(self, own: Receiver | None = None) -> None:
         self.outcomes: list[Outcome | Exception] = []
         self.sent: list[tuple[float, str]] = []
         self.ended: list[str] = []
         self.counts: Counter[str] = Counter()
         self._began = asyncio.get_running_loop().time()
-        self.lane = Lane(receiver(), "prod", self._send, self._end, self._count, self.clock)
+        self.lane = Lane(own or receiver(), "prod", self._send, self._end, self._count, self.clock)
 
     @property
     def elapsed(self) -> float:
@@ -53,8 +53,8 @@ class Receiving:
 
 
 @contextlib.asynccontextmanager
-async def running() -> AsyncIterator[Receiving]:
-    made = Receiving()
+async def running(own: Receiver | None = None) -> AsyncIterator[Receiving]:
+    made = Receiving(own)
     task = asyncio.create_task(made.lane.run())
     yield made
     task.cancel()
@@ -248,3 +248,44 @@ async def test_state_that_is_over_before_it_is_told_is_withdrawn() -> None:
         receiving.lane.withdraw("u-1", [])
         await asyncio.sleep(10)
         assert receiving.ended == [ungated.id, other.id]
+
+
+PAGERDUTY = receiver("pagerduty")
+UNANSWERED = Retry("no complete answer", may_be_taken=True)
+
+
+@pytest.mark.parametrize("attempts", [1, 2])
+async def test_alert_that_the_receiver_may_have_taken_without_an_answer_is_ended_with_its_state(attempts: int) -> None:
+    async with running(PAGERDUTY) as receiving:
+        receiving.outcomes = [UNANSWERED, Retry("HTTP 500")]
+        suspended = happened()
+        receiving.lane.offer(suspended)
+        await asyncio.sleep(0.1 if attempts == 1 else 2)
+        receiving.lane.withdraw(suspended.uid, [])
+        receiving.outcomes = []
+        await asyncio.sleep(10)
+        ended = f"{suspended.id}/resolved"
+        assert [id_ for _, id_ in receiving.sent] == [*[suspended.id] * attempts, ended]
+        assert receiving.ended == [ended]
+
+
+async def test_alert_that_is_withdrawn_while_it_is_sent_and_may_have_been_taken_is_ended() -> None:
+    async with running(PAGERDUTY) as receiving:
+        receiving.outcomes = [UNANSWERED]
+        suspended = happened()
+        receiving.lane.offer(suspended)
+        await asyncio.sleep(0)
+        receiving.lane.withdraw(suspended.uid, [])
+        await asyncio.sleep(10)
+        assert [id_ for _, id_ in receiving.sent] == [suspended.id, f"{suspended.id}/resolved"]
+
+
+async def test_message_that_may_have_been_taken_has_no_end() -> None:
+    async with running() as receiving:
+        receiving.outcomes = [UNANSWERED]
+        suspended = happened()
+        receiving.lane.offer(suspended)
+        await asyncio.sleep(0.1)
+        receiving.lane.withdraw(suspended.uid, [])
+        await asyncio.sleep(10)
+        assert [id_ for _, id_ in receiving.sent] == [suspended.id]

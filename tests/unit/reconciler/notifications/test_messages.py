@@ -225,10 +225,11 @@ def test_card_of_a_text_that_is_empty_has_its_title() -> None:
     assert shown(receiver("teams", title="{{message}}", template="x"), happened(message="")) != ["", "x"]
 
 
-def test_text_of_a_pod_calls_no_function_of_a_card() -> None:
-    assert shown(receiver("teams", template="{{message}}"), happened(message="{{DATE(2017-02-14T06:08:39Z)}}"))[1] == (
-        "{\u200b{DATE(2017-02-14T06:08:39Z)}}"
-    )
+@pytest.mark.parametrize("braces", ["{{", "{{{", "{{{{{"])
+def test_text_of_a_pod_calls_no_function_of_a_card(braces: str) -> None:
+    found = happened(message=f"{braces}DATE(2017-02-14T06:08:39Z)}}}}")
+    text = "\u200b".join(braces)
+    assert shown(receiver("teams", template="{{message}}"), found)[1] == f"{text}DATE(2017-02-14T06:08:39Z)}}}}"
 
 
 ROUTING_KEY = "0123456789abcdefABCDEF0123456789"
