@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from altershield.api.resources import API_VERSION
+from tests.e2e.requests import patch_status
 from tests.e2e.sleep import release, sleep, suspend
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
@@ -102,14 +103,30 @@ def notified(kubectl: Kubectl, count: int) -> list[str]:
 def test_suspension_is_told_to_receivers_that_were_added_while_the_reconciler_runs(
     kubectl: Kubectl, receiver: Receiver, receivers: Path
 ) -> None:
-    types = ("slack", "cloudevents", "alertmanager")
-    configure(receivers, receiver, kubectl.namespace, **{each: {"type": each} for each in types})
+    types = ("alertmanager", "cloudevents", "pagerduty", "slack", "teams")
+    keys = {"pagerduty": {"routingKey": "0" * 32}}
+    configure(receivers, receiver, kubectl.namespace, **{each: {"type": each, **keys.get(each, {})} for each in types})
     version = release(kubectl)
     suspend(kubectl, version)
-    assert notified(kubectl, 3) == ["suspended alertmanager", "suspended cloudevents", "suspended slack"]
+    assert notified(kubectl, len(types)) == [f"suspended {each}" for each in types]
     texts = [json.dumps(body) for _, body in receiver.requests]
     assert len(texts) == len(types)
     assert all(kubectl.namespace in text and "find error" in text for text in texts)
+    approved = {"verb": "Approve", "by": kubectl("auth", "whoami", "-o", "jsonpath={.status.userInfo.username}")}
+    patch_status(kubectl, "changeworkload", f"sleep--x--{version}", {"request": approved})
+    eventually(lambda: len(receiver.requests) == len(types) + 2, "the ends of the alerts")
+    pages = [body for path, body in receiver.requests if path == "/pagerduty/v2/enqueue"]
+    assert [each["event_action"] for each in pages] == ["trigger", "resolve"]
+    assert len({each["dedup_key"] for each in pages}) == 1
+
+
+def test_success_is_told_to_the_receiver_that_names_it(kubectl: Kubectl, receiver: Receiver, receivers: Path) -> None:
+    configure(receivers, receiver, kubectl.namespace, team={}, happy={"events": ["succeeded"]})
+    release(kubectl)
+    assert notified(kubectl, 1) == ["succeeded happy"]
+    kubectl("scale", "deployment", "sleep", "--replicas=7")
+    eventually(lambda: kubectl.json("deployment", "sleep")["status"].get("readyReplicas") == 7, "the new pods")
+    assert [path for path, _ in receiver.requests] == ["/happy"]
 
 
 def test_policy_chooses_the_receivers_of_its_releases_among_those_of_the_administrator(
