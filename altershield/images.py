@@ -35,7 +35,7 @@ def images_in(spec: msgspec.Raw | bytes) -> Images:
     """The images of a template with this spec, in JSON, without those of init containers; none if it cannot be read."""
     try:
         found = _decode(spec) if spec else _Spec()
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ()
     return _images(tuple((each.name, each.image) for each in (found.containers or ())[:_MAX_CONTAINERS]))
 
@@ -44,7 +44,7 @@ def images_of(template: Mapping[str, Any]) -> Images:
     """The images of a pod template."""
     try:
         return images_in(msgspec.json.encode(template.get("spec")))
-    except (TypeError, RecursionError):
+    except (TypeError, UnicodeEncodeError, RecursionError):
         return ()
 
 

@@ -44,8 +44,9 @@ def suspended(kind: str, name: str) -> str:
     return f"{kind} {name} is suspended"
 
 
-def was_rolled_back(release: Release) -> str:
-    return f"version {version_of(release)} was rolled back"
+def was_rolled_back(release: Release, version: str = "") -> str:
+    """`version`: how the text names it."""
+    return f"version {version or version_of(release)} was rolled back"
 
 
 def went_back(release: Release) -> str:

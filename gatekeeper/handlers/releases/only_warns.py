@@ -6,7 +6,7 @@ from altershield.api.change_workload import WorkloadState
 from altershield.api.policy import Mode
 from altershield.releases.enforcement import Would, would
 from gatekeeper.handler import handler
-from gatekeeper.handlers.releases.texts import failed_pod
+from gatekeeper.handlers.releases.texts import failed_pod, stored_version_text
 from gatekeeper.handlers.releases.version import released_version
 from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
 from gatekeeper.listers import Listers
@@ -31,8 +31,9 @@ def warn(change: Change, listers: Listers) -> Response:
         return NOTHING
     policy, pods = release.spec.policy, releases.failures(release)
     back = would(policy, release.status) is Would.ROLLBACK
+    named = stored_version_text(releases.version_of(release), old, release.status.source.fingerprint)
     text = (
-        f"AlterShield: version {version} of {change.kind} {change.name} failed verification"
+        f"AlterShield: version {named} of {change.kind} {change.name} failed verification"
         f"{time_text('at', releases.since(release))}; with mode enforce, "
         + ("it would have been rolled back" if back else "this change is denied")
     )

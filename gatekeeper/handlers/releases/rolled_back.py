@@ -8,7 +8,7 @@ from gatekeeper.handler import handler
 from gatekeeper.handlers.releases.bypass import bypass, not_processed
 from gatekeeper.handlers.releases.duties import refused
 from gatekeeper.handlers.releases.reasons import BLOCKING_OFF, BYPASSES, Reason
-from gatekeeper.handlers.releases.texts import repair_command
+from gatekeeper.handlers.releases.texts import repair_command, version_text
 from gatekeeper.handlers.releases.version import released_version
 from gatekeeper.handlers.releases.workload import Change, Workload, workload_ref
 from gatekeeper.listers import Listers
@@ -51,6 +51,7 @@ def deny_rolled_back(change: Change, listers: Listers) -> Response:
 def _message(change: Change, release: Release, not_by_user: str) -> str:
     """The command is at the end, so that it can be pasted. It cannot label a workload that does not exist yet.
     `not_by_user`: why the user may not let it pass; empty: the user may."""
+    version = version_text(releases.version_of(release), change.object, change.old_object)
     reason = clean(releases.why(release, current=True), _MAX_WHY)
     why = f": {reason}" if reason else ""
     if not_by_user:
@@ -60,7 +61,7 @@ def _message(change: Change, release: Release, not_by_user: str) -> str:
     else:
         way_out = f"run this command, which lets one release pass, and release it again: {repair_command(change)}"
     return (
-        f"AlterShield: {change.kind} {clean(change.name, _MAX_WHY)}: {was_rolled_back(release)}"
+        f"AlterShield: {change.kind} {clean(change.name, _MAX_WHY)}: {was_rolled_back(release, version)}"
         f"{time_text('at', releases.since(release))}{why}; see {DENIED}; change the template, or "
         f"{way_out}"
     )

@@ -19,6 +19,7 @@ from gatekeeper.handlers.releases.texts import (
     namespace_option,
     repair_command,
     rollback_command,
+    stored_version_text,
     why_command,
 )
 from gatekeeper.handlers.releases.version import released_version
@@ -87,7 +88,7 @@ def _explain(change: Change, old: Workload, listers: Listers) -> Iterator[str]:
     elif release is None or releases.failures(release) or releases.state(release) in _FAILED:
         yield from _failure(change, version, release, suspended, refused(change, listers))
     elif releases.state(release) == WorkloadState.SUCCESS:
-        yield warning(f"{suspended}: version {version} repairs the failure and is verified")
+        yield warning(f"{suspended}: version {_named(change, version, release)} repairs the failure and is verified")
         yield warning(f"the suspension ends in a few seconds, then release again (see {DENIED})")
     else:
         yield from _repair_under_way(change, version, release, suspended)
@@ -97,7 +98,7 @@ def _failure(change: Change, version: str, release: Release | None, suspended: s
     """`not_by_user`: why the user may not repair it; empty: the user may."""
     pods = releases.failures(release) if release is not None else ()
     gone = "" if release is not None else " (its ChangeWorkload does not exist)"
-    yield warning(f"{suspended}: version {version or 'unknown'} failed verification{gone}")
+    yield warning(f"{suspended}: version {_named(change, version, release) or 'unknown'} failed verification{gone}")
     for pod in pods[:_MAX_PODS]:
         yield failed_pod(pod)
     if len(pods) > _MAX_PODS:
@@ -123,7 +124,8 @@ def _failure(change: Change, version: str, release: Release | None, suspended: s
 def _repair_under_way(change: Change, version: str, release: Release | None, suspended: str) -> Iterator[str]:
     """`release` is None until the reconciler processed the repair."""
     state = releases.state(release) if release is not None else WorkloadState.INIT
-    yield warning(f"{suspended}: version {version}, which repairs the failure, is not verified yet ({state})")
+    named = _named(change, version, release)
+    yield warning(f"{suspended}: version {named}, which repairs the failure, is not verified yet ({state})")
     why = releases.why(release, current=True) if release is not None else ""
     if why:
         yield warning(f"the release waits: {why}")
@@ -133,6 +135,14 @@ def _repair_under_way(change: Change, version: str, release: Release | None, sus
         f"{change_workload_name(change.resource.group_kind, change.name, version)}",
     )
     yield warning(f"this page explains suspensions: {DENIED}")
+
+
+def _named(change: Change, version: str, release: Release | None) -> str:
+    """The stored version, with its images."""
+    if change.old_object is None:
+        return version
+    other = release.status.source.fingerprint if release is not None else ""
+    return stored_version_text(version, change.old_object, other)
 
 
 def _since(workload: Workload, release: Release | None) -> str:

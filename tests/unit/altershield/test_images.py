@@ -55,6 +55,11 @@ def test_template_that_nobody_checked_has_no_images(spec: object) -> None:
     assert images_of({"spec": spec}) == images_in(msgspec.json.encode(spec)) == ()
 
 
+@pytest.mark.parametrize("spec", [b"", b"{", b'{"containers": [{"name": "\x80"}]}', b"[" * 100_000])
+def test_spec_that_is_no_json_has_no_images(spec: bytes) -> None:
+    assert images_in(spec) == ()
+
+
 def test_equal_images_are_one_object_and_their_number_is_bounded() -> None:
     spec = {"containers": [{"name": f"c{n}", "image": "web:2"} for n in range(200)]}
     first, second = (images_in(msgspec.json.encode(spec)) for _ in range(2))

@@ -86,7 +86,7 @@ def test_release_of_a_suspended_workload_is_denied_with_the_message_of_the_walkt
 def test_suspension_warnings_name_the_version_the_pods_the_time_and_the_repair() -> None:
     assert validate(*suspended_release(), failed("find error", ""))["warnings"] == [
         f"AlterShield: releases of {kind()} sleep are suspended since 2023-05-11T07:46:15Z: "
-        f"version {OLD} failed verification",
+        f"version {OLD} (busybox) failed verification",
         "pod sleep-5c698f4449-0 failed: find error",
         "pod sleep-5c698f4449-1 failed: unpass",
         "to repair, run this command, which lets one release pass, then release: "
@@ -153,7 +153,7 @@ def test_denial_while_the_repair_is_verified_differs_from_the_denial_after_the_f
     (name,) = listers.releases
     assert response["warnings"] == [
         f"AlterShield: releases of {kind()} sleep are suspended since 2023-05-11T07:46:15Z: "
-        f"version {OLD}, which repairs the failure, is not verified yet (Running)",
+        f"version {OLD} (busybox), which repairs the failure, is not verified yet (Running)",
         "the suspension ends when that version is a Success; to follow it, run: "
         f"kubectl get changeworkload -n default {name.removeprefix('default/')}",
         f"this page explains suspensions: {DENIED}",
@@ -165,7 +165,7 @@ def test_denial_before_the_repair_is_processed_does_not_ask_for_another_repair()
     new, old = suspended_release()[0], unprocessed(suspend=SUSPENDED)
     for listers in (StaticListers(), StaticListers(releases=release(OLD, status="Success")), failed("find error")):
         warnings = validate(new, old, listers)["warnings"]
-        assert warnings[0].endswith(f"version {OLD}, which repairs the failure, is not verified yet (Init)")
+        assert warnings[0].endswith(f"version {OLD} (busybox), which repairs the failure, is not verified yet (Init)")
         assert warnings[1].startswith("the suspension ends when that version is a Success; to follow it, run: kubectl")
         assert len(warnings) == 3
 
@@ -174,7 +174,7 @@ def test_denial_after_the_repair_succeeded_says_that_the_suspension_ends() -> No
     warnings = validate(*suspended_release(), StaticListers(releases=release(OLD, status="Success")))["warnings"]
     assert warnings == [
         f"AlterShield: releases of {kind()} sleep are suspended since 2023-05-11T07:46:15Z: "
-        f"version {OLD} repairs the failure and is verified",
+        f"version {OLD} (busybox) repairs the failure and is verified",
         f"the suspension ends in a few seconds, then release again (see {DENIED})",
     ]
 
@@ -188,7 +188,7 @@ def test_denial_while_the_repair_waits_gives_the_reason() -> None:
 @pytest.mark.parametrize("status", ["Suspend", "Failed"])
 def test_denial_after_a_failure_without_failed_pods_says_how_to_repair(status: str) -> None:
     warnings = validate(*suspended_release(), StaticListers(releases=release(OLD, status=status)))["warnings"]
-    assert warnings[0].endswith(f"version {OLD} failed verification")
+    assert warnings[0].endswith(f"version {OLD} (busybox) failed verification")
     assert warnings[1].startswith("to repair, run this command")
     assert not any("delete pod" in warning for warning in warnings)
 
@@ -201,7 +201,7 @@ def test_denial_after_a_failure_without_failed_pods_says_how_to_repair(status: s
 )
 def test_warnings_name_a_failed_pod_with_its_message_or_verdict(status: str, pod: Object, shown: str) -> None:
     warnings = validate(*suspended_release(), failed_pods({"pod": "a", **pod}, status=status))["warnings"]
-    assert f"version {OLD} failed verification" in warnings[0]
+    assert f"version {OLD} (busybox) failed verification" in warnings[0]
     assert warnings[1] == f"pod a failed: {shown}"
     assert "kubectl delete pod -n default a" in warnings[3]
 
@@ -276,7 +276,9 @@ def test_second_repair_before_the_first_is_processed_is_denied_with_the_advice_t
         "AlterShield: the label ignored-suspend lets one release pass, and it already let version "
         f"{version} pass, which is not processed yet; release again in a few seconds"
     )
-    assert response["warnings"][1].endswith(f"version {version}, which repairs the failure, is not verified yet (Init)")
+    assert response["warnings"][1].endswith(
+        f"version {version} (busybox:2), which repairs the failure, is not verified yet (Init)"
+    )
 
 
 RELEASE, STORED = suspended_release()
@@ -344,7 +346,7 @@ def test_release_is_denied_from_the_moment_the_status_suspends_it_before_the_lab
     assert response["status"]["message"] == response["status"]["reason"] == f"{kind()} sleep is suspended"
     assert response["warnings"][:2] == [
         f"AlterShield: releases of {kind()} sleep are suspended since 2023-05-11T07:46:15Z: "
-        f"version {OLD} failed verification",
+        f"version {OLD} (busybox) failed verification",
         "pod sleep-a failed: unpass",
     ]
 
@@ -455,9 +457,9 @@ def test_rolled_back_version_is_denied_with_time_reason_page_and_command() -> No
         "status": "Failure",
         "code": 403,
         "reason": "Forbidden",
-        "message": f"AlterShield: {kind()} sleep: version {BAD} was rolled back at 2026-08-21T07:29:49Z: pod sleep-1 "
-        f"did not come up within 120 s (ImagePullBackOff); see {DENIED}; change the template, or run this command, "
-        "which lets one release pass, and release it again: "
+        "message": f"AlterShield: {kind()} sleep: version {BAD} (busybo) was rolled back at 2026-08-21T07:29:49Z: pod "
+        f"sleep-1 did not come up within 120 s (ImagePullBackOff); see {DENIED}; change the template, or run this "
+        "command, which lets one release pass, and release it again: "
         f"kubectl label --overwrite {kind()} -n default sleep altershield.defense.antgroup.com/ignored-suspend=true",
     }
     assert response["auditAnnotations"]["version"] == BAD
@@ -530,7 +532,7 @@ def test_rolled_back_template_is_denied_by_its_fingerprint_after_the_defaults_ch
     """An API server with other defaults changes the stored template, so its fingerprint is not its version."""
     listers = rolled_back("f" * 32, source={"version": "f" * 32, "fingerprint": BAD})
     response = validate(released("busybo"), released(), listers)
-    assert f"version {'f' * 32} was rolled back" in response["status"]["message"]
+    assert f"version {'f' * 32} (busybo) was rolled back" in response["status"]["message"]
     assert validate(released("busybox:2"), released(), listers)["allowed"] is True
 
 
@@ -605,3 +607,12 @@ def test_commands_for_a_review_without_a_namespace_name_none() -> None:
     commands = [warning for warning in warnings if "kubectl" in warning]
     assert commands
     assert not any(" -n " in command for command in commands)
+
+
+def test_version_is_named_without_images_if_the_stored_template_is_not_of_it() -> None:
+    """Somebody changed it while no gatekeeper reviewed: the label is that of the template before."""
+    stored = deployment(
+        "busybox:2", {labels.VERSION: OLD, labels.DEFENSE_STATUS: labels.PROCESSED, labels.SUSPEND: SUSPENDED}
+    )
+    warnings = validate(deployment("busybox:3"), stored, failed("find error"))["warnings"]
+    assert warnings[0].endswith(f"version {OLD} failed verification")

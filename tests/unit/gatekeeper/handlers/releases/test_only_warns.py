@@ -51,7 +51,7 @@ def test_release_after_a_failure_is_admitted_and_the_warning_says_what_enforce_w
     response = validate(released("busybox:2"), released(), failed(mode="warn"))
     assert response["allowed"]
     assert response["warnings"] == [
-        f"AlterShield: version {OLD} of {kind()} sleep failed verification at 2023-05-11T07:46:15Z; "
+        f"AlterShield: version {OLD} (busybox) of {kind()} sleep failed verification at 2023-05-11T07:46:15Z; "
         "with mode enforce, this change is denied",
         *(f"pod sleep-{number} failed: find error" for number in range(3)),
         "the DefensePolicy shop/web has mode warn, so the change is admitted",
