@@ -107,7 +107,9 @@ def goes_back_without_a_trace(apply: Apply, options: tuple[str, ...], go_back: R
             each["manager"] for each in managed_fields(story) if "f:template" in each["fieldsV1"].get("f:spec", {})
         ]
         assert "altershield" not in owners
-        assert f"version {failed} was rolled back" in apply(kubectl, bad)
+        denied = apply(kubectl, bad)
+        assert f"version {failed} (" in denied
+        assert ") was rolled back" in denied
         story.until(good, "Success")
 
         assert apply(kubectl, fixed) == ""

@@ -228,7 +228,7 @@ def test_warn_admits_the_next_release_with_a_warning(kubectl: Kubectl) -> None:
         return done.stderr if "mode warn" in done.stderr else ""
 
     text = eventually(warned, "the gatekeeper to warn")
-    assert f"version {second} of deployment sleep failed verification" in text
+    assert f"version {second} (busybox:1.36) of deployment sleep failed verification" in text
     assert "with mode enforce, it would have been rolled back" in text
     assert "failed: find error" in text
     assert SUSPEND not in kubectl.labels("deployment", "sleep")
