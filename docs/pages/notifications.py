@@ -43,6 +43,7 @@ def _occurrence(*, resolved: bool = False) -> Occurrence:
         kind="Deployment",
         workload="web",
         version=_VERSION,
+        images="web:2.3",
         release=f"web--x--{_VERSION}",
         uid="6f1c0a52-8a34-4a7e-9d43-0d6f3c1b2a55",
         reason="FailedByCheck",

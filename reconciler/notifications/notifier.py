@@ -13,9 +13,12 @@ import msgspec
 from prometheus_client import Counter
 
 from altershield.api.change_workload import MAX_NOTIFIED
+from altershield.images import named
+from altershield.releases import is_of_template
 from kube_base.access.queue import as_backlog
 from reconciler.cluster.batch import Batch
 from reconciler.cluster.caches import Caches, Key
+from reconciler.cluster.ownership import workload_key
 from reconciler.cluster.release import Release
 from reconciler.cluster.writer import Writer
 from reconciler.notifications.lane import Lane, Send
@@ -137,7 +140,8 @@ class Notifier:
         if release is None:
             return None
         known = self._known(release)
-        present = occurrences(release, self._caches.batches_of(release))
+        images = self._images(release)
+        present = [replace(each, images=images) for each in occurrences(release, self._caches.batches_of(release))]
         receivers = [lane.receiver for lane in self._lanes.values()]
         names = chosen(receivers, release.spec.policy.notify, release.metadata.namespace)
         for lane in self._lanes.values():
@@ -152,6 +156,12 @@ class Notifier:
     def _known(self, release: Release) -> set[str]:
         """The entries of the notifications that ended."""
         return set(release.status.notified) | self._ended.get(release.metadata.uid, set())
+
+    def _images(self, release: Release) -> str:
+        """The images of the version; empty if the workload has another template now."""
+        workload = self._caches.workload(workload_key(release))
+        is_its_own = workload is not None and is_of_template(release, workload.fingerprint)
+        return named(workload.images) if workload is not None and is_its_own else ""
 
     def _end_alerts(self, release: Release, known: set[str], present: list[Occurrence]) -> None:
         """End the alerts of Alertmanager and PagerDuty whose state is over."""

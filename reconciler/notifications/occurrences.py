@@ -50,6 +50,8 @@ class Occurrence:
     """Whether the state is over."""
     part: str = ""
     """It tells apart events of one kind and second."""
+    images: str = ""
+    """Those of the version, in short; empty if they are not known."""
     happened: int = 0
     """When it happened; 0: at `since`."""
 

@@ -62,7 +62,8 @@ def words(receiver: Receiver, occurrence: Occurrence, cluster: str) -> Words:
     verb = _VERBS.get(occurrence.event, "why")
     command = f"altershield {verb} {found['kind'].lower()}/{found['workload']} -n {found['namespace']}"
     found |= {"title": title, "summary": f"{title}. {found['message']}".rstrip(), "command": command}
-    text = receiver.template or "{{summary}}\nVersion {{version}}. What to do: {{command}}"
+    images = " ({{images}})" if occurrence.images else ""
+    text = receiver.template or f"{{{{summary}}}}\nVersion {{{{version}}}}{images}. What to do: {{{{command}}}}"
     return Words(
         one_line(_filled(receiver.title, found), MAX_TITLE) or one_line(found["summary"], MAX_TITLE),
         beginning(_filled(text, found).encode(), _MAX_TEXT),
@@ -78,6 +79,7 @@ def values(occurrence: Occurrence, cluster: str) -> dict[str, str]:
         "kind": occurrence.kind,
         "workload": occurrence.workload,
         "version": occurrence.version,
+        "images": occurrence.images,
         "release": occurrence.release,
         "reason": occurrence.reason,
         "message": occurrence.message,

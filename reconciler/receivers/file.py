@@ -28,7 +28,7 @@ FILE = "receivers.yaml"
 MAX_FILE = 256 * 1024
 
 PLACEHOLDERS = (
-    *("event", "namespace", "kind", "workload", "version", "release", "reason", "message"),
+    *("event", "namespace", "kind", "workload", "version", "images", "release", "reason", "message"),
     *("time", "cluster", "title", "summary", "command"),
 )
 PLACEHOLDER = re.compile(r"\{\{[ \t]*([A-Za-z]*)[ \t]*\}\}")

@@ -30,6 +30,13 @@ def test_slack_gets_one_text() -> None:
     }
 
 
+def test_text_names_the_images_if_they_are_known() -> None:
+    made = json.loads(message(receiver(), happened(images="web:2.3"), "prod", NOW).body)
+    assert f"\nVersion {'1' * 32} (web:2.3). What to do:" in made["text"]
+    own = message(receiver(template="{{workload}} {{images}}"), happened(images="<!here>"), "prod", NOW)
+    assert "<!here>" not in json.loads(own.body)["text"]
+
+
 @pytest.mark.parametrize("type_", Type)
 @pytest.mark.parametrize("template", ["", "{{message}} {{reason}}", "{{summary}}"])
 def test_text_of_a_pod_is_no_mention_and_no_link(type_: Type, template: str) -> None:

@@ -145,6 +145,18 @@ def alertmanager(inbox: Inbox) -> dict[str, Any]:
     return {"name": "alerts", "type": "alertmanager", "url": inbox.url}
 
 
+@pytest.mark.parametrize(("fingerprint", "told"), [(V1, f"{V1} (sleep:2). "), ("f" * 32, f"{V1}. ")])
+async def test_images_are_told_if_the_workload_still_has_the_template_of_the_version(
+    cluster: Cluster, inbox: Inbox, fingerprint: str, told: str
+) -> None:
+    workload = msgspec.structs.replace(builders.workload(V1), fingerprint=fingerprint, images=(("sleep", "sleep:2"),))
+    cluster.configure(slack(inbox))
+    async with cluster.running():
+        put(cluster.caches, workload, release())
+        await until(cluster.notified)
+    assert f"Version {told}" in inbox.texts[0]
+
+
 async def test_suspension_is_told_and_stored_once(cluster: Cluster, inbox: Inbox) -> None:
     cluster.configure(slack(inbox))
     async with cluster.running():
