@@ -16,6 +16,13 @@ def label_path(key: str, labels: str = "/metadata/labels") -> str:
     return f"{labels}/{escape(key)}"
 
 
+def without_label(key: str) -> tuple[Operation, Operation]:
+    """The operations that remove a label whether or not the object has it: the API server refuses to remove one that
+    does not exist, and a cache does not know what was added since."""
+    path = label_path(key)
+    return {"op": "add", "path": path, "value": ""}, {"op": "remove", "path": path}
+
+
 def at_version(resource_version: str) -> Operation:
     """The operation that refuses the patch if the object has changed since it had this resourceVersion."""
     return {"op": "test", "path": "/metadata/resourceVersion", "value": resource_version}

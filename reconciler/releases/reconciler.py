@@ -223,7 +223,7 @@ class ReleaseReconciler:
             if not rollback_of_ours and bypass.bypasses(release, workload):
                 decision = bypass.bypassed(release, release.spec.released_by, self._clock())
                 await self._executor.carry_out(release, workload, with_history(release, decision))
-            await self._executor.label(workload, processed(workload, keep_pass=rollback_of_ours))
+            await self._executor.label(workload, processed(keep_pass=rollback_of_ours))
 
     async def _record_leftovers(self, workload: Workload, release: Release, existing: Sequence[Release]) -> Release:
         """Record fields of the template that a rollback brought back. Returns the ChangeWorkload afterwards."""

@@ -169,7 +169,7 @@ class UngatedCheck:
             operations.append({"op": "add", "path": "/metadata/labels", "value": {}})
         label: Operation = {"op": "add", "path": _VERSION, "value": version}
         await self._writer.patch(
-            self._caches.workloads[workload.group_kind], workload, [*operations, label, *processed(workload)]
+            self._caches.workloads[workload.group_kind], workload, [*operations, label, *processed()]
         )
 
 

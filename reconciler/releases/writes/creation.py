@@ -15,7 +15,7 @@ from altershield.api.change_workload import (
     WorkloadState,
 )
 from altershield.api.condition_types import ConditionType
-from altershield.api.json_patch import Operation, at_version, label_path
+from altershield.api.json_patch import Operation, at_version, label_path, without_label
 from altershield.api.meta import Condition, find_condition, plain_time
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.workload_requests import MAX_ACTIONS, Action, Result
@@ -184,16 +184,14 @@ class ReleaseCreator:
         )
 
 
-def processed(workload: Workload, *, keep_pass: bool = False) -> list[Operation]:
+def processed(*, keep_pass: bool = False) -> list[Operation]:
     """The patch operations that let verification begin.
 
     They also remove `ignored-suspend`, which has admitted this release and is valid once. `keep_pass`: it has not
     admitted this release, and stays.
     """
     operations: list[Operation] = [{"op": "add", "path": label_path(labels.DEFENSE_STATUS), "value": labels.PROCESSED}]
-    if workload.ignores_suspension and not keep_pass:
-        operations.append({"op": "remove", "path": label_path(labels.IGNORED_SUSPEND)})
-    return operations
+    return operations if keep_pass else [*operations, *without_label(labels.IGNORED_SUSPEND)]
 
 
 def previous(release: Release, others: Sequence[Release]) -> SourceRef:

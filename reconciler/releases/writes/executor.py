@@ -11,7 +11,7 @@ from typing import assert_never
 from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkload, ChangeWorkloadStatus, WorkloadState
 from altershield.api.condition_types import ConditionType
-from altershield.api.json_patch import Operation, at_version, label_path
+from altershield.api.json_patch import Operation, at_version, label_path, without_label
 from altershield.api.meta import find_condition
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from altershield.releases.release import version_of
@@ -212,11 +212,9 @@ class Executor:
         return await self._writer.patch(self._caches.releases, release, operations)
 
     async def _suspend(self, workload: Workload, since: int) -> Workload:
-        operations: list[Operation] = [{"op": "add", "path": _SUSPEND, "value": str(since)}]
-        if workload.ignores_suspension:
-            # the label is left from an earlier repair and must not admit the next release
-            operations.append({"op": "remove", "path": label_path(labels.IGNORED_SUSPEND)})
-        return await self.label(workload, operations)
+        suspended: Operation = {"op": "add", "path": _SUSPEND, "value": str(since)}
+        # the label may be left from an earlier repair and must not admit the next release
+        return await self.label(workload, [suspended, *without_label(labels.IGNORED_SUSPEND)])
 
     async def label(self, workload: Workload, operations: Sequence[Operation]) -> Workload:
         """Change labels of the workload, if it still has the version that the decision was about."""

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import jsonpatch
 import msgspec
 import pytest
 
+from altershield.api import labels
 from altershield.api.change_workload import ChangeWorkloadStatus, SourceRef, WorkloadState
 from altershield.api.condition_types import ConditionType
 from altershield.api.meta import Condition
@@ -45,8 +47,9 @@ def test_current_version_was_released_by_a_rollback_if_the_last_other_version_wa
     assert is_rollback(workload(V1, generation=5), others) is expected
 
 
-def test_pass_is_used_up_by_the_release_that_it_admitted_and_by_no_other() -> None:
-    passing = msgspec.structs.replace(workload(V1), ignores_suspension=True)
-    removal = {"op": "remove", "path": "/metadata/labels/altershield.defense.antgroup.com~1ignored-suspend"}
-    assert removal in processed(passing)
-    assert removal not in processed(passing, keep_pass=True)
+@pytest.mark.parametrize("own", [{}, {labels.IGNORED_SUSPEND: "true"}], ids=["none", "added-since-the-cache"])
+def test_pass_is_used_up_by_the_release_that_it_admitted_and_by_no_other(own: dict[str, str]) -> None:
+    stored = {"metadata": {"labels": own}}
+    state = {labels.DEFENSE_STATUS: labels.PROCESSED}
+    assert jsonpatch.apply_patch(stored, processed())["metadata"]["labels"] == state
+    assert jsonpatch.apply_patch(stored, processed(keep_pass=True))["metadata"]["labels"] == {**own, **state}
