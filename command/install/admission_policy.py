@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from altershield.api.names import INSTALLED
+from altershield.api.released_by import MAX_USER
 from command.install.rbac import NAME
 from kube_base.resources import ADMISSION_POLICIES, ADMISSION_POLICY_BINDINGS, Resource
 
@@ -87,6 +88,11 @@ def policy_of_rules(
         **_head(ADMISSION_POLICY_BINDINGS, suffix), "spec": {"policyName": name, "validationActions": [action]},
     }  # fmt: skip
     return [policy, binding]
+
+
+def is_user(name: str) -> str:
+    """Whether the user who sent the request has this name, which the gatekeeper cuts."""
+    return f"({name} == {USER} || (size({name}) == {MAX_USER} && {USER}.startsWith({name})))"
 
 
 def validation(expression: str, message: str) -> Object:

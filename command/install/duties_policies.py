@@ -10,17 +10,14 @@ import msgspec
 from altershield.api import pages
 from altershield.api.change_pod import ChangePodStatus
 from altershield.api.change_workload import ChangeWorkloadStatus, WorkloadState
-from altershield.api.released_by import MAX_USER
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS
 from altershield.releases import duties
-from command.install.admission_policy import USER, Object, admission_policy, validation
+from command.install.admission_policy import USER, Object, admission_policy, is_user, validation
 
 _EXCLUDED = "(has({0}.spec) && has({0}.spec.notDecidedBy) ? {0}.spec.notDecidedBy : '')"
 _BEFORE = _EXCLUDED.format("oldObject")
 
-# The gatekeeper cuts the name of a user who releases a version.
-_OWN = f"""\
-{_BEFORE} != '' && ({_BEFORE} == {USER} || (size({_BEFORE}) == {MAX_USER} && {USER}.startsWith({_BEFORE})))"""
+_OWN = f"{_BEFORE} != '' && {is_user(_BEFORE)}"
 
 _DECIDES = f"""\
 has(object.status) && has(object.status.request) && has(object.status.request.verb) &&

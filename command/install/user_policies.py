@@ -10,7 +10,7 @@ from altershield.api.policy import MAX_CHECKS
 from altershield.api.resources import CHANGE_PODS, CHANGE_WORKLOADS, DEFENSE_POLICIES
 from altershield.api.rights import APPROVE
 from altershield.releases import history
-from command.install.admission_policy import USER, Object, admission_policy, validation
+from command.install.admission_policy import USER, Object, admission_policy, is_user, validation
 from kube_base.resources import JOBS, PODS, SECRETS
 
 _REQUEST = f"""\
@@ -55,7 +55,7 @@ _MAY_APPROVE = f"""\
 
 _OTHER_APPROVER = f"""\
 !variables.needsApproval || !has({_ROLLOUT_OF_POLICY}.otherApprover) || !{_ROLLOUT_OF_POLICY}.otherApprover ||
-!has(oldObject.spec.releasedBy) || oldObject.spec.releasedBy != {USER}"""
+!has(oldObject.spec.releasedBy) || !{is_user("oldObject.spec.releasedBy")}"""
 
 _SAME_RELEASER = """\
 request.operation == 'CREATE' || (has(object.spec.releasedBy) ? object.spec.releasedBy : '') ==

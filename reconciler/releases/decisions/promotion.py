@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import msgspec
 
+from altershield.api.released_by import MAX_USER
 from altershield.api.rollout import ENDED, Phase
 from altershield.api.workload_requests import Request, Result, Verb
 from altershield.releases.release import version_of
@@ -25,7 +26,8 @@ def promote(snapshot: Snapshot, request: Request, now: float) -> Decision:
     if view is None or not known.phase or known.phase in ENDED:
         return answered(draft, request, Result.UNCHANGED, f"{_own(snapshot)} has no step to take; {UNCHANGED}")
     released_by = snapshot.release.spec.released_by
-    if known.phase == Phase.WAITING_FOR_APPROVAL and view.rollout.other_approver and request.by in ("", released_by):
+    own = request.by[:MAX_USER] in ("", released_by)
+    if known.phase == Phase.WAITING_FOR_APPROVAL and view.rollout.other_approver and own:
         outcome = f"{_own(snapshot)} is not promoted: another user than {released_by} has to do so; {UNCHANGED}"
         return answered(draft, request, Result.REFUSED, outcome)
     if known.phase in (Phase.SOAKING, Phase.WAITING_FOR_APPROVAL) and (due := _observed_at(snapshot)) is not None:

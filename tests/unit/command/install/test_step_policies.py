@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from altershield.api import names
+from altershield.api.released_by import MAX_USER
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.api.rollout import PassedStep, Phase, Rollout, RolloutStatus, Step
 from command.install import crds, rbac
@@ -22,6 +23,7 @@ from kube_sandbox.apiserver.server import ApiServer
 from tests.support.polling import until
 from tests.unit.altershield.views.builders import in_steps
 
+LONG = "u" * 300
 STEPS = Rollout(steps=(Step(1), Step(2, approval=True), Step(5)), other_approver=True)
 SPACE = "shop"
 RECONCILER = names.service_account_user()
@@ -37,7 +39,7 @@ class World:
         self.name = ""
 
     async def client(self, user: str, *groups: str) -> Client:
-        file = self._directory / f"{user.replace(':', '-')}.kubeconfig"
+        file = self._directory / f"{user.replace(':', '-')[:64]}.kubeconfig"
         file.write_text(self._api.kubeconfig(self._api.add_token(user, groups=groups)))
         return await self._stack.enter_async_context(await Client.connect(str(file)))
 
@@ -86,7 +88,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             await admin.create(CRDS, crd)
         for role in rbac.user_roles():
             await admin.create(rbac.RESOURCES["ClusterRole"], role)
-        for role, users in {"approvals": ("ann", "bob"), "verdicts": ("eve",)}.items():
+        for role, users in {"approvals": ("ann", "bob", LONG), "verdicts": ("eve",)}.items():
             await admin.create(rbac.RESOURCES["RoleBinding"], _binding(f"altershield-{role}", users), SPACE)
         for obj in user_policies(RECONCILER):
             await admin.create(RESOURCES[obj["kind"]], obj)
@@ -134,6 +136,12 @@ async def test_other_approver_refuses_the_user_who_released_it(world: World) -> 
     assert await world.ask("bob", "Promote") == ""
     await world.move(at(1))
     assert await world.ask("ann", "Promote") == "", "the step has no approval"
+
+
+async def test_other_approver_refuses_the_user_whose_name_the_gatekeeper_cut(world: World) -> None:
+    await world.release(STEPS, at(2, Phase.WAITING_FOR_APPROVAL), by=LONG[:MAX_USER])
+    assert SAME in await world.ask(LONG, "Promote")
+    assert await world.ask("ann", "Promote") == ""
 
 
 async def test_short_form_of_steps_needs_no_approval(world: World) -> None:
