@@ -20,16 +20,24 @@ async def create(admin: Client, namespace: str, name: str, replicas: int) -> str
 
 
 async def release(
-    admin: Client, namespace: str, name: str, value: str, image: str = IMAGE, **container_fields: Any
+    admin: Client,
+    namespace: str,
+    name: str,
+    value: str,
+    image: str = IMAGE,
+    *,
+    dry_run: bool = False,
+    **container_fields: Any,
 ) -> str:
-    """Release a new pod template, with `value` in an environment variable. Returns its version."""
+    """Release a new pod template, with `value` in an environment variable. Returns its version; empty without a
+    gatekeeper."""
     container = {"name": "app", "image": image, "env": [{"name": "RELEASE", "value": value}], **container_fields}
     patch = {"spec": {"template": {"spec": {"containers": [container]}}}}
-    return version(await admin.patch(DEPLOYMENTS, patch, name, namespace, type_=PatchType.STRATEGIC))
+    return version(await admin.patch(DEPLOYMENTS, patch, name, namespace, type_=PatchType.STRATEGIC, dry_run=dry_run))
 
 
 def version(stored: dict[str, Any]) -> str:
-    return str(stored["metadata"]["labels"][labels.VERSION])
+    return str(stored["metadata"]["labels"].get(labels.VERSION, ""))
 
 
 async def versions(admin: Client) -> Callable[[str, str], str]:

@@ -1,4 +1,5 @@
-"""What do releases in steps write, do they ever exceed a step, and how soon does the next step follow?
+"""What do releases in steps write, do they ever exceed a step, how soon does the next step follow, and how much longer
+does a request take?
 
 Measured: many Deployments are released at the same time in three steps, on the sandbox with its simulated nodes, a
 gatekeeper and a reconciler. The reconciler runs in this process, which follows its caches.
@@ -6,10 +7,12 @@ gatekeeper and a reconciler. The reconciler runs in this process, which follows 
 How to read it: the writes and the overshoot do not depend on the machine. The writes of a pod are those to the pod and
 its ChangePod; all other writes are those of a release, without Events and leases. `overshoot` is the number of pods
 that versions had beyond their steps. The time to the next step is from the end of the soak, of which the status has
-whole seconds, to the first pod of the next step; the sandbox and all processes share the cores.
+whole seconds, to the first pod of the next step; the sandbox and all processes share the cores. At last, a template is
+patched in turns, as a dry run, of a held Deployment and of one that is not governed: the medians are in milliseconds.
 """
 
 import asyncio
+import statistics
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -29,17 +32,21 @@ from bench.availability.answering import Kubeconfig, answered
 from bench.availability.gatekeepers import Gatekeepers
 from bench.availability.installation import Installation, installed
 from bench.harness.answer import Answer, exceeded, quantiles
-from bench.harness.deployments import create, release
+from bench.harness.deployments import create, deployment, release
 from bench.harness.sandbox import reconciling, writes
 from bench.harness.waiting import until
 from kube_base.access.client import Client
+from kube_base.resources import DEPLOYMENTS
 from reconciler.cluster.release import Release
 from reconciler.manager import Manager
 
 _MAX_WRITES = 4.0
 _OF_PODS = {"Pod", "ChangePod"}
 _SECONDS = 900.0
+_STAYS = {"steps": [{"pods": 1, "soakSeconds": 600}]}
 _ROLLOUT = {"steps": [{"pods": 1, "soakSeconds": 2}, {"pods": "50%", "soakSeconds": 2}]}
+_MAX_SLOWER = 2.0  # milliseconds
+_PATCHES = 200
 _HELD = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING)
 
 
@@ -60,6 +67,8 @@ class Result:
     """Number of steps that followed a soak."""
     next_step_median: float
     next_step_p99: float
+    patch_of_held: float
+    patch_of_not_governed: float
     wrong: tuple[str, ...]
 
 
@@ -91,12 +100,14 @@ async def _measure(kubeconfig: Path, directory: Path, plan: tuple[int, int], rep
         await until(lambda: _succeeded(manager, second), "the second versions", _SECONDS)
         written = Counter(writes(manager))
         written.subtract(before)
+        held, free = await _patched(installation, manager, replicas)
     pods = deployments * replicas
     found = {name: count for name, count in written.items() if count and "Event" not in name and "Lease" not in name}
     of_pods = sum(count for name, count in found.items() if name.split()[-1] in _OF_PODS)
     per_pod = round(of_pods / pods, 2)
     wrong = exceeded("writes of a pod", per_pod, _MAX_WRITES)
     wrong += exceeded("pods beyond their step", follower.overshoot, 0)
+    wrong += exceeded("a request for a held Deployment, compared", held - free, _MAX_SLOWER, " ms")
     return Result(
         deployments,
         replicas,
@@ -106,6 +117,8 @@ async def _measure(kubeconfig: Path, directory: Path, plan: tuple[int, int], rep
         round((sum(found.values()) - of_pods) / deployments, 2),
         follower.overshoot,
         *quantiles(follower.waits),
+        round(held, 2),
+        round(free, 2),
         tuple(wrong),
     )
 
@@ -128,6 +141,32 @@ async def _each(names: list[str], act: Callable[[str], Any]) -> list[str]:
             return str(await act(name))
 
     return list(await asyncio.gather(*map(one, names)))
+
+
+async def _patched(installation: Installation, manager: Manager, replicas: int) -> tuple[float, float]:
+    """The median milliseconds of a patch of a held Deployment, and of one that is not governed."""
+    admin, name = installation.admin, "held"
+    await admin.patch(DEFENSE_POLICIES, {"spec": {"rollout": _STAYS}}, "steps", installation.name)
+    await create(admin, installation.name, name, replicas)
+    await admin.create(DEPLOYMENTS, deployment(name, replicas=0), "default")
+    await asyncio.sleep(1)
+    version = await release(admin, installation.name, name, "2")
+    await until(lambda: _is_soaking(manager, version), "the soak of the first step", _SECONDS)
+    times: dict[str, list[float]] = {installation.name: [], "default": []}
+    try:
+        for number in range(_PATCHES):
+            for namespace, own in times.items():
+                began = time.perf_counter()
+                await release(admin, namespace, name, str(number), dry_run=True)
+                own.append((time.perf_counter() - began) * 1000)
+    finally:
+        await admin.delete(DEPLOYMENTS, name, "default")
+    return statistics.median(times[installation.name]), statistics.median(times["default"])
+
+
+def _is_soaking(manager: Manager, version: str) -> bool:
+    found = (each for each in manager.caches.releases.all() if version_of(each) == version)
+    return any(each.status.rollout.phase == Phase.SOAKING for each in found)
 
 
 def _succeeded(manager: Manager, versions: list[str]) -> bool:
