@@ -191,6 +191,10 @@ class PodGroups:
         """All pods of the workload, of every version."""
         return [*(tracked.pod for tracked in self._tracked.values()), *self.older]
 
+    def pods_by_uid(self) -> dict[str, Pod]:
+        """The same by uid."""
+        return {uid: tracked.pod for uid, tracked in self._tracked.items()} | self.older.by_uid
+
     @property
     def rebuildable(self) -> bool:
         """Whether everything in the groups can be rebuilt from the caches."""

@@ -23,6 +23,10 @@ class OlderPods:
         return iter(self._pods.values())
 
     @property
+    def by_uid(self) -> dict[str, Pod]:
+        return self._pods
+
+    @property
     def ending(self) -> int:
         """How many of them are terminating or have ended."""
         return len(self._ending & self._pods.keys())

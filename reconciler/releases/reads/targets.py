@@ -3,7 +3,7 @@ same state."""
 
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -87,7 +87,8 @@ class TargetReader:
         entries = [each for each in await self._live.history(workload) if owns(workload, each)]
         kept = _kept_targets(workload, entries, revisions)
         numbers = {each.fingerprint: tuple(record.number for record in each.releases) for each in entries}
-        found = self._targets(workload, snapshot.source, [*revisions, *kept], listed.pods, own_releases)
+        pods = listed.pods.values()
+        found = self._targets(workload, snapshot.source, [*revisions, *kept], pods, own_releases)
         targets = [replace(each, numbers=numbers.get(each.source.fingerprint, ())) for each in found]
         if snapshot.groups is not None and cause_unknown(snapshot, now):
             await self._find_cause(snapshot, snapshot.groups, live.template, targets, now)
@@ -137,7 +138,12 @@ class TargetReader:
                 for item in page.items:
                     found.append(pod_projections.read(item))
                     await slices.yield_if_over()
-        return ListedPods([pod for pod in found if is_own(pod)], version)
+        own = dict[str, Pod]()
+        for pod in found:
+            if is_own(pod):
+                own[pod.metadata.uid] = pod
+            await slices.yield_if_over()
+        return ListedPods(own, version)
 
     async def _read_verdicts(self, snapshot: Snapshot) -> None:
         """Read the ChangePods of the release, because a person may have corrected the verdict that causes a rollback.
@@ -154,15 +160,14 @@ class TargetReader:
 
     def _update(self, groups: PodGroups, listed: ListedPods, workload: Workload, now: float) -> None:
         """Bring the groups up to date with the pods that were listed."""
-        for pod in listed.pods:
+        for pod in listed.pods.values():
             self._caches.pods.observe(pod)
-        known = {pod.metadata.uid: pod for pod in groups.pods()}
-        pods = self._caches.pods
-        there = existing(listed, lambda pod: pods.get(pod.metadata.namespace, pod.metadata.name), known.values())
-        for uid in known.keys() - {pod.metadata.uid for pod in there}:
+        known, pods = groups.pods_by_uid(), self._caches.pods
+        there = existing(listed, lambda pod: pods.get(pod.metadata.namespace, pod.metadata.name), known)
+        for uid in known.keys() - there.keys():
             groups.remove_pod(uid)
-        for pod in there:
-            if known.get(pod.metadata.uid) is not pod:  # most are unchanged, and there may be thousands
+        for uid, pod in there.items():
+            if known.get(uid) is not pod:  # most are unchanged, and there may be thousands
                 groups.update_pod(pod, now)
         groups.refresh(workload, now)
 
@@ -208,7 +213,7 @@ class TargetReader:
         workload: Workload,
         source: SourceRef,
         revisions: Sequence[Revision],
-        pods: Sequence[Pod],
+        pods: Collection[Pod],
         own_releases: Sequence[Release],
     ) -> list[Target]:
         """The possible targets of a rollback, the newest first."""

@@ -101,10 +101,11 @@ def failed_pods(groups: PodGroups) -> tuple[PodInfo, ...]:
 
 def with_lists(status: ChangeWorkloadStatus, groups: PodGroups) -> ChangeWorkloadStatus:
     """The status with the three lists of pods, cut to a total length."""
-    found = [
-        sorted((groups.info(tracked) for tracked in groups.pods_in(group)), key=lambda info: info.pod)
+    first = [
+        sorted(groups.pods_in(group), key=lambda tracked: tracked.pod.metadata.name)[:_LISTED]
         for group in (Group.CHECKING, Group.PREPARING, Group.PASSED)
     ]
+    found = [[groups.info(tracked) for tracked in pods] for pods in first]
     failed = status.defense_check_fail_pods
     left = _LISTED_BYTES - len(msgspec.json.encode((failed, status.resumption)))
     size = max((len(msgspec.json.encode(pods[0])) for pods in found if pods), default=1)  # the names are of one length

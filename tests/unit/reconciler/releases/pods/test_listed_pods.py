@@ -14,10 +14,14 @@ def pod(name: str, version: int, uid: str = "") -> Pod:
     return pods.read(msgspec.json.encode({"metadata": metadata}))
 
 
+def by_uid(found: list[Pod]) -> dict[str, Pod]:
+    return {each.metadata.uid: each for each in found}
+
+
 def found(listed: list[Pod], cached: list[Pod], known: list[Pod]) -> list[tuple[str, str]]:
     cache = {each.metadata.name: each for each in cached}
-    there = existing(ListedPods(listed, LISTED), lambda each: cache.get(each.metadata.name), known)
-    return [(each.metadata.uid, each.metadata.resource_version) for each in there]
+    there = existing(ListedPods(by_uid(listed), LISTED), lambda each: cache.get(each.metadata.name), by_uid(known))
+    return [(uid, each.metadata.resource_version) for uid, each in there.items()]
 
 
 def test_pod_that_the_watch_has_changed_since_the_list_is_the_newer_one() -> None:
