@@ -65,6 +65,8 @@ def _outcome(rollout: Rollout, draft: Draft, snapshot: Snapshot, groups: PodGrou
 def failures(failed: Set[str], groups: PodGroups, nodes: Sequence[NodeSet], now: float) -> Iterator[Failure]:
     """The pods that failed, by their uids. Of pods that were created in the same second, those that passed are counted
     first. `nodes`: the nodes that each held step selects. `now`: Unix seconds."""
+    if not failed:
+        return
     tracked = [each for group in Group for each in groups.pods_in(group)]
 
     def order(each: TrackedPod) -> tuple[int, int, int, bool]:

@@ -59,7 +59,7 @@ class TargetReader:
         workload = snapshot.workload
         if snapshot.groups is not None:
             listed = await self._list_pods(workload, lambda pod: self._caches.owns(workload, pod))
-            self._update(snapshot.groups, listed, workload, now)
+            await self._update(snapshot.groups, listed, workload, now)
 
     async def refresh_and_find_targets(
         self, snapshot: Snapshot, own_releases: Sequence[Release], now: float
@@ -82,7 +82,7 @@ class TargetReader:
         if snapshot.groups is not None:
             if snapshot.settings.on_failure is not OnFailure.SUSPEND:
                 await self._read_verdicts(snapshot)
-            self._update(snapshot.groups, listed, workload, now)
+            await self._update(snapshot.groups, listed, workload, now)
             await self._read_events(snapshot, snapshot.groups, now)
         entries = [each for each in await self._live.history(workload) if owns(workload, each)]
         kept = _kept_targets(workload, entries, revisions)
@@ -158,10 +158,12 @@ class TargetReader:
             self._caches.batches.observe(self._caches.batches.read(raw))
             await slices.yield_if_over()
 
-    def _update(self, groups: PodGroups, listed: ListedPods, workload: Workload, now: float) -> None:
+    async def _update(self, groups: PodGroups, listed: ListedPods, workload: Workload, now: float) -> None:
         """Bring the groups up to date with the pods that were listed."""
+        slices = time_slices()
         for pod in listed.pods.values():
             self._caches.pods.observe(pod)
+            await slices.yield_if_over()
         known, pods = groups.pods_by_uid(), self._caches.pods
         there = existing(listed, lambda pod: pods.get(pod.metadata.namespace, pod.metadata.name), known)
         for uid in known.keys() - there.keys():
