@@ -259,7 +259,7 @@ async def test_alert_that_the_receiver_may_have_taken_without_an_answer_is_ended
     attempts: int, seconds: float
 ) -> None:
     async with running(PAGERDUTY) as receiving:
-        receiving.outcomes = [UNANSWERED, Retry("HTTP 500", 60.0)]
+        receiving.outcomes = [UNANSWERED, Retry("HTTP 500", 60.0)][:attempts]
         suspended = happened()
         receiving.lane.offer(suspended)
         await asyncio.sleep(seconds)
