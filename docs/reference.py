@@ -6,7 +6,19 @@ A page is what a function of `docs.pages` returns. A test compares the files wit
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.pages import commands, events, kinds, labels, metrics, modules, notifications, schemas, settings, views
+from docs.pages import (
+    commands,
+    events,
+    kinds,
+    labels,
+    metrics,
+    modules,
+    notification_picture,
+    notifications,
+    schemas,
+    settings,
+    views,
+)
 
 DIRECTORY = Path(__file__).with_suffix("")
 
@@ -31,6 +43,7 @@ def main() -> None:
     DIRECTORY.mkdir(exist_ok=True)
     for name, page in PAGES.items():
         (DIRECTORY / f"{name}.md").write_text(page(), encoding="utf-8")
+    (DIRECTORY / "notifications.svg").write_text(notification_picture.picture(), encoding="utf-8")
     folder = DIRECTORY / "views"
     folder.mkdir(exist_ok=True)
     for name, document in SCHEMAS.items():

@@ -4,7 +4,7 @@ import json
 
 from docs.pages.markdown import GENERATED
 from reconciler.notifications.occurrences import Occurrence
-from reconciler.notifications.receiver_messages import message
+from reconciler.notifications.receiver_messages import Message, message
 from reconciler.receivers.file import Receiver
 from reconciler.receivers.vocabulary import Event, Type
 
@@ -23,7 +23,10 @@ _HEAD = f"""\
 
 {GENERATED}
 
-Each [receiver](../notifications.md) gets a POST request with this body, here about a release that failed.
+Each [receiver](../notifications.md) gets a POST request with this body, here about a release that failed. People see
+it like this:
+
+![A notification in Slack, in Microsoft Teams and in PagerDuty](notifications.svg)
 """
 
 
@@ -52,8 +55,17 @@ def _occurrence(*, resolved: bool = False) -> Occurrence:
     )
 
 
+def body(type_: Type) -> bytes:
+    """The body about a release that failed."""
+    return _message(type_, _occurrence()).body
+
+
 def _request(type_: Type, occurrence: Occurrence) -> str:
+    made = _message(type_, occurrence)
+    shown = json.dumps(json.loads(made.body), indent=2, ensure_ascii=False)
+    return f"`POST {made.url}`\n\n```json\n{shown}\n```\n"
+
+
+def _message(type_: Type, occurrence: Occurrence) -> Message:
     key = "0" * 32 if type_ is Type.PAGERDUTY else ""
-    made = message(Receiver("team", type_, _ADDRESSES[type_], routing_key=key), occurrence, "prod-eu", _ENDED)
-    body = json.dumps(json.loads(made.body), indent=2, ensure_ascii=False)
-    return f"`POST {made.url}`\n\n```json\n{body}\n```\n"
+    return message(Receiver("team", type_, _ADDRESSES[type_], routing_key=key), occurrence, "prod-eu", _ENDED)

@@ -38,7 +38,9 @@ def event(routing_key: str, occurrence: Occurrence, words: Words) -> dict[str, A
             "group": own["namespace"],
             "class": occurrence.event,
             "custom_details": {
-                name: own[name] for name in ("version", "release", "reason", "message", "command") if own[name]
+                name: own[name]
+                for name in ("version", "images", "release", "reason", "message", "command")
+                if own[name]
             }
             | {"text": words.text},
         },

@@ -10,7 +10,13 @@ from reconciler.receivers.vocabulary import Event
 _COLORS = {Event.SUSPENDED: "attention", Event.STEP_FAILED: "attention", Event.SUCCEEDED: "good", Event.TEST: "accent"}
 _OTHER_COLOR = "warning"
 
-_FACTS = (("Cluster", "cluster"), ("Version", "version"), ("Reason", "reason"), ("What to do", "command"))
+_FACTS = (
+    ("Cluster", "cluster"),
+    ("Version", "version"),
+    ("Images", "images"),
+    ("Reason", "reason"),
+    ("What to do", "command"),
+)
 
 
 def card(occurrence: Occurrence, words: Words, *, title: bool, template: bool) -> dict[str, Any]:

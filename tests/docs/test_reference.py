@@ -7,7 +7,7 @@ from jsonschema import Draft202012Validator
 
 from altershield.views.document import Document
 from command.app import command_line
-from docs.pages import schemas
+from docs.pages import notification_picture, schemas
 from docs.reference import DIRECTORY, PAGES, SCHEMAS
 
 
@@ -15,6 +15,11 @@ from docs.reference import DIRECTORY, PAGES, SCHEMAS
 def test_page_is_up_to_date(name: str) -> None:
     written = (DIRECTORY / f"{name}.md").read_text(encoding="utf-8")
     assert written == PAGES[name](), "run `make reference` and commit the result"
+
+
+def test_picture_of_notifications_is_up_to_date() -> None:
+    written = (DIRECTORY / "notifications.svg").read_text(encoding="utf-8")
+    assert written == notification_picture.picture(), "run `make reference` and commit the result"
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

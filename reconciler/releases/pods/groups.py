@@ -187,12 +187,8 @@ class PodGroups:
         """Pods of the release whose version label has another value."""
         return [self._tracked[uid].pod for uid in self._mislabelled]
 
-    def pods(self) -> list[Pod]:
-        """All pods of the workload, of every version."""
-        return [*(tracked.pod for tracked in self._tracked.values()), *self.older]
-
     def pods_by_uid(self) -> dict[str, Pod]:
-        """The same by uid."""
+        """All pods of the workload, of every version, by uid."""
         return {uid: tracked.pod for uid, tracked in self._tracked.items()} | self.older.by_uid
 
     @property

@@ -122,7 +122,7 @@ class TargetReader:
             limit=_EVENTS_AT_A_TIME,
         )
         newest = max(events.items, key=lambda event: event.at, default=PodEvent())
-        created = max((pod.metadata.created for pod in groups.pods()), default=0)
+        created = max((pod.metadata.created for pod in groups.pods_by_uid().values()), default=0)
         since = max(created, snapshot.release.spec.create_time_unix)
         return clip(newest.message) if newest.at >= since else ""
 

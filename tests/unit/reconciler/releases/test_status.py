@@ -188,8 +188,12 @@ def test_status_with_the_longest_names_and_reasons_fits_into_etcd() -> None:
     before = ChangeWorkloadStatus(
         defense_check_fail_pods=tuple(failed), resumption=Resumption(since_unix=1, pods=("u" * 36,) * 10_000)
     )
-    tracked = [SimpleNamespace(pod=SimpleNamespace(metadata=SimpleNamespace(name=each.pod)), info=each) for each in pods]
-    groups = SimpleNamespace(pods_in=lambda group: tracked if group is Group.PASSED else [], info=lambda each: each.info)
+    tracked = [
+        SimpleNamespace(pod=SimpleNamespace(metadata=SimpleNamespace(name=each.pod)), info=each) for each in pods
+    ]
+    groups = SimpleNamespace(
+        pods_in=lambda group: tracked if group is Group.PASSED else [], info=lambda each: each.info
+    )
     status = with_lists(before, cast(Any, groups))
     assert 0 < len(status.defense_check_pass_pods) < len(pods)
     assert len(msgspec.json.encode(status)) < 1.3 * 2**20

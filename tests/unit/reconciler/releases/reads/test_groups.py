@@ -79,7 +79,7 @@ async def cluster(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Cluster]:
 
 
 def uids(groups: PodGroups) -> set[str]:
-    return {each.metadata.uid for each in groups.pods()}
+    return {each.metadata.uid for each in groups.pods_by_uid().values()}
 
 
 async def test_groups_of_a_large_release_are_built_a_few_pods_at_a_time(cluster: Cluster) -> None:
@@ -105,7 +105,7 @@ async def test_groups_have_the_changes_that_came_while_they_were_built(cluster: 
     groups = await building
     there = [own_pod(number) for number in range(_COUNT + 1) if number not in (1, 2)]
     assert uids(groups) == {each.metadata.uid for each in there}
-    assert [each.metadata.name for each in groups.pods() if each.ready] == ["sleep-1-0"]
+    assert [each.metadata.name for each in groups.pods_by_uid().values() if each.ready] == ["sleep-1-0"]
     assert groups.memberships.highest_batch == 1
     again = PodGroupsCache(cluster.caches, Timing(120, 10), lambda: float(builders.NOW))
     assert uids(await again.current(_KEY, _WORKLOAD, _RELEASE, _SOURCE)) == uids(groups)
@@ -135,7 +135,9 @@ async def test_groups_of_a_cancelled_reconcile_get_no_events(cluster: Cluster) -
     await asyncio.wait((building,))
     put(cluster.caches, newer(own_pod(0), ready=True))
     assert not cluster.cache._meanwhile
-    assert [each.metadata.name for each in (await cluster.build()).pods() if each.ready] == ["sleep-1-0"]
+    assert [each.metadata.name for each in (await cluster.build()).pods_by_uid().values() if each.ready] == [
+        "sleep-1-0"
+    ]
 
 
 async def test_new_leader_does_not_observe_a_pod_again_that_it_has_seen_become_ready() -> None:
