@@ -164,7 +164,7 @@ def test_why_explains_a_suspension_with_commands_that_can_be_pasted(kubectl: Kub
     for words in (
         f"deployment.apps/sleep in namespace {kubectl.namespace}",
         "State:     Suspend since",
-        f"Version:   {version}, released",
+        f"Version:   {version} (busybox), released",
         "Releases:  suspended since",
         "Failed by: a person",
         f"  {failed['pod']}   find error",

@@ -74,7 +74,7 @@ def test_approval_needs_the_verb_approve_and_the_history_names_who_approved(
     assert "only AlterShield writes status.rollout" in answer["denied"]
     shown = altershield("status", "deploy/sleep", code=EXIT_UNDER_WAY).stdout
     assert "step 1 of 3: its pod is verified, and a person has to promote the release" in shown
-    assert "├─ 1   1 pod      WaitingForApproval 1 updated, 1 passed; approval by a person" in shown
+    assert "├─ 1   1 pod      WaitingForApproval  1 updated, 1 passed; approval by a person" in shown
     assert f"altershield promote deployment/sleep -n {kubectl.namespace}" in shown
     altershield("wait", "deploy/sleep", "--for=verified", "--timeout=60s")
     altershield("wait", "deploy/sleep", "--for=step=1", "--timeout=1s", code=EXIT_UNDER_WAY)

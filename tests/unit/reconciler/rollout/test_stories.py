@@ -19,8 +19,7 @@ from reconciler.rollout.draft import Progress
 from reconciler.rollout.progress import promoted
 from reconciler.rollout.view import View
 from tests.unit.altershield.workloads.objects import pod
-from tests.unit.reconciler.rollout.test_waits import checked, passes_up_to
-from tests.unit.reconciler.rollout.world import World
+from tests.unit.reconciler.rollout.world import World, checked, passes_up_to
 
 BEGIN = 1_000
 _TEXTS = ("phaseTime", "soakEndTime")

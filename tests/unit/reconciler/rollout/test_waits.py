@@ -3,21 +3,11 @@
 import msgspec
 import pytest
 
-from altershield.api.check_specs import CheckPhase, CheckSpec
+from altershield.api.check_specs import CheckPhase
 from altershield.api.rollout import Phase, Rollout
-from altershield.rollout.waits import Waits, waits_of
 from reconciler.rollout.draft import Progress
 from reconciler.rollout.progress import promoted
-from tests.unit.reconciler.rollout.world import World, hold
-
-
-def checked(*passed: tuple[str, int], phase: CheckPhase = CheckPhase.PRE_BATCH) -> Waits:
-    """The waits of a release with a check of this phase."""
-    return waits_of([CheckSpec("smoke", phase=phase)], passed)
-
-
-def passes_up_to(step: int) -> Waits:
-    return checked(*((CheckPhase.PRE_BATCH, number) for number in range(1, step + 1)))
+from tests.unit.reconciler.rollout.world import World, checked, hold, passes_up_to
 
 
 @pytest.mark.parametrize("phase", [CheckPhase.PRE_RELEASE, CheckPhase.PRE_BATCH])

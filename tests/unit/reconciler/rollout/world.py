@@ -4,9 +4,10 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from altershield.api.check_specs import CheckPhase, CheckSpec
 from altershield.api.rollout import Phase, Rollout, RolloutStatus, WaitingFor
 from altershield.rollout.steps import is_last, step_pods
-from altershield.rollout.waits import NO_WAITS, Waits
+from altershield.rollout.waits import NO_WAITS, Waits, waits_of
 from altershield.workloads.hold import STEPS, Cause, Hold
 from altershield.workloads.pods import Pod
 from reconciler.rollout.draft import Progress
@@ -121,3 +122,12 @@ class World:
             self.roll()
             if self.hold is not None:
                 self.most = max(self.most, self.pods)
+
+
+def checked(*passed: tuple[str, int], phase: CheckPhase = CheckPhase.PRE_BATCH) -> Waits:
+    """The waits of a release with a check of this phase."""
+    return waits_of([CheckSpec("smoke", phase=phase)], passed)
+
+
+def passes_up_to(step: int) -> Waits:
+    return checked(*((CheckPhase.PRE_BATCH, number) for number in range(1, step + 1)))
