@@ -88,7 +88,7 @@ def test_pod_that_crashes_is_taken_back(kubectl: Kubectl) -> None:
     version = apply(kubectl, sleep(image="crash:1", replicas=10))
     eventually(lambda: kubectl.labels("deployment", "sleep")[VERSION] == base, "the rollback")
     eventually(lambda: pods_by_version(kubectl) == {base: 10}, "the base everywhere")
-    assert state(kubectl, version) == "Failed"
+    eventually(lambda: state(kubectl, version) == "Failed", "the end of the rollback")  # after its last pod
 
 
 def test_third_version_keeps_the_base_and_replaces_the_pods_of_the_second_first(kubectl: Kubectl) -> None:
