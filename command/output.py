@@ -9,6 +9,7 @@ import typer
 
 from altershield.views import document
 from altershield.views.document import Document
+from altershield.views.names import object_name
 from altershield.views.releases import objects
 
 Object = dict[str, Any]
@@ -53,14 +54,9 @@ def write_objects(found: Sequence[Object], output: ObjectFormat | None, *, singl
     if output is None:
         return
     if output is ObjectFormat.NAME:
-        sys.stdout.writelines(f"{_name(each)}\n" for each in found)
+        sys.stdout.writelines(f"{object_name(each)}\n" for each in found)
         return
     for each in found:
         each["metadata"].pop("managedFields", None)
     whole = found[0] if single else objects.as_list(found)
     sys.stdout.write(objects.to_json(whole) if output is ObjectFormat.JSON else objects.to_yaml(whole))
-
-
-def _name(obj: Object) -> str:
-    group = obj["apiVersion"].rpartition("/")[0]
-    return f"{obj['kind'].lower()}{'.' if group else ''}{group}/{obj['metadata']['name']}"

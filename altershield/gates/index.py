@@ -21,6 +21,7 @@ class Index(Generic[P]):
 
     def __init__(self, placed: Iterable[P], system_namespace: str) -> None:
         self.all = tuple(placed)
+        """All of them."""
         self._system_namespace = system_namespace
         self._any: list[P] = []
         self._by_label: dict[_Key, list[P]] = {}

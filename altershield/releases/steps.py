@@ -3,7 +3,7 @@
 Gatekeeper, reconciler and commands share the sentences.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -218,6 +218,11 @@ def plan(rollout: Rollout, replicas: int) -> list[StepView]:
         soak, nodes = step.soak_seconds, labels_text(step)
         made.append(StepView(number, pods, state, False, soak_seconds=soak, approval=step.approval, nodes=nodes))
     return made
+
+
+def approvals(planned: Iterable[StepView]) -> int:
+    """How many of the steps end with a promotion by a person."""
+    return sum(each.approval for each in planned if each.state != StepState.SKIPPED)
 
 
 def least_seconds(rollout: Rollout, replicas: int) -> int:

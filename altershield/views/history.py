@@ -9,6 +9,7 @@ import msgspec
 from altershield.releases import history
 from altershield.releases.history import Entry
 from altershield.views import permission
+from altershield.views.names import short_version
 from altershield.views.releases.model import StatusError
 from altershield.views.selection import Selection, full_plural
 from altershield.workloads.workload import Workload
@@ -60,7 +61,7 @@ def version(found: Found, wanted: str) -> Version:
     if len(same) == 1:
         return same[0]
     problem = "is the beginning of several versions" if same else "is no version"
-    known = ", ".join(each.entry.version[:12] for each in (same or found.versions)[:_LISTED])
+    known = ", ".join(short_version(each.entry.version) for each in (same or found.versions)[:_LISTED])
     raise StatusError(
         f'"{wanted}" {problem} of {found.workload.kind.lower()} "{found.workload.metadata.name}"; name one of: {known}'
     )

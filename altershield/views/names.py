@@ -1,11 +1,14 @@
 """Names and texts of objects, as they are shown."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 from altershield.api.schema import doc
 from altershield.views.document import Part
 from altershield.workloads import BY_KIND
 from kube_base.resources import GroupKind, Resource
+
+_VERSION_DIGITS = 12
 
 
 class WorkloadName(Part, frozen=True):
@@ -27,7 +30,21 @@ def workload_of(resource: Resource, namespace: str, name: str) -> WorkloadName:
 
 def resource_name(resource: Resource, name: str) -> str:
     """`KIND.GROUP/NAME` in lower case, as kubectl prints objects of several types: `deployment.apps/web`."""
-    return f"{f'{resource.kind.lower()}.{resource.group}'.removesuffix('.')}/{name}"
+    return _name(resource.kind, resource.group, name)
+
+
+def object_name(obj: Mapping[str, Any]) -> str:
+    """The `resource_name` of an object of the API."""
+    return _name(obj["kind"], obj["apiVersion"].rpartition("/")[0], obj["metadata"]["name"])
+
+
+def _name(kind: str, group: str, name: str) -> str:
+    return f"{f'{kind.lower()}.{group}'.removesuffix('.')}/{name}"
+
+
+def short_version(version: str) -> str:
+    """The beginning of a version, as tables and sentences show it."""
+    return version[:_VERSION_DIGITS]
 
 
 def workload_name(kind: GroupKind, name: str) -> str:

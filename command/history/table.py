@@ -10,12 +10,11 @@ from altershield.images import Images, images_of, named
 from altershield.releases.history import CheckOutcome, Entry, Record
 from altershield.views.durations import age
 from altershield.views.history import Found
-from altershield.views.names import printable
+from altershield.views.names import printable, short_version
 from altershield.views.releases import objects
 from command.columns import Columns, room
 from kube_base.times import rfc3339
 
-_DIGITS = 12  # of a version, unless the table is wide
 _UNKNOWN = "<unknown>"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 _SUPERSEDED = "Superseded"
@@ -75,7 +74,7 @@ def about(entry: Entry) -> list[str]:
 
 def _row(line: _Line, *, wide: bool) -> Sequence[str]:
     record, entry = line.record, line.entry
-    version = entry.version if wide else entry.version[:_DIGITS]
+    version = entry.version if wide else short_version(entry.version)
     images = ",".join(entry.images) if wide else named(images_of(entry.template), line.before)
     more = (
         (record.since or _UNKNOWN, record.reason or _UNKNOWN, _checks(record.checks), _steps(record.steps))

@@ -9,7 +9,6 @@ from altershield.api.rollout import Rollout
 from altershield.api.schema import doc
 from altershield.policies.selection import InForce
 from altershield.releases import steps
-from altershield.releases.steps import StepState
 from altershield.rollout.obstacles import NO_STEPS
 from altershield.rollout.steps import of_kind
 from altershield.views.document import Document, Part
@@ -105,7 +104,7 @@ def _plan(rollout: Rollout | None, replicas: int, of: str) -> Plan:
         no_steps="",
         steps=tuple(shown_step(each, ()) for each in plan),
         least_seconds=steps.least_seconds(rollout, replicas),
-        approvals=sum(each.approval for each in plan if each.state != StepState.SKIPPED),
+        approvals=steps.approvals(plan),
         step_deadline_seconds=rollout.step_deadline_seconds,
     )
 

@@ -6,7 +6,7 @@ from altershield.api.check_specs import CheckPhase
 from altershield.api.policy import Mode
 from altershield.releases.steps import StepState
 from altershield.views.durations import age
-from altershield.views.names import printable
+from altershield.views.names import printable, short_version
 from altershield.views.releases.steps import Step
 from command.columns import Columns
 from command.policy.documents import PhaseChecks, Plan, PolicyCheck, pods
@@ -46,7 +46,9 @@ def _releases(releases: Sequence[Replayed]) -> Iterator[str]:
         return
     yield "With this policy, if pods, people and equal checks had done the same, the last releases:"
     header = ("NUMBER", "VERSION", "IMAGES", "ENDED", "WOULD", "STEP", "WHY")
-    rows = [(str(each.number), each.version[:12], each.images, each.ended, *_would(each)) for each in releases]
+    rows = [
+        (str(each.number), short_version(each.version), each.images, each.ended, *_would(each)) for each in releases
+    ]
     yield from Columns(len(header)).lines([header, *rows])
 
 
@@ -57,7 +59,7 @@ def _would(of: Replayed) -> tuple[str, str, str]:
     why = f"{of.why}; {of.had} of {of.replicas} pods had the version" if known and of.step else of.why
     if of.would == Would.PASS and of.least_seconds:
         took = f"; it took {age(of.took_seconds)}" if of.took_seconds is not None else ""
-        people = f", and {of.approvals} approval{'s' if of.approvals > 1 else ''}" if of.approvals else ""
+        people = f", and {_approvals(of.approvals)}" if of.approvals else ""
         why = f"{why}, in at least {age(of.least_seconds)}{people}{took}"
     return of.would, step, why
 
@@ -93,6 +95,9 @@ def _step(step: Step, *, last: bool) -> str:
 
 
 def _without(plan: Plan) -> str:
-    count = plan.approvals
-    people = f" and for {count} approval{'s' if count > 1 else ''}" if count else ""
+    people = f" and for {_approvals(plan.approvals)}" if plan.approvals else ""
     return f"without waiting for pods and checks{people}; a step fails after {age(plan.step_deadline_seconds)}"
+
+
+def _approvals(number: int) -> str:
+    return "1 approval" if number == 1 else f"{number} approvals"

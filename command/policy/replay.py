@@ -23,7 +23,7 @@ from altershield.api.schema import doc
 from altershield.api.workload_requests import MAX_ACTIONS, Result, Verb
 from altershield.images import images_of, named
 from altershield.releases.history import Entry, Evidence, Record
-from altershield.releases.steps import StepState, least_seconds, plan
+from altershield.releases.steps import approvals, least_seconds, plan
 from altershield.rollout.observed import Failure, held_steps, stopping_step
 from altershield.rollout.steps import of_kind, step_pods, steps_of
 from altershield.views.document import Part
@@ -111,7 +111,7 @@ def replayed(entries: Sequence[Entry], workload: Workload, policy: AppliedPolicy
     """The last releases of the workload, the newest first."""
     seconds = start_timeout(workload.start_timeout)
     if seconds is not None:
-        policy = msgspec.structs.replace(policy, start_timeout_seconds=seconds)
+        policy = replace(policy, start_timeout_seconds=seconds)
     subject = Subject(BY_KIND[workload.group_kind], policy)
     found = [(entry, record) for entry in entries for record in entry.releases]
     found.sort(key=lambda each: (each[1].number, each[1].released, each[0].revision), reverse=True)
@@ -143,9 +143,8 @@ def _replayed(entry: Entry, record: Record, subject: Subject) -> Replayed:
     rollout = subject.rollout
     if rollout is not None and evidence.replicas:
         views = plan(rollout, evidence.replicas)
-        approvals = sum(each.approval for each in views if each.state != StepState.SKIPPED)
         least = least_seconds(rollout, evidence.replicas)
-        made = replace(made, steps=len(views), least_seconds=least, approvals=approvals)
+        made = replace(made, steps=len(views), least_seconds=least, approvals=approvals(views))
     cause = _cause(record, evidence)
     unknown = cause.unknown or "; ".join(_unknown(cause.giver, record, evidence.rules, subject.policy))
     if unknown:

@@ -17,6 +17,7 @@ from altershield.api.change_workload import WorkloadRef
 from altershield.api.resources import CHANGE_WORKLOADS
 from altershield.releases import history
 from altershield.views.finding import only
+from altershield.views.names import short_version
 from altershield.views.selection import is_type, parse, types
 from altershield.workloads import ADAPTERS
 from kube_base.access.client import Client
@@ -28,7 +29,6 @@ LIMIT = 2.0
 
 _MORE = 1.0  # seconds later, the process ends, although a thread of it may still hang
 _MAX_OBJECTS = 500
-_DIGITS = 12  # of a version
 
 Ask = Callable[[Client, str], Awaitable[Sequence[str]]]
 """Asks the cluster for words. The arguments: the client, and the namespace of the command."""
@@ -78,7 +78,7 @@ def versions(ctx: typer.Context, incomplete: str) -> list[str]:
             history.RESOURCE, namespace, as_=msgspec.Raw, label_selector=selector, limit=_MAX_OBJECTS
         )
         found = sorted(map(history.read, listed.items), key=lambda each: each.age_key, reverse=True)
-        return [each.version[:_DIGITS] for each in found]
+        return [short_version(each.version) for each in found]
 
     return _asked(ctx, incomplete, ask)
 

@@ -6,12 +6,11 @@ from altershield import releases
 from altershield.api.change_workload import WorkloadState
 from altershield.api.policy import AppliedPolicy
 from altershield.views.durations import age
-from altershield.views.names import printable, workload_name
+from altershield.views.names import printable, short_version, workload_name
 from altershield.views.releases.attention import attention
 from altershield.views.releases.model import Release, waits
 from kube_base.times import rfc3339
 
-_VERSION_DIGITS = 12  # of a version, unless the table is wide
 _UNKNOWN = "<unknown>"
 _NONE = "<none>"
 
@@ -67,7 +66,7 @@ def row(release: Release, layout: Layout, now: float) -> Row:
         began, since = change.spec.create_time_unix, releases.since(change)
         policy = _policy(change.spec.policy, namespace)
         message = release.message
-    digits = release.version if layout.wide else release.version[:_VERSION_DIGITS]
+    digits = release.version if layout.wide else short_version(release.version)
     before = (
         *((namespace,) if layout.namespaces else ()),
         *(name, digits + ("*" if release.present else ""), printable(release.images) or _UNKNOWN, state.value, *counts),

@@ -13,17 +13,16 @@ from altershield.api.meta import find_condition
 from altershield.api.names import change_pod_number
 from altershield.api.pod_verdicts import PodInfo, Verdict
 from altershield.views.durations import age
-from altershield.views.names import printable, workload_name
+from altershield.views.names import printable, short_version, workload_name
 from altershield.views.releases import tree
 from altershield.views.releases.model import Release, waits
 from altershield.views.releases.steps import Step, Steps, steps_of
 from kube_base.times import unix
 
-_DIGITS = 12  # of a version
 _MAX_BATCHES = 8  # of a version or a step
 _MAX_PODS = 8  # of a batch
 
-_ENDS = {
+_ENDS: dict[str, str] = {
     PodState.PRE_FAILED: "passed without a check",
     PodState.POST_FAILED: "passed without a check",
     PodState.PRE_TIMEOUT: "passed, the check had no result in time",
@@ -70,7 +69,7 @@ def lines(family: Sequence[Release], batches: Batches, now: float) -> list[Line]
 
 def ended(batch: ChangePod) -> str:
     """How a pod without a verdict passed, whose batch has ended."""
-    return next((words for word, words in _ENDS.items() if word == batch.status.message), "passed")
+    return _ENDS.get(batch.status.message, "passed")
 
 
 def _drawn(nodes: Sequence[_Node], indent: str) -> Iterator[Line]:
@@ -82,7 +81,7 @@ def _drawn(nodes: Sequence[_Node], indent: str) -> Iterator[Line]:
 
 def _version(release: Release, batches: Batches, now: float) -> _Node:
     images = f" ({release.images})" if release.images else ""
-    head = f"version {release.version[:_DIGITS]}{'*' if release.present else ''}{images}"
+    head = f"version {short_version(release.version)}{'*' if release.present else ''}{images}"
     if release.stored is None or release.pending:
         return _Node(Line(f"{head}: {waits(release)}"))
     change = release.stored.release

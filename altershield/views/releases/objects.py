@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from altershield.api.resources import CHANGE_WORKLOADS
+from altershield.views.names import resource_name
 from altershield.views.releases.model import StoredRelease
 
 Object = dict[str, Any]
@@ -51,5 +52,4 @@ def _yaml(obj: Object, *, allow_unicode: bool) -> str:
 
 def names(stored_releases: Sequence[StoredRelease]) -> list[str]:
     """`changeworkload.app.ops.cloud.alipay.com/NAME`, as `kubectl get -o name` prints it."""
-    prefix = f"{CHANGE_WORKLOADS.kind.lower()}.{CHANGE_WORKLOADS.group}"
-    return [f"{prefix}/{each.metadata.name}" for each in stored_releases]
+    return [resource_name(CHANGE_WORKLOADS, each.metadata.name) for each in stored_releases]

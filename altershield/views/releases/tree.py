@@ -6,12 +6,11 @@ from altershield.api.change_pod import ChangePod
 from altershield.api.rollout import ENDED, Phase
 from altershield.releases.steps import StepState
 from altershield.views.durations import age
-from altershield.views.names import printable, workload_name
+from altershield.views.names import printable, short_version, workload_name
 from altershield.views.releases.model import Release
 from altershield.views.releases.steps import CheckState, Step, Steps, steps_of
 from kube_base.times import unix
 
-_DIGITS = 12  # of a version
 _STATE_WIDTH = 19
 _AFTER_SOAK = (Phase.WAITING_FOR_APPROVAL, Phase.STOPPED, *ENDED)
 
@@ -51,7 +50,7 @@ def lines(found: Steps, name: str, version: str, now: float) -> list[str]:
     that it would take, and what would have become of them. `name`: of the workload."""
     if found.not_held:
         return [printable(line) for line in _would_be(found, name)]
-    shown = [f"Steps of {name}, version {version[:_DIGITS]}:"]
+    shown = [f"Steps of {name}, version {short_version(version)}:"]
     for each in found.steps:
         last = each is found.steps[-1]
         shown.append(f"{'└─' if last else '├─'} {line(each, found, now)}".rstrip())
