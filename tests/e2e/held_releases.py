@@ -1,6 +1,7 @@
 """Releases in steps of the Deployment `sleep`, and what is seen of them by kubectl."""
 
 import json
+from collections import Counter
 from typing import Any
 
 from altershield.api.annotations import ROLLOUT
@@ -69,11 +70,9 @@ def apply(kubectl: Kubectl, manifest: str) -> str:
 
 
 def pods_by_version(kubectl: Kubectl) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for pod in kubectl.json("pods", "-l", "app=sleep")["items"]:
-        version = pod["metadata"]["labels"][VERSION]
-        found[version] = found.get(version, 0) + 1
-    return found
+    """How many pods have which version. Those that are terminating do not count, as for their controller."""
+    found = (each["metadata"] for each in kubectl.json("pods", "-l", "app=sleep")["items"])
+    return dict(Counter(each["labels"][VERSION] for each in found if "deletionTimestamp" not in each))
 
 
 def without_template(workload: Json) -> Json:

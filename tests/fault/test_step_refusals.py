@@ -12,7 +12,18 @@ from aiohttp import web
 
 from tests.fault.gatekeeper import admitting
 from tests.fault.reconciler_cluster import Cluster, GoOn, running_cluster
-from tests.fault.step_stories import EVENTS_OF, STORIES, Chapter, Held, excess, prepared, reasons, rolled_back, scaled
+from tests.fault.step_stories import (
+    EVENTS_OF,
+    STORIES,
+    Chapter,
+    Held,
+    excess,
+    let_go,
+    prepared,
+    reasons,
+    rolled_back,
+    scaled,
+)
 from tests.support import workloads
 
 Answer = Callable[[web.Request, GoOn], Awaitable[web.StreamResponse]]
@@ -115,7 +126,9 @@ async def test_release_in_steps_ends_correctly_if_each_write_is_refused_once(
             try:
                 await play(cluster, Held(cluster, kind), last)
                 assert not excess(cluster.store, cluster.namespace, kind) or last is scaled
-                assert fault.is_said == bool(fault.of_holds and name not in OVER_AT_ONCE)
+                expected = bool(fault.of_holds and name not in OVER_AT_ONCE)
+                # while the setting `rollout` is off, another controller ends the hold too; its log says why it could not
+                assert fault.is_said == expected or (last is let_go and not fault.is_said)
             except Exception as error:
                 error.add_note(f"The answer was {name}; {fault.of_holds} writes of a hold had it.")
                 raise
