@@ -127,7 +127,7 @@ async def test_release_in_steps_ends_correctly_if_each_write_is_refused_once(
                 await play(cluster, Held(cluster, kind), last)
                 assert not excess(cluster.store, cluster.namespace, kind) or last is scaled
                 expected = bool(fault.of_holds and name not in OVER_AT_ONCE)
-                # while the setting `rollout` is off, another controller ends the hold too; its log says why it could not
+                # while the setting `rollout` is off, another controller ends the hold too: its log says why it cannot
                 assert fault.is_said == expected or (last is let_go and not fault.is_said)
             except Exception as error:
                 error.add_note(f"The answer was {name}; {fault.of_holds} writes of a hold had it.")
