@@ -22,10 +22,12 @@ Review = Callable[[Object, Object], Awaitable[Object]]
 
 
 async def labeled(_: Object, new: Object) -> Object:
-    """The Deployment with the label that a gatekeeper would set, for measurements without a gatekeeper."""
-    template = new["spec"]["template"]
+    """The Deployment with the labels that a gatekeeper would set, for measurements without a gatekeeper."""
+    template, own = new["spec"]["template"], new["metadata"]["labels"]
     template["metadata"]["labels"].pop(labels.VERSION, None)
-    template["metadata"]["labels"][labels.VERSION] = fingerprint_of(template_of(template))
+    version = fingerprint_of(template_of(template))
+    own[labels.VERSION] = template["metadata"]["labels"][labels.VERSION] = version
+    own.pop(labels.DEFENSE_STATUS, None)
     return new
 
 

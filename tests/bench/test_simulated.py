@@ -1,6 +1,8 @@
 """The API of the simulated cluster."""
 
 import asyncio
+import copy
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -8,11 +10,13 @@ from typing import Any
 import pytest
 
 from altershield.api.resources import CHANGE_PODS
+from altershield.workloads import BY_KIND
 from altershield.workloads.pods import Pod
 from altershield.workloads.pods import read as read_pod
 from bench.harness.servers import write_kubeconfig
 from bench.harness.waiting import paced, until
 from bench.simulated.api import Api
+from bench.simulated.gatekeeper import labeled
 from bench.simulated.shape import Shape, limits
 from kube_base.access.client import Client
 from kube_base.access.errors import AlreadyExistsError, NotFoundError
@@ -114,3 +118,16 @@ async def test_reconciler_fills_its_caches_and_keeps_a_history(api: Api, client:
     entry: dict[str, Any] = {"metadata": {"name": "checkout-frontend-00001-1", "namespace": "team-00"}}
     made: dict[str, Any] = await client.create(CONTROLLER_REVISIONS, entry, "team-00")
     assert made["metadata"]["uid"]
+
+
+async def test_release_without_a_gatekeeper_has_the_labels_that_one_sets(api: Api) -> None:
+    old = api.find("deployments", "team-00", "checkout-frontend-00001")
+    assert old is not None
+    new = copy.deepcopy(old)
+    new["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example.com/shop/web:1.2.4"
+    before, after = (
+        BY_KIND[DEPLOYMENTS.group_kind].read(json.dumps(each).encode()) for each in (old, await labeled(old, new))
+    )
+    assert before.processed
+    assert not after.processed
+    assert after.version == after.fingerprint != before.version
