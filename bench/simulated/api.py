@@ -70,6 +70,9 @@ class Api:
         self._watches: set[tuple[str, asyncio.StreamWriter]] = set()
         self._streams: dict[tuple[str, bool], list[bytes]] = {}
         self._written: dict[tuple[str, str, str], Object | None] = {}
+        self._tokens = 0
+        self._left: dict[str, list[Object]] = {}
+        """What is left of lists with a selector, by the value of `continue`."""
 
     def take(self) -> Traffic:
         """The traffic since the last call."""
@@ -162,8 +165,7 @@ class Api:
             case "watch":
                 return await self._watch(writer, request)
             case "list" if namespace and "labelSelector" in request.query:
-                items = self._selected(plural, namespace, request.query["labelSelector"])
-                return await send(writer, 200, {"metadata": {"resourceVersion": str(self._version)}, "items": items})
+                return await self._selection(writer, request)
             case "list":
                 return await self._page(writer, request)
             case "create":
@@ -198,6 +200,19 @@ class Api:
         items = b",".join(make(number) for number in numbers[start:end])
         await send_bytes(writer, 200, b'{"metadata":%s,"items":[%s]}' % (json.dumps(metadata).encode(), items))
         self.listed += end == len(numbers)
+
+    async def _selection(self, writer: asyncio.StreamWriter, request: Request) -> None:
+        """The next objects of a list with a label selector."""
+        token = request.query.get("continue", "")
+        selector = request.query["labelSelector"]
+        items = self._left.pop(token) if token else self._selected(request.plural, request.namespace, selector)
+        limit = int(request.query.get("limit", len(items)))
+        metadata = {"resourceVersion": str(self._version)}
+        if len(items) > limit:
+            self._tokens += 1
+            metadata["continue"] = str(self._tokens)
+            self._left[metadata["continue"]] = items[limit:]
+        await send(writer, 200, {"metadata": metadata, "items": items[:limit]})
 
     def _blocks(self, plural: str, metadata_only: bool) -> list[bytes]:
         found = self._streams.get((plural, metadata_only))

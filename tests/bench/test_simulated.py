@@ -50,6 +50,8 @@ async def test_lists_have_all_objects_and_those_of_a_namespace_or_a_workload(cli
     assert len((await client.list(DEPLOYMENTS, namespace)).items) == 3
     assert len((await client.list(PODS, namespace, label_selector=f"app={name}")).items) == SHAPE.largest
     assert len((await client.list(REPLICA_SETS, namespace, label_selector=f"app={name}")).items) == 2
+    pages = [len(page.items) async for page in client.pages(PODS, namespace, label_selector=f"app={name}", limit=4)]
+    assert pages == [4, 4, 2]
 
 
 async def test_informer_sees_what_is_stored_and_lists_again_after_versions_expired(api: Api, client: Client) -> None:
