@@ -30,7 +30,7 @@ from altershield.api.ops_config import ROLLBACK
 from bench.harness.answer import Answer, exceeded, quantiles
 from bench.harness.held_loop import Sample
 from bench.harness.servers import PIPE, end_of, module, running, write_kubeconfig
-from bench.harness.waiting import until_judged
+from bench.harness.waiting import until, until_judged
 from bench.simulated.api import Api, Traffic
 from bench.simulated.events import Fleet
 from bench.simulated.gatekeeper import labeled
@@ -154,6 +154,10 @@ async def _measure(shape: Shape, releases: int, starts: float) -> tuple[Reconcil
     def govern(*, governed: bool) -> None:
         api.send("namespaces", "MODIFIED" if governed else "DELETED", namespace(0, governed=governed))
 
+    async def list_again() -> None:
+        expected = api.listed + api.forget()
+        await until(lambda: api.listed >= expected, "the lists", _PHASE_SECONDS)
+
     async def release(workloads: Iterable[int]) -> None:
         await fleet.wave(list(workloads))
         await until_judged(lambda: not api.ready)
@@ -179,7 +183,7 @@ async def _measure(shape: Shape, releases: int, starts: float) -> tuple[Reconcil
         await reconciler.phase("annotate all Namespaces", annotate)
         await reconciler.phase("the largest Namespace is no longer governed", lambda: govern(governed=False))
         await reconciler.phase("it is governed again", lambda: govern(governed=True))
-        await reconciler.phase("list all again", api.forget)
+        await reconciler.phase("list all again", list_again)
         step = max(1, shape.deployments // (releases + 1))
         several = range(1, shape.deployments, step)[:releases]
         await reconciler.phase(f"release {releases:,} at once", lambda: release(several))

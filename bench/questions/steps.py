@@ -6,9 +6,11 @@ gatekeeper and a reconciler. The reconciler runs in this process, which follows 
 
 How to read it: the writes and the overshoot do not depend on the machine. The writes of a pod are those to the pod and
 its ChangePod; all other writes are those of a release, without Events and leases. `overshoot` is the number of pods
-that versions had beyond their steps. The time to the next step is from the end of the soak, of which the status has
-whole seconds, to the first pod of the next step; the sandbox and all processes share the cores. At last, a template is
-patched in turns, as a dry run, of a held Deployment and of one that is not governed: the medians are in milliseconds.
+that versions had beyond their steps. The times to the next step begin at the end of the soak, of which the status has
+whole seconds. They end when the workload lets more pods have the version, which is the reconciler's part, and at the
+first pod of the next step, which the controllers and nodes create; the API and all processes share the cores. At last,
+a template is patched in turns, as a dry run, of a held Deployment and of one that is not governed: the medians are in
+milliseconds.
 """
 
 import asyncio
@@ -28,6 +30,7 @@ from altershield.api.rollout import Phase
 from altershield.releases import state
 from altershield.releases.release import version_of
 from altershield.workloads.pods import Pod
+from altershield.workloads.workload import Workload
 from bench.availability.answering import Kubeconfig, answered
 from bench.availability.gatekeepers import Gatekeepers
 from bench.availability.installation import Installation, installed
@@ -63,6 +66,8 @@ class Result:
     writes_of_a_release: float
     """To other objects."""
     overshoot: int
+    next_hold_median: float
+    next_hold_p99: float
     steps: int
     """Number of steps that followed a soak."""
     next_step_median: float
@@ -105,6 +110,7 @@ async def _measure(kubeconfig: Path, directory: Path, plan: tuple[int, int], rep
     found = {name: count for name, count in written.items() if count and "Event" not in name and "Lease" not in name}
     of_pods = sum(count for name, count in found.items() if name.split()[-1] in _OF_PODS)
     per_pod = round(of_pods / pods, 2)
+    _, hold_median, hold_p99 = quantiles(follower.holds)
     wrong = exceeded("writes of a pod", per_pod, _MAX_WRITES)
     wrong += exceeded("pods beyond their step", follower.overshoot, 0)
     wrong += exceeded("a request for a held Deployment, compared", held - free, _MAX_SLOWER, " ms")
@@ -116,6 +122,8 @@ async def _measure(kubeconfig: Path, directory: Path, plan: tuple[int, int], rep
         per_pod,
         round((sum(found.values()) - of_pods) / deployments, 2),
         follower.overshoot,
+        hold_median,
+        hold_p99,
         *quantiles(follower.waits),
         round(held, 2),
         round(free, 2),
@@ -175,10 +183,11 @@ def _succeeded(manager: Manager, versions: list[str]) -> bool:
 
 
 class Follower:
-    """Follows the caches. `waits`: seconds from the end of each soak to the first pod of the next step. `overshoot`:
-    how many pods versions had beyond their steps."""
+    """Follows the caches. Seconds from the end of each soak: `holds` to the write that lets more pods have the version,
+    `waits` to the first pod of the next step. `overshoot`: how many pods versions had beyond their steps."""
 
     def __init__(self, manager: Manager) -> None:
+        self.holds: list[float] = []
         self.waits: list[float] = []
         self.overshoot = 0
         self._releases: dict[str, Release] = {}
@@ -187,6 +196,7 @@ class Follower:
         """By version: the pods that it had, and when its soak ended."""
         manager.caches.releases.add_handler(self._release)
         manager.caches.pods.add_handler(self._pod)
+        manager.caches.workloads[DEPLOYMENTS.group_kind].add_handler(self._workload)
 
     def _release(self, _: Release | None, new: Release | None) -> None:
         if new is None:
@@ -195,6 +205,13 @@ class Follower:
         self._releases[version] = new
         if status.phase == Phase.SOAKING:
             self._soaked[version] = len(self._pods.get(version, ())), float(status.soak_end_time_unix)
+
+    def _workload(self, old: Workload | None, new: Workload | None) -> None:
+        if old is None or new is None or old.steps is None or old.version != new.version:
+            return
+        soaked = self._soaked.get(new.version)
+        if soaked is not None and (new.steps is None or new.steps.pods > old.steps.pods):
+            self.holds.append(max(0.0, time.time() - soaked[1]))
 
     def _pod(self, old: Pod | None, new: Pod | None) -> None:
         if old is not None or new is None:

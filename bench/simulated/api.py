@@ -86,12 +86,15 @@ class Api:
         if self.shape.budgets:
             self._blocks("replicasets", False)  # the caches of budgets list whole ReplicaSets
 
-    def forget(self) -> None:
-        """Close all watches, and let all versions expire, so that clients must list again."""
+    def forget(self) -> int:
+        """Close all watches, and let all versions expire, so that clients must list again. Returns how many they
+        were."""
         self._version += 1000
         for _, writer in self._watches:
             writer.close()
+        closed = len(self._watches)
         self._watches.clear()
+        return closed
 
     def send(self, plural: str, type_: str, obj: Mapping[str, Any]) -> Object:
         """Send an event to all watches of a resource. Returns the object with its new version."""
@@ -245,17 +248,20 @@ class Api:
         if not listing and int(request.query["resourceVersion"]) < self._version - 500:
             return await refuse(writer, 410, "Expired", "old")
         begin_watch(writer)
+        watch = (plural, writer)
         if listing:
-            version = str(self._version).encode()
-            for block in (*self._blocks(plural, request.metadata_only), *self._written_since(plural)):
+            for block in self._blocks(plural, request.metadata_only):
                 writer.write(block)
                 await writer.drain()
+            # what is stored from here on is sent to the watch
+            version = str(self._version).encode()
             mark = b'{"metadata":{"resourceVersion":"%s","annotations":{"k8s.io/initial-events-end":"true"}}}' % version
-            writer.write(event(b"BOOKMARK", mark))
+            writer.write(b"".join((*self._written_since(plural), event(b"BOOKMARK", mark))))
+            self._watches.add(watch)
             await writer.drain()
             self.listed += 1
-        watch = (plural, writer)
-        self._watches.add(watch)
+        else:
+            self._watches.add(watch)
         while watch in self._watches:
             if writer.transport.is_closing():
                 self._watches.discard(watch)
