@@ -41,6 +41,7 @@ PANELS = {
         "calendar": _Command("gates", "Show the times of release windows and freezes"),
         "budgets": _Command("budgets", "Show how many pods may be disrupted now"),
         "protected": _Command("protection", "Show the objects that are protected from deletion"),
+        "console": _Command("console", "Show releases in a browser"),
         "report": _Command("report", "Report how the releases of the last week ended"),
     },
     "Decide": {

@@ -1,0 +1,1 @@
+"""One file for each page: what it reads, and what its template gets."""
