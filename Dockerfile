@@ -17,6 +17,7 @@ COPY command/ command/
 COPY gatekeeper/ gatekeeper/
 COPY reconciler/ reconciler/
 COPY certgen/ certgen/
+COPY console/ console/
 COPY kube_base/ kube_base/
 RUN /opt/build/bin/pip wheel --disable-pip-version-check --no-build-isolation --no-deps --wheel-dir /opt/build/wheels . \
  && /opt/build/bin/pip --python /opt/altershield/bin/python install --no-cache-dir --disable-pip-version-check \

@@ -9,7 +9,7 @@ from docs.pages.markdown import GENERATED, code_list, table
 
 ROOT = Path(__file__).parents[2]
 
-PRODUCT = ("altershield", "kube_base", "gatekeeper", "reconciler", "certgen", "command")
+PRODUCT = ("altershield", "kube_base", "gatekeeper", "reconciler", "certgen", "console", "command")
 """The packages of the wheel."""
 
 _SENTENCE = re.compile(r".+?[.!?](?=\s|$)")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 
-PRODUCT = ("altershield", "gatekeeper", "reconciler", "certgen", "command", "kube_base")
+PRODUCT = ("altershield", "gatekeeper", "reconciler", "certgen", "console", "command", "kube_base")
 SANDBOX = "sandbox/kube_sandbox"
 
 _MESSAGE = re.compile(r"`(?P<name>[^`]+)` is too complex \((?P<number>\d+) ")
