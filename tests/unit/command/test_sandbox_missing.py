@@ -50,6 +50,7 @@ def test_wheel_contains_no_package_of_the_sandbox() -> None:
         "altershield",
         "certgen",
         "command",
+        "console",
         "gatekeeper",
         "kube_base",
         "reconciler",
