@@ -19,7 +19,13 @@ if TYPE_CHECKING:
 
 @contextlib.asynccontextmanager
 async def open_backend(
-    kubeconfig: str | None, directory: Path, *, port: int = 0, simulate: bool = False, **settings: Any
+    kubeconfig: str | None,
+    directory: Path,
+    *,
+    port: int = 0,
+    simulate: bool = False,
+    token_auth_file: Path | None = None,
+    **settings: Any,
 ) -> AsyncIterator["Backend"]:
     """See `kube_sandbox.backends.open_backend`; `settings` are fields of its SimulationSettings.
 
@@ -32,7 +38,14 @@ async def open_backend(
     except ImportError as error:
         raise _not_installed(error) from error
     collect_less_often()
-    opened = open_sandbox(kubeconfig, directory, SimulationSettings(**settings), port=port, simulate=simulate)
+    opened = open_sandbox(
+        kubeconfig,
+        directory,
+        SimulationSettings(**settings),
+        port=port,
+        simulate=simulate,
+        token_auth_file=token_auth_file,
+    )
     async with contextlib.AsyncExitStack() as stack:
         try:
             backend = await stack.enter_async_context(opened)

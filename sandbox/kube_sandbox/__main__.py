@@ -35,6 +35,7 @@ def main() -> int:
         type=Path,
         help="as for kube-apiserver: the file with the client certificates for webhooks",
     )
+    parser.add_argument("--token-auth-file", type=Path, help="as for kube-apiserver: the file with the tokens of users")
     collect_less_often()
     try:
         asyncio.run(_serve(parser.parse_args()))
@@ -57,6 +58,7 @@ async def _serve(options: argparse.Namespace) -> None:
             port=options.port,
             simulate=True,
             admission_config=options.admission_control_config_file,
+            token_auth_file=options.token_auth_file,
         )
         async with opened as backend:
             try:

@@ -41,14 +41,16 @@ async def open_backend(
     port: int = 0,
     simulate: bool = False,
     admission_config: Path | None = None,
+    token_auth_file: Path | None = None,
 ) -> AsyncIterator[Backend]:
     """Open the cluster for the duration of the `async with` block; see the module for which one.
 
     The cluster's files are written to `directory`, which other users must not be able to read. `port` is the port of
     the sandbox's API server; 0 chooses a free one. `simulate` adds nodes to the cluster of `kubeconfig`, and
     controllers if that cluster has none. `admission_config` is the file with the AdmissionConfiguration of an API
-    server that this function starts. An error of the simulation is raised at the end of the block. Raises UsageError
-    for a kubeconfig, a KUBEBUILDER_ASSETS or an `admission_config` that cannot be used, and ControlPlaneError.
+    server that this function starts, `token_auth_file` the file with the tokens of its users. An error of the
+    simulation is raised at the end of the block. Raises UsageError for a kubeconfig, a KUBEBUILDER_ASSETS or another
+    file that cannot be used, and ControlPlaneError.
     """
     settings = settings or SimulationSettings()
     assets = os.environ.get(ASSETS)
@@ -61,13 +63,19 @@ async def open_backend(
     elif assets:
         if not (Path(assets) / "kube-apiserver").exists():
             raise UsageError(f"{ASSETS} is {assets}, but this folder has no kube-apiserver; correct or unset it")
-        plane = ControlPlane(Path(assets), directory, admission_config=admission_config, one_user=settings.one_user)
+        plane = ControlPlane(
+            Path(assets),
+            directory,
+            admission_config=admission_config,
+            token_auth_file=token_auth_file,
+            one_user=settings.one_user,
+        )
         async with plane:
             with_controllers = not plane.has_controller_manager
             async with simulated(plane.kubeconfig, settings.only_nodes() if not with_controllers else settings):
                 yield Backend(plane.kubeconfig, f"kube-apiserver of {assets}")
     else:
-        async with ApiServer(port=port, admission_config=admission_config) as api:
+        async with ApiServer(port=port, admission_config=admission_config, token_auth_file=token_auth_file) as api:
             path = directory / "admin.kubeconfig"
             path.touch(mode=0o600)
             path.write_text(api.kubeconfig())

@@ -37,16 +37,24 @@ class ControlPlane:
     """`async with ControlPlane(assets, directory) as plane`: ready inside the block, stopped after it.
 
     `assets` is the folder with the binaries. `directory` gets the files; it is created if it is missing, readable by
-    this user only. `admission_config` is the file for kube-apiserver's `--admission-control-config-file`. With
-    `one_user`, kube-controller-manager runs without `--use-service-account-credentials`: all controllers are
+    this user only. `admission_config` and `token_auth_file` are the files for the flags
+    `--admission-control-config-file` and `--token-auth-file` of kube-apiserver. With `one_user`,
+    kube-controller-manager runs without `--use-service-account-credentials`: all controllers are
     `system:kube-controller-manager`, with the rights of an administrator. Raises ControlPlaneError, which names the log
     of the program."""
 
     def __init__(
-        self, assets: Path, directory: Path, *, admission_config: Path | None = None, one_user: bool = False
+        self,
+        assets: Path,
+        directory: Path,
+        *,
+        admission_config: Path | None = None,
+        token_auth_file: Path | None = None,
+        one_user: bool = False,
     ) -> None:
         self._assets = assets
         self._admission_config = admission_config
+        self._token_auth_file = token_auth_file
         self._one_user = one_user
         self._directory = directory
         self._running = contextlib.AsyncExitStack()
@@ -76,6 +84,8 @@ class ControlPlane:
         flags = _api_flags(files, etcd_url, secure)
         if self._admission_config:
             flags.append(f"--admission-control-config-file={self._admission_config}")
+        if self._token_auth_file:
+            flags.append(f"--token-auth-file={self._token_auth_file}")
         api = await self._run(_API, *flags)
         context = files.client_context()
         await self._ready(api, f"{files.url}/readyz", context)

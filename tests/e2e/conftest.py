@@ -22,6 +22,7 @@ from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import Done, Run, call, command, wait_for_line
 from tests.support.tools import program
+from tests.support.users import USERS
 
 START_TIMEOUT = 8
 OBSERVE = 1
@@ -76,7 +77,7 @@ def cluster(request: pytest.FixtureRequest, directory: Path) -> Iterator[Path]:
         yield Path(given)
         return
     kubeconfig, log = directory / "kubeconfig", directory / "sandbox.log"
-    arguments = ["--clonesets", *(["--kubeconfig", given] if given else [])]
+    arguments = ["--clonesets", *(["--kubeconfig", given] if given else [f"--user={each}" for each in USERS])]
     with command("sandbox", "--output", str(kubeconfig), *arguments, log=log) as process:
         wait_for_line(process, log, "Serving ")
         yield kubeconfig

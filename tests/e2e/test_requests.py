@@ -12,6 +12,7 @@ from tests.e2e.sleep import SUSPEND, TEMPLATE_PATCH, VERSION, release, succeed, 
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import Done, Run, call
+from tests.support.users import user
 
 
 def is_suspended(kubectl: Kubectl) -> bool:
@@ -192,26 +193,18 @@ def test_role_verdicts_is_enough_for_requests_and_verdicts(
 ) -> None:
     version = release(kubectl)
     suspend(kubectl, version)
-    kubectl("create", "serviceaccount", "jane")
-    account = f"{kubectl.namespace}:jane"
-    kubectl("create", "rolebinding", "jane", "--clusterrole=altershield-verdicts", f"--serviceaccount={account}")
-    config = kubectl.config()
-    config["users"] = [{"name": "it", "user": {"token": kubectl("create", "token", "jane").strip()}}]
-    context = {"cluster": config["clusters"][0]["name"], "user": "it", "namespace": kubectl.namespace}
-    config |= {"contexts": [{"name": "it", "context": context}], "current-context": "it"}
-    kubeconfig = tmp_path / "jane.kubeconfig"
-    kubeconfig.touch(mode=0o600)
-    kubeconfig.write_text(yaml.safe_dump(config))
+    ann = user(kubectl, "ann", tmp_path)
+    kubectl("create", "rolebinding", "ann", "--clusterrole=altershield-verdicts", f"--user={ann.name}")
 
     def run(*arguments: str) -> Done:
-        return call(main, "altershield", *arguments, "--kubeconfig", str(kubeconfig), capture=capfd)
+        return call(main, "altershield", *arguments, "--kubeconfig", str(ann.kubectl.kubeconfig), capture=capfd)
 
     eventually(lambda: run("resume", "deploy/sleep").returncode == 0, "the role to be in effect")
     pod = kubectl.json("changepod", f"sleep--x--{version}--x--2")["spec"]["podInfos"][0]["pod"]
     assert run("verdict", pod, "fail", "-m", "seen").returncode == 0
     (result,) = kubectl.json("changepod", f"sleep--x--{version}--x--2")["status"]["podResults"]
-    assert result["by"] == f"system:serviceaccount:{account}"
-    assert actions(kubectl, version)[-1]["by"] == f"system:serviceaccount:{account}"
+    assert result["by"] == ann.name
+    assert actions(kubectl, version)[-1]["by"] == ann.name
     refused = run("why", "deploy/sleep")
     assert refused.returncode == 1
     assert "ask for the ClusterRole view" in refused.stderr

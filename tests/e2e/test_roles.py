@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-import yaml
 
 from altershield.api.resources import API_VERSION, CHANGE_WORKLOADS
 from command import main
@@ -14,6 +13,7 @@ from tests.e2e.sleep import SLEEP, TEMPLATE_PATCH, VERSION, suspend
 from tests.support.kubectl import Json, Kubectl
 from tests.support.polling import eventually
 from tests.support.processes import Done, call, command
+from tests.support.users import service_account
 
 RELEASES = "changeworkloads,changepods"
 GROUP = CHANGE_WORKLOADS.group
@@ -103,18 +103,10 @@ def viewer(released: Kubectl, tmp_path: Path) -> Path:
 
 def account(released: Kubectl, directory: Path, name: str, *roles: str) -> Path:
     """The kubeconfig of a ServiceAccount that has these ClusterRoles in its namespace."""
-    released("create", "serviceaccount", name)
+    made = service_account(released, name, directory)
     for role in roles:
-        binding = (f"{name}-{role}", f"--clusterrole={role}", f"--serviceaccount={released.namespace}:{name}")
-        released("create", "rolebinding", *binding)
-    config = released.config()
-    config["users"] = [{"name": "it", "user": {"token": released("create", "token", name).strip()}}]
-    context = {"cluster": config["clusters"][0]["name"], "user": "it", "namespace": released.namespace}
-    config |= {"contexts": [{"name": "it", "context": context}], "current-context": "it"}
-    path = directory / f"{name}.kubeconfig"
-    path.touch(mode=0o600)
-    path.write_text(yaml.safe_dump(config))
-    return path
+        released("create", "rolebinding", f"{name}-{role}", f"--clusterrole={role}", f"--user={made.name}")
+    return made.kubectl.kubeconfig
 
 
 def test_status_command_works_with_the_role_view(viewer: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from altershield.workloads import ADAPTERS
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("altershield", "certgen", "command", "gatekeeper", "kube_base", "reconciler")
-FREE = ("altershield/workloads/", "command/sandbox.py", "command/demo/")
+FREE = ("altershield/workloads/", "command/sandbox/", "command/demo/")
 """Folders that may name kinds: the adapters, the simulated cluster, and the demo, which releases a Deployment."""
 
 ALLOWED = {

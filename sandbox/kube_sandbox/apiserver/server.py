@@ -31,9 +31,9 @@ from kube_sandbox.apiserver.admission.webhooks import client_certificates
 from kube_sandbox.apiserver.admission.webhooks.call import Services
 from kube_sandbox.apiserver.admission.webhooks.dispatch import Webhooks
 from kube_sandbox.apiserver.attributes import Attributes, Object, User
-from kube_sandbox.apiserver.auth import default_roles
+from kube_sandbox.apiserver.auth import default_roles, token_files
 from kube_sandbox.apiserver.auth.access_reviews import AccessReviews
-from kube_sandbox.apiserver.auth.authentication import AUTHENTICATED, Authenticator, administrator
+from kube_sandbox.apiserver.auth.authentication import Authenticator, administrator
 from kube_sandbox.apiserver.auth.authorization import Authorizer
 from kube_sandbox.apiserver.auth.role_aggregation import RoleAggregation
 from kube_sandbox.apiserver.auth.tokens import ServiceAccountTokens
@@ -59,8 +59,9 @@ class ApiServer:
     `bookmark_interval` is the number of seconds between the bookmarks of a watch. `middlewares` are aiohttp
     middlewares; tests use them to make requests fail. `services` returns the address of a webhook's Service; without
     it, the server reads the Service's EndpointSlices and Endpoints. `admission_config` is the file with an
-    AdmissionConfiguration, from which the server takes the client certificates for webhooks. Without `tls`, it serves
-    HTTP: for tests that open hundreds of connections, because a handshake takes as long as several requests.
+    AdmissionConfiguration, from which the server takes the client certificates for webhooks. `token_auth_file` is the
+    file with the tokens of users, as for kube-apiserver. Without `tls`, it serves HTTP: for tests that open hundreds of
+    connections, because a handshake takes as long as several requests.
     """
 
     def __init__(
@@ -72,13 +73,14 @@ class ApiServer:
         middlewares: Sequence[Middleware] = (),
         services: Services | None = None,
         admission_config: Path | None = None,
+        token_auth_file: Path | None = None,
         tls: bool = True,
     ) -> None:
         self._port = port
         self._tls = tls
         self._middlewares = middlewares
         self._authority = Authority.create("kube-sandbox-ca", lifetime=_LIFETIME)
-        self._tokens: dict[str, User] = {}
+        self._tokens = token_files.load(token_auth_file) if token_auth_file else {}
         store, registry = Store(history), Registry()
         authorizer = Authorizer(store)
         accounts = ServiceAccountTokens(store)
@@ -120,11 +122,11 @@ class ApiServer:
         return self._authority.pair.certificate.decode()
 
     def add_token(self, user: str, *, groups: Iterable[str] = ()) -> str:
-        """A bearer token for a user in these groups and in `system:authenticated`."""
-        return self.add_user(User(user, (*groups, AUTHENTICATED)))
+        """A bearer token for a user in these groups."""
+        return self.add_user(User(user, tuple(groups)))
 
     def add_user(self, user: User) -> str:
-        """A bearer token for this user. No group is added."""
+        """A bearer token for this user."""
         token = secrets.token_urlsafe(24)
         self._tokens[token] = user
         return token

@@ -15,6 +15,23 @@ from kube_base.access.client import Client
 from support.kubectl import Kubectl
 from support.polling import eventually
 
+TOKENS = """\
+ann-token,ann,ann-uid,"developers,approvers"
+bob-token,bob,
+
+twice-token,first,1,a
+twice-token,second,2
+,nobody,0
+nameless-token,,7
+quoted-token,"quo""ted, user",8,"one"
+in-group-token,carl,9,"system:authenticated,developers"
+unknown-token,dora,10,system:unauthenticated
+anonymous-token,system:anonymous,11,friends
+no-group-token,emil,12,
+root-token,root,13,system:masters,ignored
+"""
+"""The file with the tokens of users."""
+
 
 @contextlib.contextmanager
 def _sandbox(kubeconfig: Path, log: Path, *arguments: str) -> Iterator[None]:
@@ -51,8 +68,11 @@ def cluster(request: pytest.FixtureRequest, directory: Path) -> Iterator[Path]:
     if existing and not request.config.getoption("--simulate-nodes"):
         yield Path(existing)
         return
-    kubeconfig = directory / "kubeconfig"
-    with _sandbox(kubeconfig, directory / "log", *(["--kubeconfig", existing] if existing else [])):
+    kubeconfig, tokens = directory / "kubeconfig", directory / "tokens.csv"
+    tokens.touch(mode=0o600)
+    tokens.write_text(TOKENS)
+    arguments = ["--kubeconfig", existing] if existing else ["--token-auth-file", str(tokens)]
+    with _sandbox(kubeconfig, directory / "log", *arguments):
         yield kubeconfig
 
 

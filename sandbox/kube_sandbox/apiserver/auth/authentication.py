@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
@@ -13,7 +14,8 @@ from kube_sandbox.apiserver.errors import StatusError
 
 AUTHENTICATED = "system:authenticated"
 MASTERS = "system:masters"
-ANONYMOUS = User("system:anonymous", ("system:unauthenticated",))
+UNAUTHENTICATED = "system:unauthenticated"
+ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
 
 def administrator() -> User:
@@ -23,8 +25,7 @@ def administrator() -> User:
 class Authenticator:
     """Determines the user of a request.
 
-    `tokens` maps static bearer tokens to users and does not change their groups. `service_accounts` checks all other
-    tokens.
+    `tokens` maps static bearer tokens to users. `service_accounts` checks all other tokens.
     """
 
     def __init__(self, tokens: Mapping[str, User], service_accounts: ServiceAccountTokens) -> None:
@@ -36,9 +37,8 @@ class Authenticator:
 
         Raises StatusError 401 for invalid credentials."""
         if client_certificate is not None and (user := certificate_user(client_certificate)):
-            return user
-        scheme, _, token = (header or "").strip().partition(" ")
-        token = token.strip()
+            return authenticated(user)
+        scheme, token, *_ = [*(header or "").strip().split(" ", 2), "", ""]
         if scheme.lower() != "bearer" or not token:
             return ANONYMOUS
         try:
@@ -50,12 +50,20 @@ class Authenticator:
         return found[0]
 
     def review(self, token: str, audiences: tuple[str, ...]) -> tuple[User, list[str]] | None:
-        """The user of a bearer token and the audiences for which it is valid, or None for an unknown token. Raises
-        TokenError for a ServiceAccount token that is not valid."""
+        """The user of a bearer token and those of `audiences` for which it is valid, or None for an unknown token and
+        for a static token without such an audience. Raises TokenError for a ServiceAccount token that is not valid."""
         user = self._tokens.get(token)
-        if user is not None:
-            return user, [audience for audience in audiences if audience in AUDIENCES]
+        common = [audience for audience in audiences if audience in AUDIENCES]
+        if user is not None and common:
+            return authenticated(user), common
         return self._service_accounts.verify(token, audiences)
+
+
+def authenticated(user: User) -> User:
+    """The user with the group of all users who have authenticated."""
+    if user.name == ANONYMOUS.name or not {AUTHENTICATED, UNAUTHENTICATED}.isdisjoint(user.groups):
+        return user
+    return replace(user, groups=(*user.groups, AUTHENTICATED))
 
 
 @functools.lru_cache(maxsize=256)
@@ -70,6 +78,6 @@ def certificate_user(certificate: bytes) -> User | None:
     fingerprint = subject.fingerprint(hashes.SHA256()).hex()
     return User(
         str(names[0].value),
-        (*groups, AUTHENTICATED),
+        tuple(groups),
         extra={"authentication.kubernetes.io/credential-id": (f"X509SHA256={fingerprint}",)},
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from command import main
-from command.sandbox_server import CALLBACK, running_server
+from command.sandbox.server import CALLBACK, running_server
 from kube_base.errors import UsageError
 from reconciler.server.server_options import ServerOptions
 from tests.support.processes import call, command, wait_for_line

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from command.sandbox_server import private_file
+from command.sandbox.server import private_file
 from kube_base.errors import UsageError
 
 

@@ -12,7 +12,7 @@ from command.sandbox import sandbox
 from kube_sandbox.cluster.settings import SimulationSettings
 from tests.support.processes import Done, run
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 _WITHOUT = "import sys; sys.modules['kube_sandbox'] = None; from command import main; main()"
 
 
@@ -55,7 +55,7 @@ def test_wheel_contains_no_package_of_the_sandbox() -> None:
         "kube_base",
         "reconciler",
     }
-    assert not [name for name in chosen if "sandbox" in name]
+    assert not [name for name in chosen if "kube_sandbox" in name]
 
 
 def test_image_contains_no_file_of_the_sandbox() -> None:
@@ -69,5 +69,5 @@ def test_sandbox_command_has_the_defaults_of_the_simulation() -> None:
     settings = SimulationSettings()
     assert settings.crash_back_off == settings.pull_back_off
     for name, parameter in inspect.signature(sandbox).parameters.items():
-        if name not in ("port", "output", "kubeconfig", "altershield_server", "server_callback"):
+        if name not in ("port", "output", "kubeconfig", "user", "altershield_server", "server_callback"):
             assert parameter.default == getattr(settings, renamed.get(name, name)), name

@@ -2,7 +2,7 @@
 
 import contextlib
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,9 @@ from rich.console import Console
 from altershield.process.parameters import with_options
 from altershield.process.signals import stop_event
 from command.backend import open_backend
-from command.sandbox_server import CALLBACK, private_file, running_server
+from command.sandbox.server import CALLBACK, private_file, running_server
+from command.sandbox.users import TokenUser, token_csv, token_users, with_contexts
+from kube_base.errors import UsageError
 
 
 def _seconds(option: str, explanation: str) -> typer.models.OptionInfo:
@@ -47,6 +49,15 @@ class Options:
             help="Serve no API. Simulate nodes and missing controllers for this cluster, which must have no nodes.",
         ),
     ] = None
+    user: Annotated[
+        list[str],
+        typer.Option(
+            "--user",
+            envvar="ALTERSHIELD_USER",
+            metavar="NAME[=GROUP,…]",
+            help="A user with a token, as ann or ann=GROUP,GROUP. The kubeconfig has a context ann. May be repeated.",
+        ),
+    ] = field(default_factory=list)
     nodes: Annotated[
         int, typer.Option("--nodes", envvar="ALTERSHIELD_NODES", min=0, max=1000, help="Number of simulated nodes.")
     ] = 3
@@ -115,17 +126,29 @@ def sandbox(chosen: Options) -> None:
 async def _serve(chosen: Options) -> None:
     console = Console(stderr=True, soft_wrap=True, highlight=False, markup=False)
     stop = stop_event()
-    output = chosen.output
+    output, users = chosen.output, _users(chosen)
     async with contextlib.AsyncExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="altershield-")))
         if chosen.altershield_server:
             beside = output or directory / "kubeconfig"
             token_file = beside.with_name(f"{beside.name}.server-token")
             console.print(await stack.enter_async_context(running_server(token_file, chosen.server_callback)))
-        backend = await stack.enter_async_context(
-            open_backend(chosen.kubeconfig, directory, port=chosen.port, simulate=True, **chosen.simulation)
+        tokens = directory / "tokens.csv" if users else None
+        if tokens is not None:
+            stack.enter_context(private_file(tokens, token_csv(users)))
+        opened = open_backend(
+            chosen.kubeconfig,
+            directory,
+            port=chosen.port,
+            simulate=True,
+            token_auth_file=tokens,
+            **chosen.simulation,
         )
+        backend = await stack.enter_async_context(opened)
         text = backend.kubeconfig.read_text()
+        if users:
+            text = with_contexts(text, users)
+            backend.kubeconfig.write_text(text)
         if output is None:
             print(text, flush=True)
         else:
@@ -135,3 +158,12 @@ async def _serve(chosen: Options) -> None:
             f"  export KUBECONFIG={(output or backend.kubeconfig).absolute()}\nCtrl-C stops it."
         )
         await stop.wait()
+
+
+def _users(chosen: Options) -> list[TokenUser]:
+    if chosen.user and chosen.kubeconfig:
+        raise UsageError(
+            "--user needs an API server that this command starts; in the cluster of --kubeconfig, "
+            "use a ServiceAccount and `kubectl create token`"
+        )
+    return token_users(chosen.user)
