@@ -10,6 +10,7 @@ from tests.support.polling import HANG
 
 WHERE = {
     "README.md": "bare",
+    "docs/reference/sandbox.md": "bare",
     "charts/altershield/README.md": "fresh",
     "docs/install.md": "fresh",
     "docs/operate.md": "fresh",
