@@ -173,6 +173,8 @@ def _components(resource: ResourceType, refs: str) -> Object:
             "metadata": {"$ref": refs + _model_name(_METADATA)},
         }
         schema["properties"] = {**(schema.get("properties") or {}), **properties}
+        if resource.fields:
+            schema["x-kubernetes-selectable-fields"] = [{"fieldPath": path} for path in resource.fields]
         return {_schema_name(resource): {**schema, **kind}, **_closure(_METADATA, refs)}
     model = _model(resource)
     found = dict(_closure(model, refs))

@@ -163,23 +163,38 @@ _KINDS_WITH_FIELD_SELECTORS = frozenset(
 def parse_fields(resource: ResourceType, text: str) -> tuple[FieldTerm, ...]:
     """Parse a field selector such as `metadata.name=x,status.phase!=Running`. Raises StatusError 400."""
     terms = []
-    for term in re.split(r"(?<!\\),", text):
-        if not term:
-            continue
-        found = re.match(r"((?:[^\\=!]|\\.)*?)(!=|==|=)(.*)$", term, re.DOTALL)
+    for term in sorted(re.findall(r"(?:[^\\,]|\\.?)+", text, re.DOTALL)):
+        found = re.match(r"(.*?)(!=|==|=)(.*)$", term, re.DOTALL)
         if found is None:
             raise _bad_request(f"invalid selector: '{text}'; can't understand '{term}'")
         path, operator, value = found.groups()
-        if path not in ("metadata.name", "metadata.namespace", *resource.fields):
+        terms.append((path, operator != "!=", _unescaped(value)))
+    common = _common_fields(resource)
+    for path, _, _ in terms:
+        if path not in (*common, *resource.fields):
             raise _bad_request(_unknown_field(resource, path))
-        terms.append((path, operator != "!=", re.sub(r"\\(.)", r"\1", value)))
     return tuple(terms)
+
+
+def _unescaped(value: str) -> str:
+    """The value of a term, in which a backslash, a comma and an equals sign follow a backslash."""
+    if found := re.match(r"(?:[^\\=]|\\[\\,=])*+(\\.?|=)", value, re.DOTALL):
+        why = "unescaped character in value: 61" if found[1] == "=" else f"invalid escape sequence: {found[1]}"
+        raise _bad_request(f"invalid field selector: {why}")
+    return re.sub(r"\\(.)", r"\1", value)
 
 
 def selected_name(text: str) -> str:
     """The name that a field selector requires; empty when it requires none."""
     found = re.search(r"(?:^|,)metadata\.name==?([a-z0-9.:-]+)(?=,|$)", text)
     return found[1] if found else ""
+
+
+def _common_fields(resource: ResourceType) -> tuple[str, ...]:
+    """The fields that each kind has. Kinds with fields of their own have a namespace only if they are namespaced."""
+    if resource.namespaced or not (resource.custom is not None or resource.kind in _KINDS_WITH_FIELD_SELECTORS):
+        return ("metadata.name", "metadata.namespace")
+    return ("metadata.name",)
 
 
 def _unknown_field(resource: ResourceType, path: str) -> str:

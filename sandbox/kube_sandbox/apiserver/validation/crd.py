@@ -1,7 +1,8 @@
 """Validation of CustomResourceDefinitions (apiextensions-apiserver, pkg/apis/apiextensions/validation).
 
 The server validates its internal type, in which the parts that all versions share exist once. Its messages about these
-parts contain `spec.validation`, `spec.subresources` and `spec.additionalPrinterColumns` instead of a version.
+parts contain `spec.validation`, `spec.subresources`, `spec.additionalPrinterColumns` and `spec.selectableFields`
+instead of a version.
 """
 
 import re
@@ -12,6 +13,7 @@ from kube_sandbox.apiserver.attributes import Object
 from kube_sandbox.apiserver.validation import causes, texts
 from kube_sandbox.apiserver.validation.causes import Causes
 from kube_sandbox.apiserver.validation.schema import structural
+from kube_sandbox.apiserver.validation.selectable import selectable
 from kube_sandbox.apiserver.validation.webhook import client_config
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -20,6 +22,7 @@ _SHARED = {
     "schema": "spec.validation",
     "subresources": "spec.subresources",
     "additionalPrinterColumns": "spec.additionalPrinterColumns",
+    "selectableFields": "spec.selectableFields",
 }
 """The parts of versions, and their paths in the internal type if all versions share them."""
 _PROTECTED_GROUP = re.compile(r"(.*\.)?(k8s|kubernetes)\.io")
@@ -86,7 +89,7 @@ def _versions(spec: Object) -> Causes:
         yield from _deprecation(version, path)
         for field in _SHARED:
             if field not in shared:
-                yield from _part(field, version, f"{path}.{field}")
+                yield from _part(field, version, f"{path}.{field}", with_schema="schema" not in shared)
     if len({version["name"] for version in versions}) != len(versions):
         yield causes.invalid("spec.versions", _internal_versions(versions), "must contain unique version names")
     if sum(1 for version in versions if version.get("storage")) != 1:
@@ -97,7 +100,7 @@ def _versions(spec: Object) -> Causes:
     for field in ("plural", "singular", "kind", "listKind"):
         yield from causes.non_empty(f"spec.names.{field}", spec["names"].get(field))
     for field in shared if versions else ():
-        yield from _part(field, versions[0], _SHARED[field])
+        yield from _part(field, versions[0], _SHARED[field], with_schema="schema" in shared)
 
 
 def _label(name: str, path: str) -> Causes:
@@ -106,8 +109,9 @@ def _label(name: str, path: str) -> Causes:
         yield causes.invalid(path, name, ",".join(wrong))
 
 
-def _part(field: str, version: Object, path: str) -> Causes:
-    """Validate one of the parts of a version that all versions may share."""
+def _part(field: str, version: Object, path: str, *, with_schema: bool) -> Causes:
+    """Validate one of the parts of a version that all versions may share. `with_schema`: whether the schema is
+    shared exactly if this part is."""
     match field:
         case "schema":
             if (found := (version.get("schema") or {}).get("openAPIV3Schema")) is not None:
@@ -115,6 +119,9 @@ def _part(field: str, version: Object, path: str) -> Causes:
                 yield from structural(found, f"{path}.openAPIV3Schema", has_status=has_status)
         case "subresources":
             yield from _scale((version.get("subresources") or {}).get("scale"), f"{path}.scale")
+        case "selectableFields":
+            schema = (version.get("schema") or {}).get("openAPIV3Schema") if with_schema else None
+            yield from selectable(version.get(field) or (), schema, path)
         case _:
             for index, column in enumerate(version.get(field) or ()):
                 yield from _column(column, f"{path}[{index}]")

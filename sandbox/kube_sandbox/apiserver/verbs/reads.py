@@ -16,6 +16,7 @@ from kube_sandbox.apiserver.printers import tables
 from kube_sandbox.apiserver.storage.store import Item, Key, sorted_by_key
 
 _META = "meta.k8s.io/v1"
+_EVENTS = ("", "events")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,8 @@ def list_page(api: Api, call: Call) -> Page:
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
     requests.integer(query, "timeoutSeconds")
     check_list_options(query, watch=False)
+    if version == "0" and not continue_ and call.resource.storage != _EVENTS:
+        limit = 0  # the real server answers from its cache, which has no pages; it has no cache of events
     start = ""
     if continue_:
         revision, start = _parse_continue_token(api, continue_)

@@ -7,6 +7,8 @@ import pytest
 from support.manifests import CONFIG_MAPS, DEPLOYMENTS, config_map, deployment
 from support.requests import TABLE, Http, serving
 
+EVENTS = "/api/v1/namespaces/default/events"
+
 
 async def _fill(http: Http, count: int) -> None:
     for index in range(count):
@@ -72,6 +74,16 @@ async def test_list_returns_the_objects_that_the_selectors_match(query: str, nam
     async with serving() as http:
         await _fill(http, 4)
         assert _names((await http("GET", f"{CONFIG_MAPS}?{query}")).json) == names
+
+
+async def test_only_events_have_pages_at_the_version_zero() -> None:
+    async with serving() as http:
+        await _fill(http, 2)
+        for name in ("a", "b"):
+            event = {"metadata": {"name": name}, "involvedObject": {"namespace": "default"}}
+            await http("POST", EVENTS, event)
+        for path, names in ((CONFIG_MAPS, ["a0", "a1"]), (EVENTS, ["a"])):
+            assert _names((await http("GET", f"{path}?limit=1&resourceVersion=0")).json) == names
 
 
 @pytest.mark.parametrize(
