@@ -329,6 +329,7 @@ KIND = Kind(
         Column("ROLLEDBACK", "string", '.status.conditions[?(@.type=="RolledBack")].status', wide=True),
         Column("UPDATETIME", "string", ".status.updateTime", wide=True),
     ),
+    selectable=(".status.status", ".status.rollout.phase"),
     status={"status": WorkloadState.INIT.value},
     states=tuple(WorkloadState),
 )

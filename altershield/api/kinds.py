@@ -45,6 +45,9 @@ class Kind:
     """In catalogues of charts, as is `summary`."""
     summary: str
     columns: tuple[Column, ...]
+    selectable: tuple[str, ...] = ()
+    """JSONPaths of fields for `kubectl get --field-selector`, such as `.status.status`: strings, booleans or integers,
+    at most 8. Kubernetes 1.31 is the first version that selects by them."""
     status: Mapping[str, Any] = field(default_factory=dict)
     """The defaults of fields of `status` that columns show. A new object has them before a reconciler has processed
     it."""

@@ -27,6 +27,7 @@ def crds() -> list[dict[str, Any]]:
 
 def _crd(kind: Kind) -> dict[str, Any]:
     resource = kind.resource
+    selectable = [{"jsonPath": path} for path in kind.selectable]
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -52,6 +53,7 @@ def _crd(kind: Kind) -> dict[str, Any]:
                         {"name": name, "type": type_, "jsonPath": path, **({"priority": 1} if wide else {})}
                         for name, type_, path, wide in kind.columns
                     ],
+                    **({"selectableFields": selectable} if selectable else {}),
                     "schema": {"openAPIV3Schema": _object_schema(kind)},
                 }
             ],

@@ -100,12 +100,20 @@ def _kind(crd: Schema) -> str:
         f"## {names['kind']}",
         schema["description"],
         f"`kubectl get {names['plural']}`, or `{short}`; columns, some with `-o wide` only: {', '.join(columns)}.",
+        *_selectable(version),
         table(("field", "type", "meaning"), _fields(schema)),
     ]
     if states := schema["properties"]["status"]["properties"].get("status", {}).get("enum"):
         rows = [(f"`{state}`", _STATES[names["kind"]][state]) for state in states if state]
         parts.append(table(("`status.status`", "means"), rows))
     return "\n\n".join(parts)
+
+
+def _selectable(version: Schema) -> Iterator[str]:
+    """The sentence about the field selectors of a kind that has any."""
+    if fields := version.get("selectableFields"):
+        names = " and ".join(f"`{field['jsonPath'].removeprefix('.')}`" for field in fields)
+        yield f"From Kubernetes 1.31 on, `--field-selector` selects by {names}. A missing field is an empty string."
 
 
 def _fields(schema: Schema, path: str = "") -> Iterator[tuple[str, str, str]]:

@@ -62,6 +62,18 @@ def promote(own: Kubectl, kubectl: Kubectl, version: str, by: str) -> None:
     eventually(done, f"the promotion by {by}")
 
 
+def test_kubectl_selects_releases_by_state_and_phase(kubectl: Kubectl, version: str) -> None:
+    def selected(selector: str) -> list[str]:
+        return kubectl("get", "cw", "--field-selector", selector, "-o", "custom-columns=:spec.reversion").split()
+
+    (passed,) = selected("status.status=Success")
+    assert passed != version
+    assert selected("status.status!=Success") == [version]
+    assert selected("status.rollout.phase=WaitingForApproval") == [version]
+    assert selected("status.rollout.phase=") == [passed]
+    assert selected("status.status=Suspend") == []
+
+
 def test_approval_needs_the_verb_approve_and_the_history_names_who_approved(
     kubectl: Kubectl, altershield: Run, version: str, tmp_path: Path
 ) -> None:

@@ -98,6 +98,15 @@ def test_printer_columns_are_those_of_the_walkthrough(kind: str, columns: list[s
     assert [column["name"] for column in shown if not column.get("priority")] == columns
 
 
+def test_releases_are_selected_by_their_state_and_phase() -> None:
+    selectable = {
+        kind: [field["jsonPath"] for field in found]
+        for kind, crd in CRDS.items()
+        if (found := crd["spec"]["versions"][0].get("selectableFields")) is not None
+    }
+    assert selectable == {"ChangeWorkload": [".status.status", ".status.rollout.phase"]}
+
+
 FRESH: dict[str, dict[str, Any]] = {  # the required fields
     "ChangeWorkload": {"createTime": "2026-11-27 10:00:00"},
     "ChangePod": {"createTime": "2026-11-27 10:00:00"},
