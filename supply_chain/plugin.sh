@@ -4,5 +4,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 pyinstaller --noconfirm --log-level WARN --onedir --name kubectl-altershield \
-  --collect-submodules altershield --collect-submodules certgen --collect-submodules command --collect-submodules reconciler --collect-data console \
+  --collect-submodules altershield --collect-submodules certgen --collect-submodules command \
+  --collect-submodules reconciler --collect-data console \
   --copy-metadata altershield --specpath build --workpath build --distpath dist supply_chain/plugin.py

@@ -1,5 +1,5 @@
-"""The kubectl plugin. PyInstaller finds modules that are imported, except those whose names are made at run time, and no
-other files."""
+"""The kubectl plugin. PyInstaller finds modules that are imported, except those whose names are made at run time. It
+finds no other files."""
 
 from pathlib import Path
 
