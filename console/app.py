@@ -11,7 +11,7 @@ from aiohttp import web
 
 from altershield.api.names import is_name
 from console import guard
-from console.pages import attention, workload
+from console.pages import attention, gates, history, workload
 from console.sign_ins import SignIns
 from console.texts import shown
 from kube_base.access.client import Client
@@ -54,6 +54,8 @@ def application(console: Console) -> web.Application:
             web.get("/", pages.signed_in(pages.attention)),
             web.get("/ns/{namespace}", pages.signed_in(pages.attention)),
             web.get("/ns/{namespace}/{kind}/{name}", pages.signed_in(pages.workload)),
+            web.get("/ns/{namespace}/{kind}/{name}/history", pages.signed_in(pages.history)),
+            web.get("/gates/{namespace}", pages.signed_in(pages.gates)),
             web.get("/go", pages.signed_in(pages.go)),
             web.get("/me", pages.signed_in(pages.me)),
             web.post("/sign-out", pages.signed_in(pages.sign_out)),
@@ -112,6 +114,16 @@ class _Pages:
             console.client, info["namespace"], info["kind"], info["name"], console.system_namespace
         )
         return self._page("workload.html", **found)
+
+    async def history(self, request: web.Request) -> web.Response:
+        info = request.match_info
+        found = await history.page(self._console.client, info["namespace"], info["kind"], info["name"])
+        return self._page("history.html", **found)
+
+    async def gates(self, request: web.Request) -> web.Response:
+        console = self._console
+        found = await gates.page(console.client, request.match_info["namespace"], console.system_namespace)
+        return self._page("gates.html", **found)
 
     async def go(self, request: web.Request) -> web.Response:
         """To the page of the namespace that a form names."""

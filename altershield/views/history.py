@@ -6,8 +6,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from altershield.api.change_workload import WorkloadState
+from altershield.images import Images, images_of
 from altershield.releases import history
-from altershield.releases.history import Entry
+from altershield.releases.history import Entry, Record
 from altershield.views import permission
 from altershield.views.names import short_version
 from altershield.views.releases.model import StatusError
@@ -33,6 +35,17 @@ class Found(NamedTuple):
     """The newest release first."""
 
 
+class Line(NamedTuple):
+    """One release of a version."""
+
+    entry: Entry
+    record: Record
+    present: bool
+    """Whether the workload has this release now."""
+    before: Images
+    """The images of the release before."""
+
+
 async def read(client: Client, namespace: str, selection: Selection) -> Found:
     """The history of the workload. StatusError: it does not exist, or has no history. UsageError: several workloads
     have the name."""
@@ -52,6 +65,31 @@ async def read(client: Client, namespace: str, selection: Selection) -> Found:
             "release ends, so release it in a governed namespace first"
         )
     return Found(workload, sorted(own, key=lambda each: each.entry.age_key, reverse=True))
+
+
+def lines(found: Found) -> list[Line]:
+    """All releases of the workload, the newest first."""
+    present = found.workload.version
+    every = [
+        Line(each.entry, record, each.entry.version == present and record is each.entry.record, ())
+        for each in found.versions
+        for record in each.entry.releases
+    ]
+    every.sort(key=lambda line: (line.record.number, line.record.released, line.entry.revision), reverse=True)
+    before = (*(images_of(each.entry.template) for each in every[1:]), ())
+    return [line._replace(before=images) for line, images in zip(every, before, strict=False)]
+
+
+def state_of(record: Record, *, present: bool) -> str:
+    """The state of a release; empty if it is not known. One that had not ended when another one replaced it is
+    superseded."""
+    match record.state:
+        case WorkloadState.ROLLBACK:
+            return "RollingBack"
+        case WorkloadState.INIT | WorkloadState.RUNNING | WorkloadState.TIME_OUT_PRE_THRESHOLD if not present:
+            return "Superseded"
+        case _:
+            return record.state
 
 
 def version(found: Found, wanted: str) -> Version:

@@ -2,14 +2,12 @@
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
-from altershield.api.change_workload import WorkloadState
 from altershield.api.rollout import PassedStep
-from altershield.images import Images, images_of, named
-from altershield.releases.history import CheckOutcome, Entry, Record
+from altershield.images import images_of, named
+from altershield.releases.history import CheckOutcome, Entry
 from altershield.views.durations import age
-from altershield.views.history import Found
+from altershield.views.history import Found, Line, lines, state_of
 from altershield.views.names import printable, short_version
 from altershield.views.releases import objects
 from command.columns import Columns, room
@@ -17,33 +15,13 @@ from kube_base.times import rfc3339
 
 _UNKNOWN = "<unknown>"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
-_SUPERSEDED = "Superseded"
 _HEADER = ("NUMBER", "VERSION", "IMAGES", "WAY", "RELEASED", "BY", "STATE")
-
-
-class _Line(NamedTuple):
-    """One release of a version."""
-
-    entry: Entry
-    record: Record
-    present: bool
-    """Whether the workload has this release now."""
-    before: Images = ()
-    """The images of the release before."""
 
 
 def table(found: Found, *, wide: bool) -> list[str]:
     """The lines of the table: one for each release, the newest first. The version with a * is the present one."""
     header = (*_HEADER, *(("SINCE", "REASON", "CHECKS", "STEPS") if wide else ()), "MESSAGE")
-    lines = [
-        _Line(each.entry, record, each.entry.version == found.workload.version and record is each.entry.record)
-        for each in found.versions
-        for record in each.entry.releases
-    ]
-    lines.sort(key=lambda line: (line.record.number, line.record.released, line.entry.revision), reverse=True)
-    before = (*(images_of(each.entry.template) for each in lines[1:]), ())
-    lines = [line._replace(before=images) for line, images in zip(lines, before, strict=False)]
-    return Columns(len(header)).lines([header, *(_row(each, wide=wide) for each in lines)], room(wide=wide))
+    return Columns(len(header)).lines([header, *(_row(each, wide=wide) for each in lines(found))], room(wide=wide))
 
 
 def difference(old: Entry, new: Entry) -> str:
@@ -58,7 +36,7 @@ def about(entry: Entry) -> list[str]:
     for record in reversed(entry.releases):
         number = f"release {record.number} ({record.way})" if record.number else "released"
         by = f"{record.released or _UNKNOWN} by {record.released_by or _UNKNOWN}"
-        end = f"{_state(record, present=True)} since {record.since or _UNKNOWN}"
+        end = f"{state_of(record, present=True) or _UNKNOWN} since {record.since or _UNKNOWN}"
         lines.append(
             f"version {entry.version}, {number} {by}: {end}" + (f": {record.message}" if record.message else "")
         )
@@ -72,7 +50,7 @@ def about(entry: Entry) -> list[str]:
     return [printable(line) for line in lines]
 
 
-def _row(line: _Line, *, wide: bool) -> Sequence[str]:
+def _row(line: Line, *, wide: bool) -> Sequence[str]:
     record, entry = line.record, line.entry
     version = entry.version if wide else short_version(entry.version)
     images = ",".join(entry.images) if wide else named(images_of(entry.template), line.before)
@@ -88,7 +66,7 @@ def _row(line: _Line, *, wide: bool) -> Sequence[str]:
             record.released or _UNKNOWN,
             (record.released_by if wide else _short(record.released_by)) or _UNKNOWN,
         ),
-        *(_state(record, present=line.present), *more, record.message),
+        *(state_of(record, present=line.present) or _UNKNOWN, *more, record.message),
     )
     return [printable(cell) for cell in cells]
 
@@ -96,17 +74,6 @@ def _row(line: _Line, *, wide: bool) -> Sequence[str]:
 def _short(user: str) -> str:
     """The user; of a service account, only its namespace and name."""
     return user.removeprefix(_SERVICE_ACCOUNT).replace(":", "/") if user.startswith(_SERVICE_ACCOUNT) else user
-
-
-def _state(record: Record, *, present: bool) -> str:
-    """The state. A release that had not ended when another one replaced it is superseded."""
-    match record.state:
-        case WorkloadState.ROLLBACK:
-            return "RollingBack"
-        case WorkloadState.INIT | WorkloadState.RUNNING | WorkloadState.TIME_OUT_PRE_THRESHOLD:
-            return record.state if present else _SUPERSEDED
-        case _:
-            return record.state or _UNKNOWN
 
 
 def _passed(step: PassedStep) -> str:

@@ -11,6 +11,7 @@ import yaml
 
 from console.local import serving
 from kube_base.access.client import Client
+from tests.e2e.gates import freeze
 from tests.e2e.sleep import VERSION, release, sleep, suspend
 from tests.support.kubectl import Kubectl
 from tests.support.polling import eventually
@@ -73,12 +74,27 @@ async def test_pages_say_what_needs_somebody_and_why(kubectl: Kubectl) -> None:
     assert kubectl.labels("deployment", "sleep")[VERSION] == version
 
 
+async def test_history_and_gates_are_pages(kubectl: Kubectl) -> None:
+    version = release(kubectl, sleep(replicas=1))
+    second = release(kubectl, sleep(replicas=1, image="busybox:2"))
+    async with reading(kubectl.kubeconfig) as reader:
+        assert "has no release gates" in (await reader.get(f"/gates/{kubectl.namespace}"))[1]
+        kubectl.apply(freeze(reason="<b>sale</b>"))
+        status, text = await reader.get(f"/ns/{kubectl.namespace}/deployment/sleep/history")
+        assert status == 200
+        assert text.index(second[:12]) < text.index(version[:12])
+        assert text.count("present</td>") == 1
+        status, text = await reader.get(f"/gates/{kubectl.namespace}")
+        assert (status, "ReleaseFreeze" in text, "&lt;b&gt;sale&lt;/b&gt;" in text) == (200, True, True)
+
+
 async def test_page_of_what_is_missing_says_so(kubectl: Kubectl) -> None:
     async with reading(kubectl.kubeconfig) as reader:
         for path, words in (
             (f"/ns/{kubectl.namespace}/deployment/nothing", "not found"),
             (f"/ns/{kubectl.namespace}/configmap/nothing", "is not a workload"),
             (f"/ns/{kubectl.namespace}/deployment/NOTHING", "no workload can have the name"),
+            (f"/ns/{kubectl.namespace}/deployment/nothing/history", "not found"),
             ("/nothing", "no such page"),
         ):
             status, text = await reader.get(path)
