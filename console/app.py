@@ -49,7 +49,7 @@ def application(console: Console) -> web.Application:
     app = web.Application(middlewares=[guard.guarded(console.host)], client_max_size=guard.MAX_BODY)
     app.add_routes(
         [
-            web.get(SIGN_IN + "{secret}", pages.sign_in),
+            web.get(SIGN_IN + "{secret}", pages.sign_in, allow_head=False),  # it would use the secret up
             web.get("/style.css", pages.style),
             web.get("/", pages.signed_in(pages.attention)),
             web.get("/ns/{namespace}", pages.signed_in(pages.attention)),
@@ -80,6 +80,8 @@ class _Pages:
             if not self._console.sign_ins.signed_in(request.cookies.get(self._console.cookie, "")):
                 return self._signed_out()
             try:
+                if "namespace" in request.match_info:
+                    _demand_name(request.match_info["namespace"])
                 return await page(request)
             except ReportedError as error:
                 return self._failed(error)
@@ -87,9 +89,12 @@ class _Pages:
         return answered
 
     async def sign_in(self, request: web.Request) -> web.Response:
-        cookie = self._console.sign_ins.sign_in(request.match_info["secret"])
+        sign_ins = self._console.sign_ins
+        cookie = sign_ins.sign_in(request.match_info["secret"])
         if cookie is None:
-            return self._signed_out()
+            # browsers load an address twice: first to guess what the reader opens, or again with their last tabs
+            known = sign_ins.signed_in(request.cookies.get(self._console.cookie, ""))
+            return self._page("signed_in.html") if known else self._signed_out()
         # a browser follows no redirect with the cookie if it came from a file, so the page leads on
         answer = self._page("signed_in.html")
         answer.set_cookie(self._console.cookie, cookie, httponly=True, samesite="Lax")
@@ -128,8 +133,7 @@ class _Pages:
     async def go(self, request: web.Request) -> web.Response:
         """To the page of the namespace that a form names."""
         namespace = request.query.get("namespace", "")
-        if not is_name(namespace):
-            raise UsageError(f'no namespace can have the name "{namespace}"')
+        _demand_name(namespace)
         raise web.HTTPSeeOther(f"/ns/{namespace}")
 
     async def me(self, _: web.Request) -> web.Response:
@@ -164,6 +168,12 @@ class _Pages:
     def _page(self, template: str, *, status: int = 200, **values: Any) -> web.Response:
         text = self._templates.get_template(template).render(server=self._console.client.server, **values)
         return web.Response(status=status, text=text, content_type="text/html")
+
+
+def _demand_name(namespace: str) -> None:
+    """UsageError: no namespace can have this name, so no request with it is sent."""
+    if not is_name(namespace):
+        raise UsageError(f'no namespace can have the name "{namespace}"')
 
 
 def _plain(value: object) -> object:

@@ -2,6 +2,7 @@
 
 import contextlib
 import html
+import logging
 import os
 import socket
 import time
@@ -10,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from console.app import SIGN_IN, Console, application
 from console.sign_ins import SignIns
@@ -17,6 +19,8 @@ from kube_base.access.client import Client
 from kube_base.errors import UsageError
 
 _LOOPBACK = "127.0.0.1"
+
+_logger = logging.getLogger("console.http")
 
 
 @contextlib.asynccontextmanager
@@ -29,13 +33,20 @@ async def serving(client: Client, port: int, system_namespace: str) -> AsyncIter
         raise UsageError(f"cannot listen on port {port}: {error.strerror}; choose another one with --port") from error
     host = f"{_LOOPBACK}:{listening.getsockname()[1]}"
     sign_ins = SignIns(time.monotonic)
-    runner = web.AppRunner(application(Console(client, sign_ins, host, system_namespace)), access_log=None)
+    app = application(Console(client, sign_ins, host, system_namespace))
+    _logger.addFilter(_is_well_formed)
+    runner = web.AppRunner(app, access_log=None, logger=_logger)
     await runner.setup()
     try:
         await web.SockSite(runner, listening).start()
         yield lambda: f"http://{host}{SIGN_IN}{sign_ins.new_secret()}"
     finally:
         await runner.cleanup()
+
+
+def _is_well_formed(record: logging.LogRecord) -> bool:
+    """False for the message about a request that is no HTTP: it quotes the request, with its secret or its cookie."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
 def open_browser(address: str, directory: Path) -> bool:

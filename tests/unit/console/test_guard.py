@@ -67,6 +67,21 @@ async def test_secret_signs_in_once(address: str) -> None:
     assert "Set-Cookie" not in text
 
 
+async def test_head_uses_no_secret_up(address: str) -> None:
+    path = f"/{address.split('/', 3)[3]}"
+    status, text = await answer(address, f"HEAD {path} HTTP/1.1", "Host: HOST")
+    assert status == 401
+    assert "Set-Cookie" not in text
+    assert (await answer(address, f"GET {path} HTTP/1.1", "Host: HOST"))[0] == 200
+
+
+async def test_browser_that_has_signed_in_may_load_the_address_again(address: str) -> None:
+    path, cookie = f"/{address.split('/', 3)[3]}", await signed_in(address)
+    status, text = await answer(address, f"GET {path} HTTP/1.1", "Host: HOST", cookie)
+    assert status == 200
+    assert "Set-Cookie" not in text
+
+
 async def test_every_answer_has_the_headers_that_confine_a_page(address: str) -> None:
     cookie = await signed_in(address)
     for request, *headers in (
@@ -141,6 +156,36 @@ async def test_form_leads_to_own_pages_only(address: str, name: str) -> None:
     status, text = await answer(address, f"GET /go?namespace={name} HTTP/1.1", "Host: HOST", cookie)
     assert status == 404
     assert "Location" not in text
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "%2e%2e", "..%2f..%2fsecrets", "a%00b", "shop%3flimit=1", "%3Cb%3E", "%ff", "A"]
+)
+@pytest.mark.parametrize("rest", ["", "/deployment/web"])
+async def test_name_that_no_namespace_can_have_is_not_sent(address: str, name: str, rest: str) -> None:
+    cookie = await signed_in(address)
+    status, text = await answer(address, f"GET /ns/{name}{rest} HTTP/1.1", "Host: HOST", cookie)
+    assert status == 404
+    assert "no namespace can have the name" in text
+
+
+@pytest.mark.parametrize(
+    ("request_line", "header"),
+    [
+        ("GET / HTTP/1.1", "COOKIE; x=" + "x" * 9000),
+        ("GET / HTTP/1.1", "COOKIE\x00"),
+        ("GET PATH x HTTP/1.1", "X: x"),
+        ("GET PATH HTTP/9.9x", "X: x"),
+    ],
+)
+async def test_malformed_request_is_not_logged(
+    address: str, request_line: str, header: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = f"/{address.split('/', 3)[3]}"
+    header = header.replace("COOKIE", await signed_in(address))
+    status, _ = await answer(address, request_line.replace("PATH", path), "Host: HOST", header)
+    assert status == 400
+    assert caplog.text == ""
 
 
 async def test_api_server_that_does_not_answer_is_said(address: str) -> None:
