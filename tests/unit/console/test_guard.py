@@ -12,7 +12,7 @@ from console.sign_ins import SignIns
 from kube_base.access.client import Client
 from kube_base.access.configuration import Configuration
 
-PAGES = ["/", "/ns/shop", "/ns/shop/deployment/web", "/me", "/go?namespace=shop", "/nothing/here"]
+PAGES = ["/", "/ns/shop", "/ns/shop/deployment/web", "/me", "/gates/shop", "/go?namespace=shop", "/nothing/here"]
 
 
 @pytest.fixture
@@ -161,10 +161,12 @@ async def test_form_leads_to_own_pages_only(address: str, name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["..", "%2e%2e", "..%2f..%2fsecrets", "a%00b", "shop%3flimit=1", "%3Cb%3E", "%ff", "A"]
 )
-@pytest.mark.parametrize("rest", ["", "/deployment/web"])
-async def test_name_that_no_namespace_can_have_is_not_sent(address: str, name: str, rest: str) -> None:
+@pytest.mark.parametrize(
+    "page", ["/ns/NAME", "/ns/NAME/deployment/web", "/ns/NAME/deployment/web/history", "/gates/NAME"]
+)
+async def test_name_that_no_namespace_can_have_is_not_sent(address: str, name: str, page: str) -> None:
     cookie = await signed_in(address)
-    status, text = await answer(address, f"GET /ns/{name}{rest} HTTP/1.1", "Host: HOST", cookie)
+    status, text = await answer(address, f"GET {page.replace('NAME', name)} HTTP/1.1", "Host: HOST", cookie)
     assert status == 404
     assert "no namespace can have the name" in text
 

@@ -7,11 +7,12 @@ from typing import Any
 import aiohttp
 import pytest
 
+from altershield.views.gates.documents import gate_list
 from altershield.views.names import WorkloadName
 from altershield.views.why.model import CheckRun, ClosedGate, Decided, EarlierVersion, PodWords, ReleaseExplanation
 from altershield.views.why.reading import Explained
 from console.local import serving
-from console.pages import attention, workload
+from console.pages import attention, gates, workload
 from kube_base.access.client import Client
 from kube_base.access.configuration import Configuration
 
@@ -75,3 +76,13 @@ async def test_first_page_cuts_long_messages(monkeypatch: pytest.MonkeyPatch) ->
     text = await read("/")
     assert text.count("<tr>") == attention.MAX_ROWS + 1
     assert len(text.encode()) <= 2_000_000
+
+
+@pytest.mark.parametrize(("unread", "open_"), [((), True), (("system",), False)])
+async def test_gates_that_are_not_read_are_not_open(
+    monkeypatch: pytest.MonkeyPatch, unread: tuple[str, ...], *, open_: bool
+) -> None:
+    monkeypatch.setattr(gates, "page", answering({"namespace": "shop", "of": gate_list([], unread)}))
+    text = await read("/gates/shop")
+    assert ("releases may begin at any time" in text) is open_
+    assert ("some may be missing" in text) is not open_
