@@ -8,6 +8,9 @@ MAX_TEXT = 2000
 _HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 """Categories of characters that a reader does not see: controls, direction marks, characters without width."""
 
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters and symbols that fonts draw as nothing."""
+
 
 def shown(text: object) -> str:
     """The text with hidden characters as their numbers (`U+202E`), cut after `MAX_TEXT` characters."""
@@ -17,8 +20,8 @@ def shown(text: object) -> str:
 
 
 def _visible(character: str) -> str:
-    if character.isprintable() or character in "\n\t":
+    if (character.isprintable() and character not in _BLANK) or character in "\n\t":
         return character
-    if unicodedata.category(character) in _HIDDEN:
+    if character in _BLANK or unicodedata.category(character) in _HIDDEN:
         return f"U+{ord(character):04X}"
     return " "

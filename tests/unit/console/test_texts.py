@@ -18,6 +18,7 @@ TEMPLATES = Path(console.__file__).with_name("templates")
         ("two\nlines\tand a tab", "two\nlines\tand a tab"),
         ("\u202egnp.exe", "U+202Egnp.exe"),
         ("ad\u200bmin", "adU+200Bmin"),
+        ("ad\u3164min\u115f\u1160\u2800\uffa0", "adU+3164minU+115FU+1160U+2800U+FFA0"),
         ("\x1b[31mred", "U+001B[31mred"),
         ("\x00", "U+0000"),
         ("\ud800", "U+D800"),
