@@ -4,8 +4,12 @@ A page of another site can make a browser send requests to the console. A browse
 and `Sec-Fetch-Site`. A name that an attacker points to this address (DNS rebinding) is in `Host`.
 """
 
+import logging
+
 from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler, Middleware
+
+logger = logging.getLogger(__name__)
 
 MAX_BODY = 16 * 1024
 """Bytes of a form."""
@@ -39,6 +43,9 @@ def guarded(host: str) -> Middleware:
                 answer = await handler(request)
             except web.HTTPException as error:
                 answer = error
+            except Exception:
+                logger.exception("a page could not be made")
+                answer = web.Response(status=500, text="The console could not make this page; its log says why.\n")
         answer.headers.update(HEADERS)
         if isinstance(answer, web.HTTPException):
             raise answer

@@ -5,8 +5,10 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestClient, TestServer
 
-from console.guard import HEADERS
+from console.guard import HEADERS, guarded
 from console.local import serving
 from console.sign_ins import SignIns
 from kube_base.access.client import Client
@@ -216,3 +218,15 @@ def test_oldest_session_ends_when_there_are_too_many() -> None:
     cookies = [sign_ins.sign_in(sign_ins.new_secret()) or "" for _ in range(201)]
     assert [sign_ins.signed_in(each) for each in (cookies[0], cookies[1], cookies[-1])] == [False, True, True]
     assert not sign_ins.signed_in("")
+
+
+async def test_page_that_fails_has_the_headers_and_says_nothing_of_the_failure() -> None:
+    async def failing(_: web.Request) -> web.Response:
+        raise KeyError("a secret")
+
+    app = web.Application(middlewares=[guarded("127.0.0.1:80")])
+    app.router.add_get("/", failing)
+    async with TestClient(TestServer(app)) as client, client.get("/", headers={"Host": "127.0.0.1:80"}) as found:
+        assert found.status == 500
+        assert "secret" not in await found.text()
+        assert HEADERS.items() <= found.headers.items()
