@@ -2,7 +2,7 @@
 
 from altershield.api.rollout import Phase, RolloutStatus
 from altershield.releases.steps import step_text
-from reconciler.rollout.soaks import given_up_at, is_given_up, is_steady
+from reconciler.rollout.soaks import given_up_at, is_steady
 from reconciler.rollout.view import View
 
 TIMED = (Phase.HELD, Phase.ROLLING, Phase.VERIFYING, Phase.SOAKING)
@@ -15,7 +15,7 @@ def deadline(status: RolloutStatus, view: View, now: float) -> tuple[str, float 
         return "", None
     seconds = view.rollout.step_deadline_seconds
     soaked = status.phase == Phase.SOAKING and view.complete and now >= status.soak_end_time_unix
-    if soaked and is_given_up(status, view, now) and not is_steady(status, view, now):
+    if soaked and not is_steady(status, view, now):  # else it would have begun anew, or passed
         return f"{step_text(status)}: no pod stayed ready for a whole soak within {seconds} s", None
     if status.phase == Phase.SOAKING:  # it may have waited in the soak, and after it
         due = max(float(status.soak_end_time_unix + seconds), given_up_at(status, view))

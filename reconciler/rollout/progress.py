@@ -27,9 +27,9 @@ _NAMED = 3  # nodes and pods that an Event names
 def progress(known: RolloutStatus, view: View, now: float) -> Progress:
     """What follows at `now` (Unix seconds). The same input gives the same result."""
     draft = Draft(known, now)
+    draft.set(updated=view.pods, passed=view.passed)
     if not known.phase:
         return _begun(draft, view)
-    draft.set(updated=view.pods, passed=view.passed)
     if known.phase in ENDED:
         return Progress(draft.status, ends_hold=view.hold is not None)
     if view.failed:
@@ -92,14 +92,12 @@ def promoted(known: RolloutStatus, view: View, by: str, now: float, *, full: boo
     if known.phase == Phase.STOPPED:
         return "the release failed, and takes no further step"
     checked = known.phase != Phase.HELD or not before_step(known, view)
-    if checked and WaitingFor.NODE_SELECTOR in known.waiting_for:
+    skipped = checked and WaitingFor.NODE_SELECTOR in known.waiting_for
+    if skipped or (known.phase in _REACHED and view.complete):
         _pass(draft, view, by)
-        return Progress(draft.status, events=tuple(draft.events), wake=now)
-    if known.phase in _REACHED and view.complete:
-        _pass(draft, view, by)
-        return Progress(draft.status, events=tuple(draft.events), wake=now)
+        return Progress(draft.status, events=tuple(draft.events))
     if held or full:  # the release goes on as if nobody had held it
-        return Progress(draft.status, events=tuple(draft.events), wake=now)
+        return Progress(draft.status)
     if known.phase in _REACHED:
         return f"{view.passed} of the {known.pods} pods of step {known.step} are verified"
     if not checked:
@@ -109,19 +107,18 @@ def promoted(known: RolloutStatus, view: View, by: str, now: float, *, full: boo
 
 def _begun(draft: Draft, view: View) -> Progress:
     """The first phase of a release whose first step the gatekeeper holds."""
-    hold, rollout, now = view.hold, view.rollout, draft.now
-    if hold is None:
-        return _escaped(draft, view)
-    if view.let_go:
+    hold, rollout = view.hold, view.rollout
+    if hold is not None:
         draft.set(base=hold.base)
+    if hold is None or view.let_go:
         return _escaped(draft, view)
-    draft.set(base=hold.base, steps=len(steps_of(rollout)))
+    draft.set(steps=len(steps_of(rollout)))
     _prepare(draft, view, first_step(rollout, hold.at_least, hold.replicas))
     if hold.pods:
         _begin(draft, view)
     else:
         draft.enter(Phase.HELD)
-    return Progress(draft.status, events=tuple(draft.events), wake=now)
+    return Progress(draft.status, events=tuple(draft.events), wake=draft.now)
 
 
 def _prepare(draft: Draft, view: View, number: int) -> None:
@@ -135,8 +132,6 @@ def _prepare(draft: Draft, view: View, number: int) -> None:
         waiting_for=(),
         soak_end_time="",
         soak_end_time_unix=0,
-        updated=view.pods,
-        passed=view.passed,
     )
 
 
@@ -153,11 +148,11 @@ def _begin(draft: Draft, view: View) -> None:
     draft.say("StepStarted", f"{step_text(draft.status)}: {what}")
 
 
-def _clocks(draft: Draft, view: View, *, writes: bool, evicts: bool, unready: Sequence[str] = ()) -> None:
-    """Note since when the release waits, and for what. This time does not count for the deadline of the step. `writes`,
-    `evicts`: whether a write of the hold or an eviction is due, which the API server may have refused before."""
+def _clocks(draft: Draft, view: View, due: Sequence[WaitingFor], unready: Sequence[str] = ()) -> None:
+    """Note since when the release waits, and for what. This time does not count for the deadline of the step. `due`:
+    WRITE if the hold has to be written, EVICTION if a pod has to be evicted: the API server may have refused it before.
+    """
     known, now = draft.status, int(draft.now)
-    due = (*(WaitingFor.WRITE,) * writes, *(WaitingFor.EVICTION,) * evicts)
     refused = (each for each in due if each in known.waiting_for)
     before = before_step(known, view) if known.phase == Phase.HELD else ()
     without = known.phase not in _REACHED and lacks_nodes(view, known.step)
@@ -197,7 +192,8 @@ def _held(draft: Draft, view: View, hold: Hold) -> Progress:
     unready: tuple[str, ...] = ()
     if known.phase in TIMED and known.phase != Phase.HELD and new_hold is None and not view.evictable:
         unready = view.lost_nodes or (() if reached else view.kept_nodes)
-    _clocks(draft, view, writes=new_hold is not None, evicts=bool(view.evictable), unready=unready)
+    due = (*(WaitingFor.WRITE,) * (new_hold is not None), *(WaitingFor.EVICTION,) * bool(view.evictable))
+    _clocks(draft, view, due, unready)
     match known.phase:
         case Phase.HELD if not draft.status.waiting_for:
             _begin(draft, view)
@@ -213,10 +209,10 @@ def _held(draft: Draft, view: View, hold: Hold) -> Progress:
             _after_soak(draft, view)
     if (draft.status.phase, draft.status.step) != (known.phase, known.step):
         return Progress(draft.status, events=tuple(draft.events), wake=now)
-    overdue, due = deadline(draft.status, view, now)
+    overdue, overdue_at = deadline(draft.status, view, now)
     if overdue:
         _stop(draft)
-        return Progress(draft.status, events=tuple(draft.events), overdue=overdue)
+        return Progress(draft.status, overdue=overdue)
     evicts = known.phase == Phase.ROLLING and new_hold is None and not {*draft.status.waiting_for} - {"eviction"}
     return Progress(
         draft.status,
@@ -224,7 +220,7 @@ def _held(draft: Draft, view: View, hold: Hold) -> Progress:
         evicts=view.evictable if evicts else (),
         events=tuple(draft.events),
         wake=_next(
-            due,
+            overdue_at,
             _soak_end(draft.status, now),
             view.opens_at if draft.status.gates else None,
             view.evictable_at if known.phase == Phase.ROLLING else None,
@@ -248,7 +244,7 @@ def _after_soak(draft: Draft, view: View) -> None:
     if not view.complete or known.held_by:
         return
     if known.phase == Phase.SOAKING and draft.now >= known.soak_end_time_unix:
-        if not is_steady(known, view, draft.now):
+        if not known.full and not is_steady(known, view, draft.now):
             _soak_again(draft, view)
         elif steps_of(view.rollout)[known.step - 1].approval and not known.full:
             draft.enter(Phase.WAITING_FOR_APPROVAL)
@@ -312,23 +308,18 @@ def _last(draft: Draft, view: View) -> Progress:
     """The last step, which is not held."""
     known, now = draft.status, draft.now
     draft.set(pods=view.reach)
-    _clocks(draft, view, writes=view.hold is not None, evicts=False)
-    match known.phase:
-        case Phase.FINISHING if view.hold is not None:
-            return Progress(draft.status, ends_hold=True, events=tuple(draft.events))
-        case Phase.FINISHING:
-            draft.enter(Phase.VERIFYING)
-            return Progress(draft.status, frees_fields=True, events=tuple(draft.events), wake=now)
-        case Phase.VERIFYING if view.complete:
+    _clocks(draft, view, (WaitingFor.WRITE,) * (view.hold is not None))
+    has_own_fields = known.phase == Phase.FINISHING and view.hold is None
+    if has_own_fields or known.phase == Phase.ROLLING:
+        draft.enter(Phase.VERIFYING)
+    else:
+        if known.phase == Phase.VERIFYING and view.complete:
             _soak(draft, view)
-            _after_soak(draft, view)
-        case Phase.ROLLING:
-            draft.enter(Phase.VERIFYING)
-        case _:
-            _after_soak(draft, view)
+        _after_soak(draft, view)
     return Progress(
         draft.status,
         ends_hold=view.hold is not None,
+        frees_fields=has_own_fields,
         events=tuple(draft.events),
         wake=_next(_soak_end(draft.status, now), now if draft.status.phase != known.phase else None),
     )
@@ -342,18 +333,14 @@ def _has_escaped(known: RolloutStatus, view: View) -> bool:
 
 def _escaped(draft: Draft, view: View) -> Progress:
     """The version is not held any more. Its pods are verified all the same."""
-    rollout = view.rollout
-    draft.set(steps=len(steps_of(rollout)))
-    began = bool(draft.status.phase) or bool(view.let_go and view.hold)
+    last = len(steps_of(view.rollout))
+    draft.set(steps=last)
     if view.let_go:
         draft.set(held_by="")  # what a person held goes on, too
-    _prepare(draft, view, len(steps_of(rollout)))
+    _prepare(draft, view, last)
     _begin(draft, view)
     draft.events.clear()
-    if began:
-        why = f" ({view.let_go})" if view.let_go else ""
-        text = (
-            f"version {view.version} is no longer held at its step{why}: all pods have it, or get it; they are verified"
-        )
-        draft.say("StepsEscaped", text, warning=True)
+    why = f" ({view.let_go})" if view.let_go else ""
+    text = f"version {view.version} is no longer held at its step{why}: all pods have it, or get it; they are verified"
+    draft.say("StepsEscaped", text, warning=True)
     return Progress(draft.status, events=tuple(draft.events), wake=draft.now)

@@ -80,6 +80,8 @@ def test_pod_that_is_ready_for_less_than_the_own_min_ready_seconds_is_first_and_
         assert fleet(*pods, min_ready=30).changes_at == NOW + 20
         assert evicted(fleet(*pods, replicas=3, min_ready=30, now=NOW + 20)) == ["b"]
         assert fleet(*pods, min_ready=30, now=NOW + 20).changes_at is None
+    assert evicted(fleet(old("a"), old("b", ready_for=0), replicas=2, min_ready=1)) == ["b"]
+    assert evicted(fleet(old("a"), old("b", ready_for=-10), replicas=2)) == ["a"], "the clock of the node is ahead"
 
 
 def test_pod_on_a_node_that_is_not_ready_stays() -> None:

@@ -61,3 +61,4 @@ def test_node_that_is_not_ready_counts_if_it_has_a_pod_of_the_version() -> None:
 def test_pod_that_is_not_scheduled_yet_is_one_that_a_selected_node_lacks() -> None:
     assert sets(CANARY, updated=[""], older=["n1", "n3", "n4", "n5"]) == [(2, 0, 2)]
     assert sets(CANARY, updated=["n1", "n2", ""], older=["n3", "n4"]) == [(2, 2, 2)]
+    assert sets(CANARY, updated=["n1"], older=["n3", "n4", "n5", ""]) == [(2, 1, 2)]

@@ -132,6 +132,13 @@ def test_selected_nodes_are_first_then_a_share_of_all_then_all() -> None:
     assert "nodes with the labels pool=canary" in world.events[0]
 
 
+def test_selected_nodes_may_be_those_of_the_second_step() -> None:
+    world = Fleetwide(rollout=Rollout(steps=(Step(1, 0), *ROLLOUT.steps)))
+    world.settle()
+    assert (world.status.step, world.status.phase, world.updated) == (2, Phase.SOAKING, ["canary-0", "canary-1"])
+    assert "step 2 of 4: 2 of 6 pods get version" in world.events[2]
+
+
 def test_step_without_nodes_waits_until_a_node_is_labelled() -> None:
     world = Fleetwide(canaries=0)
     world.settle()
@@ -139,6 +146,11 @@ def test_step_without_nodes_waits_until_a_node_is_labelled() -> None:
     assert "no ready node with the labels of its nodeSelector" in world.events[-1]
     world.now += 100_000
     assert not world.reconcile().overdue
+    lone = Fleetwide(canaries=0, others=1)
+    lone.settle()
+    lone.version["node-0"] = NEW  # somebody deleted the old pod
+    lone.settle()
+    assert (lone.status.step, "is no longer held" in lone.events[-3]) == (3, True)
     world.nodes["node-2"] = dict(CANARY)
     world.settle()
     assert (world.status.phase, world.status.waiting_for, world.updated) == (Phase.SOAKING, (), ["node-2"])

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from altershield.api.rollout import Phase, Rollout, Step
+from altershield.api.rollout import Phase, Rollout
 from reconciler.rollout.draft import Progress
 from reconciler.rollout.progress import progress, promoted
 from tests.unit.reconciler.rollout.world import World, hold
@@ -26,41 +25,6 @@ def test_release_goes_to_one_pod_then_to_thirty_percent_then_to_all() -> None:
     assert world.events[-1] == "StepsFinished"
 
 
-def test_step_stays_until_its_soak_is_over() -> None:
-    world = World()
-    world.settle()
-    world.now += 59
-    world.settle()
-    assert (world.status.step, world.pods) == (1, 1)
-
-
-def test_failure_stops_the_release_in_its_soak_and_a_corrected_verdict_continues_it() -> None:
-    world = World()
-    world.settle()
-    world.failed = True
-    world.settle()
-    assert (world.status.phase, world.status.failed_step, world.pods) == (Phase.STOPPED, 1, 1)
-    world.now += 10_000
-    world.settle()
-    assert world.pods == 1
-    world.failed = False
-    world.settle()
-    assert world.status.phase == Phase.SOAKING
-    assert world.status.soak_end_time_unix == world.now + 60
-
-
-def test_approval_waits_for_a_person() -> None:
-    world = World(rollout=Rollout(steps=(Step(1, 0, approval=True),)))
-    world.settle()
-    assert world.status.phase == Phase.WAITING_FOR_APPROVAL
-    found = promoted(world.status, world.view, "anna", world.now, full=False)
-    assert isinstance(found, Progress)
-    world.status = found.status
-    world.settle()
-    assert world.status.phase == Phase.DONE
-    assert world.status.passed_steps[0].promoted_by == "anna"
-
-
 def test_full_promotion_skips_soaks_and_not_the_verification() -> None:
     world = World()
     world.reconcile()
@@ -71,34 +35,6 @@ def test_full_promotion_skips_soaks_and_not_the_verification() -> None:
     assert world.pods == 0
     world.settle(60)
     assert (world.status.phase, world.pods) == (Phase.DONE, 10)
-
-
-def test_unverified_step_is_not_promoted() -> None:
-    world = World()
-    world.reconcile()
-    assert isinstance(promoted(world.status, world.view, "anna", world.now, full=False), str)
-
-
-def test_held_release_takes_no_step() -> None:
-    world = World()
-    world.settle()
-    world.status = msgspec.structs.replace(world.status, held_by="anna")
-    world.now += 600
-    world.settle()
-    assert (world.status.step, world.status.waiting_for) == (1, ("person",))
-
-
-def test_a_promotion_ends_the_hold_of_a_person_also_if_the_step_is_not_verified_any_more() -> None:
-    """Otherwise the release would stand for ever: its deadline does not run while a person holds it."""
-    world = World()
-    world.settle()
-    assert world.status.phase == Phase.SOAKING
-    world.status = msgspec.structs.replace(world.status, held_by="anna")
-    view = replace(world.view, complete=False)
-    found = promoted(world.status, view, "ben", world.now, full=False)
-    assert isinstance(found, Progress)
-    assert (found.status.held_by, found.status.phase, found.status.step) == ("", Phase.SOAKING, 1)
-    assert isinstance(promoted(found.status, view, "ben", world.now, full=False), str)
 
 
 ACTIONS = ("tick", "scale", "roll", "fail", "pass", "crash", "wait")

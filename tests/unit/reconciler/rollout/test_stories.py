@@ -15,6 +15,7 @@ import pytest
 
 from altershield.api.rollout import Rollout, RolloutStatus, Step, WaitingFor
 from altershield.rollout.waits import NO_WAITS, Waits
+from altershield.workloads.hold import Hold
 from reconciler.rollout.draft import Progress
 from reconciler.rollout.progress import promoted
 from reconciler.rollout.view import View
@@ -61,6 +62,11 @@ class Story(World):
 
     def hold_by(self, name: str) -> None:
         self.status = msgspec.structs.replace(self.status, held_by=name)
+
+    def refuse(self, known: Hold | None) -> None:
+        """The API server refused the last write."""
+        self.hold = known
+        self.status = msgspec.structs.replace(self.status, waiting_for=("write",), waiting_since_unix=int(self.now))
 
     def _told(self, before: RolloutStatus, found: Progress) -> Iterator[str]:
         old, new = (self._plain(each) for each in (before, found.status))
@@ -117,7 +123,8 @@ def failure_in_the_soak_and_a_corrected_verdict() -> Story:
     story = Story(rollout=_STEPS)
     story.go()
     story.roll()
-    story.go()
+    story.go(5, waiting=(WaitingFor.QUOTA,))
+    story.go(5, waiting=())
     story.go(5, failed=True)
     story.go(5)
     story.go(5, more={"follows": False})
@@ -136,7 +143,8 @@ def quota_and_the_deadline() -> Story:
 
 
 def checks_before_steps_and_promotions() -> Story:
-    story = Story(rollout=_STEPS, waits=checked(), said="smoke: no result")
+    closed = {"gates": ("ReleaseFreeze shop/sale",), "opens_at": BEGIN + 1.0}  # of a gate that stops no later step
+    story = Story(rollout=_STEPS, waits=checked(), said="smoke: no result", more=closed)
     story.go()
     story.go(10)
     story.hold_by("anna")
@@ -166,7 +174,10 @@ def gates_before_the_first_step() -> Story:
         more={"gates": ("ReleaseFreeze shop/sale",), "opens_at": BEGIN + 50.0},
     )
     story.go()
-    story.go(500)
+    story.go(500, terminating=("web-1",))
+    story.go(1, terminating=(), more={**story.more, "lost_nodes": ("n1",)})
+    story.go(1, failed=True)
+    story.go(1, failed=False)
     story.go(1, waits=NO_WAITS, more={})
     return story
 
@@ -176,7 +187,7 @@ def soaks_in_which_pods_restart_and_are_replaced() -> Story:
     story.go()
     story.roll()
     story.go()
-    story.go(60, steady=BEGIN + 30)
+    story.go(60, oldest=BEGIN, steady=BEGIN + 60)
     story.go(30, oldest=BEGIN + 70, steady=BEGIN + 75)
     story.go(30)
     story.go(60)
@@ -210,10 +221,10 @@ def pods_that_are_evicted_and_nodes_that_are_lost() -> Story:
     return story
 
 
-def release_that_is_not_held_at_first() -> Story:
+def release_without_its_hold() -> Story:
     story = Story(rollout=_STEPS)
-    story.go(1, hold=None)
     story.go(1)
+    story.go(1, hold=None)
     story.roll()
     story.go(1)
     return story
@@ -230,6 +241,78 @@ def pods_that_vanish_before_they_passed_and_one_that_is_evictable_later() -> Sto
     story.go()
     story.go(pods=1)
     story.go(1, pods=0)
+    return story
+
+
+def pods_that_come_one_by_one_and_break_in_the_soak() -> Story:
+    story = Story(rollout=Rollout(steps=(Step(3, 60), Step("100%", 60)), step_deadline_seconds=100))
+    story.go()
+    story.roll()
+    story.hold_by("ann")
+    story.go(5)
+    story.promote()
+    story.go(1, waiting=(WaitingFor.PAUSED,))
+    known = story.hold
+    story.go(1, waiting=())
+    story.refuse(known)
+    story.go(5)
+    story.roll()
+    story.go()
+    story.go(1, up=0, passed=0)
+    story.roll()
+    story.go()
+    story.hold_by("ann")
+    story.go(60)
+    story.go(5, passed=0)
+    story.promote()
+    story.promote()
+    story.go()
+    known = story.hold
+    story.go(5, passed=3)
+    story.refuse(known)
+    story.go(5)
+    story.roll()
+    story.go(5, waiting=(WaitingFor.PAUSED,))
+    story.go(5, waiting=())
+    story.go(60)
+    return story
+
+
+def promotion_of_all_steps_while_a_pod_is_broken() -> Story:
+    story = Story(rollout=Rollout(steps=(Step(1, 60), Step(2, 0, approval=True), Step("100%", 60))))
+    story.go()
+    story.roll()
+    story.go()
+    story.go(20, passed=0)
+    story.promote(full=True)
+    story.go(60, passed=1, steady=BEGIN + 75)
+    story.roll()
+    story.go()
+    return story
+
+
+def approval_of_all_steps_while_a_pod_is_broken() -> Story:
+    story = Story(rollout=Rollout(steps=(Step(1, 0, approval=True),)))
+    story.go()
+    story.roll()
+    story.reconcile()
+    story.reconcile()
+    story.go(20, passed=0)
+    story.go(5, passed=1, steady=BEGIN + 25)
+    story.go(5, passed=0)
+    story.promote(full=True)
+    story.go(5, passed=1)
+    return story
+
+
+def clock_that_goes_back() -> Story:
+    story = Story(rollout=_STEPS)
+    story.go()
+    story.go(waiting=(WaitingFor.QUOTA,))
+    story.roll()
+    story.go(-100, waiting=())
+    story.go(60, oldest=BEGIN - 50, steady=BEGIN - 50)
+    story.go(10, evictable=(pod(),))
     return story
 
 
@@ -251,9 +334,13 @@ _TOLD = dict(
         soaks_in_which_pods_restart_and_are_replaced,
         release_that_is_let_go_while_a_person_holds_it,
         pods_that_are_evicted_and_nodes_that_are_lost,
-        release_that_is_not_held_at_first,
+        release_without_its_hold,
         release_that_is_let_go_at_first,
         pods_that_vanish_before_they_passed_and_one_that_is_evictable_later,
+        pods_that_come_one_by_one_and_break_in_the_soak,
+        promotion_of_all_steps_while_a_pod_is_broken,
+        approval_of_all_steps_while_a_pod_is_broken,
+        clock_that_goes_back,
     ],
 )
 def test_story_is_told_as_it_is_written(story: Callable[[], Story]) -> None:

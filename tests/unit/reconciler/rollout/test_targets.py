@@ -41,7 +41,10 @@ def test_nothing_is_evicted_while_a_person_holds_the_release_or_the_hold_is_writ
 def test_scaled_to_zero_and_back_escapes() -> None:
     world = World()
     world.settle()
-    world.pods = world.up = world.passed = 10
+    world.replicas = 0
+    world.reconcile()
+    assert world.status.phase == Phase.SOAKING, "its pods are ending"
+    world.replicas = world.pods = world.up = world.passed = 10
     assert world.view.older == 0
     world.reconcile()
     assert (world.events[-1], world.status.phase) == ("StepsEscaped", Phase.FINISHING)
@@ -162,8 +165,11 @@ def test_release_that_replaces_a_held_one_begins_with_as_many_pods() -> None:
     assert (world.status.step, world.pods, world.status.phase) == (2, 3, Phase.SOAKING)
 
 
-def test_no_pod_gets_the_version_where_the_own_partition_keeps_all_at_the_old_one() -> None:
+def test_no_more_pods_than_the_own_partition_lets_have_the_version_and_else_at_least_one() -> None:
     world = World(at_once=None, hold=hold(0))
     view = replace(world.view, reach=0, follows=False)
     assert world.hold is not None
-    assert new_hold_of(view, world.hold, RolloutStatus(phase=Phase.ROLLING, step=1), 0) == NewHold("new", 0, 10, True)
+    rolling = RolloutStatus(phase=Phase.ROLLING, step=1)
+    assert new_hold_of(view, world.hold, rolling, 0) == NewHold("new", 0, 10, True)
+    assert new_hold_of(replace(view, reach=2), hold(3), rolling, 2) == NewHold("new", 2, 10, True)
+    assert new_hold_of(replace(view, at_once=0), world.hold, rolling, 2) == NewHold("new", 1, 10, True)
