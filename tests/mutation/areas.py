@@ -2,9 +2,10 @@
 
 Pure modules are those that an import contract of pyproject.toml keeps free of I/O. The pure modules of one subject, as
 `reconciler/releases/`, are an area. Its tests are those of the folder with the same name in `tests/unit`, and each test
-file elsewhere in `tests/unit` that imports a module of the area.
+file elsewhere in `tests/unit` that imports a module of the area, itself or in the helpers of its folder.
 """
 
+import functools
 import re
 import tomllib
 from collections import defaultdict
@@ -39,8 +40,9 @@ def areas(words: Sequence[str] = ()) -> list[Area]:
         if not words or any(word in name for word in words):
             files[ROOT.joinpath(*Path(name).parent.parts[:2])].add(path)
     imports = {path: _with_parents(imported(path)) for path in (ROOT / "tests/unit").rglob("test_*.py")}
+    helped = {path: _with_helpers(path) for path in imports}
     found = [
-        Area(_relative(folder), tuple(sorted(map(_relative, members))), _tests(folder, members, imports))
+        Area(_relative(folder), tuple(sorted(map(_relative, members))), _tests(folder, members, imports, helped))
         for folder, members in sorted(files.items())
     ]
     return [area for area in found if area.tests]
@@ -56,13 +58,22 @@ def _pure_files() -> set[Path]:
     return {path for path in found if path.name != "__init__.py"}
 
 
-def _tests(folder: Path, members: set[Path], imports: Mapping[Path, frozenset[str]]) -> tuple[str, ...]:
-    found = {path for path in imports if path.is_relative_to(ROOT / "tests/unit" / _relative(folder))}
+def _tests(folder: Path, members: set[Path], *imports: Mapping[Path, frozenset[str]]) -> tuple[str, ...]:
+    found = {path for path in imports[0] if path.is_relative_to(ROOT / "tests/unit" / _relative(folder))}
     for member in members:
         module = _relative(member).removesuffix(".py").replace("/", ".")
-        importers = {path for path, names in imports.items() if module in names}
-        found |= importers if len(importers) <= _WIDELY_IMPORTED else set()
+        for each in imports:
+            importers = {path for path, names in each.items() if module in names}
+            found |= importers if len(importers) <= _WIDELY_IMPORTED else set()
     return tuple(sorted(map(_relative, found)))
+
+
+@functools.cache
+def _with_helpers(path: Path) -> frozenset[str]:
+    names = _with_parents(imported(path))
+    folder = _relative(path.parent).replace("/", ".")
+    helpers = (each for each in path.parent.glob("*.py") if f"{folder}.{each.stem}" in names)
+    return names.union(*map(_with_helpers, helpers))
 
 
 def _with_parents(names: Iterable[str]) -> frozenset[str]:
