@@ -222,13 +222,10 @@ def _delayed(adapter: Adapter, known: Hold, edited: tuple[str, ...]) -> tuple[st
 
 def _by_reconciler(change: Change, sent: Hold | None) -> Admitted | None:
     """The reconciler writes the annotation. A write that removes it carries the user's own values itself."""
-    if sent is not None:
-        spec = with_values(change.new.spec, in_force(change.adapter, sent))
-        return Admitted(change.new.annotation, spec, sent)
-    known = _steps_of(change.old)
-    if known is None or change.old is None or change.new.annotation is not None:
+    if sent is None:
         return None
-    return Admitted(None, with_values(change.new.spec, _own_values(change, known, change.old)))
+    spec = with_values(change.new.spec, in_force(change.adapter, sent))
+    return Admitted(change.new.annotation, spec, sent)
 
 
 def _foreign(change: Change, stored: str | None, sent: Hold | None) -> Admitted | None:

@@ -4,10 +4,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from altershield.rollout.observed import Failure, HeldStep, stopping_step
+from altershield.api.rollout import Rollout, Step
+from altershield.rollout.observed import Failure, HeldStep, held_steps, stopping_step
 
 STEPS = (HeldStep(1, 1, 60), HeldStep(3, 3, 300), HeldStep(4, 10, 0))
 failures = st.builds(Failure, st.integers(1, 20), st.integers(0, 1000))
+
+
+def test_held_steps_are_those_with_more_pods_than_before() -> None:
+    steps = (
+        Step(1, 60),
+        Step(node_selector={"pool": "canary"}),
+        Step("30%", 300),
+        Step(2, 7),
+        Step("25%", 8),
+        Step(10, 0),
+    )
+    found = tuple(held_steps(Rollout(steps=steps), 10))
+    assert found == (HeldStep(1, 1, 60), HeldStep(3, 3, 300), HeldStep(6, 10, 0))
+    of_nodes = tuple(held_steps(Rollout(steps=steps[:3]), 10, (0, 2, 0)))
+    assert of_nodes == (HeldStep(1, 1, 60), HeldStep(2, 2, 300), HeldStep(3, 3, 300))
 
 
 def number(*found: Failure) -> int | None:

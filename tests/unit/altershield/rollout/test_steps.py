@@ -3,7 +3,7 @@
 import pytest
 
 from altershield.api.rollout import Rollout, Step
-from altershield.rollout.steps import first_step, next_step, step_with
+from altershield.rollout.steps import first_step, next_step, of_kind, step_with
 
 ROLLOUT = Rollout(pods=(2, "10%", 5, 4, "80%"))
 """With 10 replicas: 2, 1, 5, 4, 8 and all pods."""
@@ -26,6 +26,16 @@ def test_step_that_selects_nodes_is_never_skipped() -> None:
     rollout = Rollout(steps=(Step(5), Step(node_selector={"pool": "canary"}), Step(5), Step(6)))
     assert [next_step(rollout, each, 10) for each in range(5)] == [1, 2, 4, 4, 5]
     assert step_with(rollout, 6, 10) == 2
+
+
+def test_kinds_whose_nodes_can_be_chosen_have_the_selector_of_a_step_and_others_its_pods() -> None:
+    labels = {"pool": "canary"}
+    nodes, pods = Step(node_selector=labels), Step(2)
+    rollout = Rollout(steps=(Step(1, node_selector=labels), nodes, pods), step_deadline_seconds=60)
+    assert of_kind(rollout, evicts=True) == Rollout(steps=(nodes, nodes, pods), step_deadline_seconds=60)
+    assert of_kind(rollout, evicts=False) == Rollout(steps=(Step(1), pods), step_deadline_seconds=60)
+    assert of_kind(Rollout(steps=(nodes,)), evicts=False) is None
+    assert of_kind(ROLLOUT, evicts=True) == ROLLOUT
 
 
 def test_release_without_a_held_step_begins_with_the_last_one() -> None:

@@ -92,6 +92,8 @@ class World:
         if other is not None:
             admitted = other(admitted)
         again = admit(self.change(old, admitted, version, by_reconciler=by_reconciler, time=LATER))
+        if again is not None and again.restored:
+            assert again.annotation == admitted.annotation, "the own annotation is taken for that of somebody else"
         final = applied(admitted, again)
         if not injected and other is None:
             assert final == admitted, "a second call changes nothing"
