@@ -211,6 +211,11 @@ def test_a_field_that_another_added_and_that_is_removed_again_is_a_revert() -> N
     last = written({MEMORY: parse(MEMORY)}, git, GIT)
     (text,) = texts(raised, git, rule(MEMORY, FieldChange.REVERTED), last=last)
     assert "is 2Gi now, was not set in the last release by argocd-controller" in text
+    token = "metadata.annotations.token"
+    secret = {**git, "metadata": {"annotations": {"token": "hunter2"}}}
+    last = written({token: parse(token)}, git, GIT)
+    (text,) = texts(secret, git, rule(token, FieldChange.REVERTED), last=last)
+    assert text.startswith("metadata.annotations.token goes back to its value in the last release")
 
 
 def test_a_new_default_of_the_api_server_is_no_revert() -> None:
@@ -227,6 +232,8 @@ def test_what_is_kept_is_bounded() -> None:
     many = template(*(app(f"c{number}") for number in range(65)), app("long" * 100))
     known = written({MEMORY: parse(MEMORY), "spec.hostNetwork": parse("spec.hostNetwork")}, many, GIT)
     assert known.paths == ("spec.hostNetwork",)
+    most = template(*(app(f"c{number}") for number in range(64)))
+    assert len(written({MEMORY: parse(MEMORY)}, most, GIT).values) == 64
     few = written({MEMORY: parse(MEMORY)}, template(app(image="x" * 1000)), GIT)
     assert few.values == {"spec.containers[app].resources.limits.memory": '"1Gi"'}
     images = "spec.containers[*].image"

@@ -94,7 +94,8 @@ def test_gates_that_are_left_out_for_a_while_are_open(gates: list[Placed], asked
 
 def test_gates_that_are_open_are_not_looked_at() -> None:
     day = window("Deny", (10, 20))
-    index = Index([day, window("Deny", (10, 20), selector=Selector({"team": "a"}))], SYSTEM_NAMESPACE)
+    other, always = window("Deny", (10, 20), selector=Selector({"team": "a"})), window("Allow", (0, 30))
+    index = Index([day, other, always], SYSTEM_NAMESPACE)
     release = Release("shop", {}, ({},))
     assert index.at(9 * HOUR, WINDOWS.may_be_closed).all == ()
     assert index.at(10 * HOUR, WINDOWS.may_be_closed).candidates(release) == [day]
