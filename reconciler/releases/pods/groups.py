@@ -47,7 +47,8 @@ class PodGroups:
         self.lists_changed_at: float | None = None
         """When `revision` first changed since the lists were written, Unix seconds; None if it has not."""
         self.progress_at = float(release.spec.create_time_unix)
-        """When a pod last came up, Unix seconds."""
+        """When a pod last came up, or further ones were wanted than there are, Unix seconds."""
+        self._wanted = math.inf  # before it is known
         self.cause = Cause()
         self._adapter = BY_KIND[workload.group_kind]
         self._created = release.spec.create_time_unix
@@ -309,6 +310,9 @@ class PodGroups:
         if (workload.min_ready, workload.start) != (self.workload.min_ready, self.workload.start):
             self._changed.update(self._tracked)
         self.workload = workload
+        if len(self) >= self._wanted < self.wanted:  # a step begins, or the workload is scaled: further pods have time
+            self.progress_at = max(self.progress_at, now)
+        self._wanted = self.wanted
         # while the cluster refuses to create pods, no pod replaces another one
         all_replaced = bool(workload.refused) or len(self) >= self.wanted
         self._starts.forget_ended(now, all_replaced=all_replaced)
