@@ -48,9 +48,8 @@ class PodGroups:
         """When `revision` first changed since the lists were written, Unix seconds; None if it has not."""
         self.progress_at = float(release.spec.create_time_unix)
         """When a pod last came up, or further ones were wanted than there are, Unix seconds."""
-        self._wanted = math.inf  # before it is known
         self.cause = Cause()
-        self._adapter = BY_KIND[workload.group_kind]
+        self._adapter, self._wanted = BY_KIND[workload.group_kind], math.inf
         self._created = release.spec.create_time_unix
         self._retried = release.status.retry_time_unix
         self._nodes = nodes
@@ -302,8 +301,7 @@ class PodGroups:
 
     def refresh(self, workload: Workload, now: float) -> None:
         """Bring the groups up to date at `now` (Unix seconds)."""
-        for _ in self.refresh_in_steps(workload, now):
-            pass
+        list(self.refresh_in_steps(workload, now))
 
     def refresh_in_steps(self, workload: Workload, now: float) -> Iterator[None]:
         """`refresh` with one pod at each step. Nothing else may change the groups between the steps."""
