@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
+from pytest_aiohttp import AiohttpClient
 
 from console.guard import HEADERS, guarded
 from console.local import serving
@@ -220,13 +220,14 @@ def test_oldest_session_ends_when_there_are_too_many() -> None:
     assert not sign_ins.signed_in("")
 
 
-async def test_page_that_fails_has_the_headers_and_says_nothing_of_the_failure() -> None:
+async def test_page_that_fails_has_the_headers_and_says_nothing_of_the_failure(aiohttp_client: AiohttpClient) -> None:
     async def failing(_: web.Request) -> web.Response:
         raise KeyError("a secret")
 
     app = web.Application(middlewares=[guarded("127.0.0.1:80")])
     app.router.add_get("/", failing)
-    async with TestClient(TestServer(app)) as client, client.get("/", headers={"Host": "127.0.0.1:80"}) as found:
+    client = await aiohttp_client(app)
+    async with client.get("/", headers={"Host": "127.0.0.1:80"}) as found:
         assert found.status == 500
         assert "secret" not in await found.text()
         assert HEADERS.items() <= found.headers.items()
