@@ -1,6 +1,5 @@
 """The HTTP application of the console: its addresses, and who gets an answer."""
 
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from importlib.resources import files
@@ -10,6 +9,8 @@ import jinja2
 from aiohttp import web
 
 from altershield.api.names import is_name
+from altershield.views.current_user import user_info
+from altershield.views.names import short_version
 from console import guard
 from console.pages import attention, gates, history, workload
 from console.sign_ins import SignIns
@@ -17,9 +18,6 @@ from console.texts import shown
 from kube_base.access.client import Client
 from kube_base.access.errors import ForbiddenError, KubernetesError, UnauthorizedError, UnreachableError
 from kube_base.errors import ReportedError, UsageError
-from kube_base.resources import SELF_SUBJECT_REVIEWS
-
-logger = logging.getLogger(__name__)
 
 SIGN_IN = "/sign-in/"
 
@@ -72,6 +70,7 @@ class _Pages:
         self._templates = jinja2.Environment(
             loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, finalize=_plain, trim_blocks=True
         )
+        self._templates.filters["short_version"] = short_version
 
     def signed_in(self, page: Page) -> Page:
         """The page for those who have signed in. Errors become a page that says what happened."""
@@ -137,9 +136,7 @@ class _Pages:
         raise web.HTTPSeeOther(f"/ns/{namespace}")
 
     async def me(self, _: web.Request) -> web.Response:
-        review = {"apiVersion": SELF_SUBJECT_REVIEWS.api_version, "kind": SELF_SUBJECT_REVIEWS.kind}
-        answer: dict[str, Any] = await self._console.client.create(SELF_SUBJECT_REVIEWS, review)
-        info = answer["status"]["userInfo"]
+        info = await user_info(self._console.client)
         return self._page("me.html", name=info.get("username", ""), groups=info.get("groups") or ())
 
     async def unknown(self, _: web.Request) -> web.Response:

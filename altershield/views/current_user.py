@@ -8,6 +8,12 @@ from kube_base.resources import SELF_SUBJECT_REVIEWS
 
 async def user(client: Client) -> str:
     """The name of this user, as the API server knows it."""
+    return str((await user_info(client)).get("username") or "")
+
+
+async def user_info(client: Client) -> dict[str, Any]:
+    """The `UserInfo` of this user: the name, the groups and more."""
     review = {"apiVersion": SELF_SUBJECT_REVIEWS.api_version, "kind": SELF_SUBJECT_REVIEWS.kind}
     answer: dict[str, Any] = await client.create(SELF_SUBJECT_REVIEWS, review)
-    return str(answer["status"]["userInfo"].get("username") or "")
+    info: dict[str, Any] = answer["status"]["userInfo"]
+    return info

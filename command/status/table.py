@@ -53,23 +53,21 @@ def row(release: Release, layout: Layout, now: float) -> Row:
     workload, stored = release.workload, release.stored
     namespace, name = workload.metadata.namespace, workload_name(workload.group_kind, workload.metadata.name)
     if stored is None or release.pending:
-        state, counts = WorkloadState.INIT, ("0", "0", "0")
+        state = WorkloadState.INIT
         began = since = 0
         policy = _UNKNOWN
         message = waits(release)
     else:
         change = stored.release
-        status = change.status
         state = releases.state(change)
-        waiting = len(status.defense_preparing_pods) + len(status.defense_checking_pods)
-        counts = (str(len(status.defense_check_pass_pods)), str(len(status.defense_check_fail_pods)), str(waiting))
         began, since = change.spec.create_time_unix, releases.since(change)
         policy = _policy(change.spec.policy, namespace)
         message = release.message
     digits = release.version if layout.wide else short_version(release.version)
     before = (
         *((namespace,) if layout.namespaces else ()),
-        *(name, digits + ("*" if release.present else ""), printable(release.images) or _UNKNOWN, state.value, *counts),
+        *(name, digits + ("*" if release.present else ""), printable(release.images) or _UNKNOWN, state.value),
+        *map(str, release.counts),
     )
     after = (
         *((rfc3339(since) if since else _UNKNOWN, policy) if layout.wide else ()),

@@ -8,7 +8,7 @@ from altershield import releases
 from altershield.api.change_workload import WorkloadState
 from altershield.views.durations import age
 from altershield.views.names import short_version
-from altershield.views.releases.attention import Attention, Triage, attention, triage
+from altershield.views.releases.attention import Attention, Triage, triage
 from altershield.views.releases.images import ImagesReader
 from altershield.views.releases.model import Release, shown, waits
 from altershield.views.releases.nothing import why_nothing
@@ -56,12 +56,9 @@ async def page(client: Client, namespace: str) -> dict[str, Any]:
     urgent = triage(found)
     listed = urgent.releases[:MAX_ROWS]
     listed = await with_words(client, await ImagesReader(client).added(listed, found), now)
-    families: dict[object, list[Release]] = {}
-    for each in found:
-        families.setdefault(each.key, []).append(each)
     return {
         "namespace": namespace,
-        "rows": [_row(each, attention(families[each.key]), now) for each in listed],
+        "rows": [_row(each, urgent.needs[each.key], now) for each in listed],
         "more": len(urgent.releases) - len(listed),
         "summary": _summary(urgent),
         "nothing": "" if found else await why_nothing(client, namespace, [EVERYTHING]),
@@ -79,12 +76,7 @@ def _summary(urgent: Triage) -> Sequence[tuple[str, int, str]]:
 
 def _row(release: Release, need: Attention, now: float) -> Row:
     metadata, stored = release.workload.metadata, release.stored
-    counts, since, message = (0, 0, 0), "", waits(release) if release.pending else release.message
-    if stored is not None and not release.pending:
-        status, began = stored.release.status, releases.since(stored.release)
-        waiting = len(status.defense_preparing_pods) + len(status.defense_checking_pods)
-        counts = len(status.defense_check_pass_pods), len(status.defense_check_fail_pods), waiting
-        since = age(now - began) if began else ""
+    began = releases.since(stored.release) if stored is not None and not release.pending else 0
     return Row(
         metadata.namespace,
         release.workload.kind,
@@ -93,9 +85,9 @@ def _row(release: Release, need: Attention, now: float) -> Row:
         release.images,
         _state(release) if not release.present else _WORDS[need],
         need.needs_somebody,
-        *counts,
-        since,
-        message,
+        *release.counts,
+        age(now - began) if began else "",
+        waits(release) if release.pending else release.message,
     )
 
 

@@ -3,12 +3,11 @@
 from typing import Any
 
 from altershield.views.finding import only
+from altershield.views.releases.family import mark
 from altershield.views.selection import parse
-from altershield.views.why.model import Advice, ReleaseExplanation
 from altershield.views.why.reading import explain
+from altershield.views.why.text import others_advice, own_advice
 from kube_base.access.client import Client
-
-_GOOD, _BAD = ("Success",), ("Suspend", "Failed", "Rollback")
 
 
 async def page(client: Client, namespace: str, kind: str, name: str, system_namespace: str) -> dict[str, Any]:
@@ -19,17 +18,7 @@ async def page(client: Client, namespace: str, kind: str, name: str, system_name
     explanation = found.explanations[0]
     return {
         "of": explanation,
-        "look": "good" if explanation.state in _GOOD else "bad" if explanation.state in _BAD else "plain",
-        "own": [each for each in explanation.advice if each.allowed is not False],
-        "others": _others(explanation),
+        "look": mark(explanation.state) or "plain",
+        "own": own_advice(explanation.advice),
+        "others": others_advice(explanation.advice),
     }
-
-
-def _others(explanation: ReleaseExplanation) -> list[tuple[str, str, list[Advice]]]:
-    """What others may do: the role, its namespace, and the commands."""
-    refused = [each for each in explanation.advice if each.allowed is False]
-    who = dict.fromkeys((each.role, each.role_namespace) for each in refused)
-    return [
-        (role, namespace, [each for each in refused if (each.role, each.role_namespace) == (role, namespace)])
-        for role, namespace in who
-    ]

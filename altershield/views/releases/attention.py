@@ -1,6 +1,6 @@
 """Which workloads need somebody, and which releases say so. Pure functions."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -43,6 +43,8 @@ class Triage(NamedTuple):
     """How many others have a release under way."""
     others: int
     """How many workloads are not shown."""
+    needs: Mapping[tuple[str, str, GroupKind], Attention]
+    """Why each workload needs somebody, by `Release.key`."""
 
     @property
     def summary(self) -> str:
@@ -72,6 +74,7 @@ def triage(found: Sequence[Release]) -> Triage:
         sum(level.needs_somebody for level in counts),
         counts.count(Attention.UNDER_WAY),
         counts.count(Attention.NONE),
+        {family[0].key: level for level, family in judged},
     )
 
 

@@ -86,7 +86,7 @@ def _version(release: Release, batches: Batches, now: float) -> _Node:
         return _Node(Line(f"{head}: {waits(release)}"))
     change = release.stored.release
     state, why = releases.state(change), release.message
-    line = Line(f"{head}: {state} for {age(now - releases.since(change))}{f', {why}' if why else ''}", _mark(state))
+    line = Line(f"{head}: {state} for {age(now - releases.since(change))}{f', {why}' if why else ''}", mark(state))
     own = sorted(batches.get(change.metadata.name, ()), key=lambda each: change_pod_number(each.metadata.name))
     steps = steps_of(release, own, now)
     children = _steps(steps, own, now) if steps is not None and not steps.not_held else _batches(own)
@@ -161,7 +161,8 @@ def _some(found: Sequence[Line]) -> Iterable[_Node]:
     return (_Node(each) for each in (*found[:_MAX_PODS], *more))
 
 
-def _mark(state: WorkloadState) -> Mark:
+def mark(state: str) -> Mark:
+    """How a state (`WorkloadState`) looks."""
     match state:
         case WorkloadState.SUCCESS:
             return Mark.GOOD

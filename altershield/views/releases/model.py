@@ -68,6 +68,15 @@ class Release(NamedTuple):
         return self.workload.version if self.reviewed else self.workload.fingerprint
 
     @property
+    def counts(self) -> tuple[int, int, int]:
+        """How many pods passed, failed, and wait for their verdict; zeros before the reconciler has processed it."""
+        if self.stored is None or self.pending:
+            return 0, 0, 0
+        status = self.stored.release.status
+        waiting = len(status.defense_preparing_pods) + len(status.defense_checking_pods)
+        return len(status.defense_check_pass_pods), len(status.defense_check_fail_pods), waiting
+
+    @property
     def message(self) -> str:
         """The reason for its state, in one line; empty if there is none, or if it has no ChangeWorkload."""
         why = "" if self.stored is None else releases.why(self.stored.release, current=self.present)

@@ -150,14 +150,24 @@ def _earlier(each: EarlierVersion, now: float) -> str:
     return f"Version {_version(each)} failed at {_time(each.since, now)}: {each.reason}"
 
 
+def own_advice(advice: Sequence[Advice]) -> list[Advice]:
+    """What this user may do, as far as the API server says."""
+    return [each for each in advice if each.allowed is not False]
+
+
+def others_advice(advice: Sequence[Advice]) -> list[tuple[str, list[Advice]]]:
+    """What this user may not do: who may, in words, and the commands."""
+    refused = [each for each in advice if each.allowed is False]
+    return [(who, [each for each in refused if _who(each) == who]) for who in dict.fromkeys(map(_who, refused))]
+
+
 def _advice(advice: Sequence[Advice]) -> Iterator[str]:
-    own = [each for each in advice if each.allowed is not False]
-    others = [each for each in advice if each.allowed is False]
+    own, others = own_advice(advice), others_advice(advice)
     yield "What to do:" if own else "What to do: nothing" if not others else "What to do: ask somebody who may"
     yield from _commands(own)
-    for who in dict.fromkeys(map(_who, others)):
+    for who, commands in others:
         yield f"{who}:"
-        yield from _commands([each for each in others if _who(each) == who])
+        yield from _commands(commands)
 
 
 def _who(advice: Advice) -> str:
